@@ -1,0 +1,106 @@
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { describe, expect, test } from "vitest";
+import { entriesOf, get, keysOf, type Node, readSpec, text, whole } from "./spec.ts";
+
+const openapi = readSpec("openapi.yaml");
+const errors = get(readSpec("errors.yaml"), "errors");
+const ajv = new Ajv2020({ strict: false });
+
+const operations = keysOf(get(openapi, "paths")).flatMap((path) =>
+  keysOf(get(openapi, "paths", path)).map((method) => {
+    const operation = get(openapi, "paths", path, method) as Node;
+    return { id: text(get(operation, "operationId")), surface: text(get(operation, "x-surface")), operation };
+  }),
+);
+
+type Example = { status: string; type: string; name: string; value: unknown; validate: ValidateFunction };
+
+function examplesOf(message: Node | undefined, status: string): Example[] {
+  return keysOf(get(message, "content")).flatMap((type) => {
+    const media = get(message, "content", type);
+    const validate = ajv.compile(whole(get(media, "schema") as Node) as object);
+    const named = get(media, "examples");
+    return keysOf(named).map((name) => ({ status, type, name, value: get(named, name, "value")?.value, validate }));
+  });
+}
+const answersOf = (operation: Node) =>
+  keysOf(get(operation, "responses")).flatMap((status) => examplesOf(get(operation, "responses", status), status));
+const isProblem = ({ type }: Example) => type === "application/problem+json";
+
+describe.each(operations)("$id", ({ surface, operation }) => {
+  const answers = answersOf(operation);
+  const named = entriesOf(get(operation, "x-errors")).map(text);
+
+  test("has an example of each problem that it names, and of no other", () => {
+    const expected = named.map((name) => `${get(errors, name, "status")?.value} ${name}`);
+    const shown = answers.filter(isProblem).map(({ status, name }) => `${status} ${name}`);
+    expect(shown.toSorted()).toEqual(expected.toSorted());
+  });
+
+  test("has problems that say what the error table says", () => {
+    for (const { name, status, value } of answers.filter(isProblem)) {
+      const row = get(errors, name);
+      const type = `urn:agent-gateway:error:${name}`;
+      expect(value).toMatchObject({ type, title: text(get(row, "title")), status: Number(status) });
+      expect(value instanceof Object && "retry_after_ms" in value, `${name} says when to try again`).toBe(
+        get(row, "retry")?.value === true,
+      );
+    }
+  });
+
+  test("tells when to try again wherever that can help", () => {
+    for (const name of named.filter((error) => get(errors, error, "retry")?.value === true)) {
+      const status = String(get(errors, name, "status")?.value);
+      expect(keysOf(get(operation, "responses", status, "headers")), `the headers of ${status}`).toContain(
+        "Retry-After",
+      );
+    }
+  });
+
+  test("has an example of every answer, and its examples are what its schemas say", () => {
+    const shown = new Set(answers.map(({ status, type }) => `${status} ${type}`));
+    for (const status of keysOf(get(operation, "responses"))) {
+      for (const type of keysOf(get(operation, "responses", status, "content")))
+        expect(shown).toContain(`${status} ${type}`);
+    }
+    const requests = examplesOf(get(operation, "requestBody"), "the request");
+    expect(requests.length > 0).toBe(get(operation, "requestBody") !== undefined);
+    for (const { status, type, name, value, validate } of [...requests, ...answers]) {
+      expect(validate(value), `${status} ${type} ${name}: ${ajv.errorsText(validate.errors)}`).toBe(true);
+    }
+  });
+
+  test("refuses unknown fields of its body, unless the body is a stranger's", () => {
+    const body = get(operation, "requestBody", "content", "application/json", "schema");
+    const closed = get(body, "additionalProperties")?.value === false;
+    const isMapped = ["hooks.mapped", "hooks.mappedByName"].includes(text(get(operation, "operationId")));
+    expect(closed).toBe(body !== undefined && !isMapped);
+  });
+
+  test("says which surface it belongs to", () => {
+    expect(["rest", "hooks", "public"]).toContain(surface);
+    expect(get(operation, "x-scope") !== undefined).toBe(surface === "rest");
+  });
+});
+
+describe("event streams", () => {
+  const validate = ajv.compile(whole(get(readSpec("schemas/turn-events.yaml"), "TurnEvent") as Node) as object);
+  const streams = operations.flatMap(({ id, operation }) =>
+    answersOf(operation)
+      .filter(({ type }) => type === "text/event-stream")
+      .map(({ name, value }) => ({ id, name, value: String(value) })),
+  );
+
+  test.each(streams)("$id: the stream $name holds what TurnEvent says, and ends", ({ value }) => {
+    const events = value.split("\n\n").slice(0, -1).map(readEvent);
+    expect(value.endsWith("\n\n")).toBe(true);
+    for (const event of events)
+      expect(validate(event), `${JSON.stringify(event)}: ${ajv.errorsText(validate.errors)}`).toBe(true);
+    expect(events.at(-1)?.event).toMatch(/^turn\.(completed|failed|cancelled)$/);
+  });
+});
+
+function readEvent(lines: string) {
+  const fields = Object.fromEntries(lines.split("\n").map((line) => line.split(/: (.*)/s, 2)));
+  return { event: String(fields.event), id: fields.id, data: JSON.parse(String(fields.data)) as unknown };
+}
