@@ -1,0 +1,47 @@
+/**
+ * What answers for an agent. A backend runs one turn at a time per call and any number of calls at once; it keeps nothing of a turn
+ * after its iterator ended, and it stops when `signal` aborts: what it yields later is thrown away.
+ */
+export interface Backend {
+  readonly kind: string;
+  /** The models it takes by name; undefined: any. */
+  readonly models: readonly string[] | undefined;
+  /**
+   * The reply, piece by piece, and at the end what it used. Throws a BackendError, or anything: what is not a BackendError
+   * is taken as a failure that is not worth another try.
+   */
+  run(turn: BackendTurn, signal: AbortSignal): AsyncIterable<Chunk>;
+  /** A summary that can stand for these messages in a later turn. */
+  summarise(messages: readonly BackendMessage[], signal: AbortSignal): Promise<string>;
+}
+
+export type BackendMessage = { role: "user" | "assistant" | "system" | "tool"; text: string; outside: boolean };
+
+export type BackendTurn = {
+  turnId: string;
+  sessionId: string;
+  agent: string;
+  attempt: number;
+  model: string | undefined;
+  instructions: string | undefined;
+  /** Skills that this turn was started with. */
+  skills: readonly { skillId: string; body: string }[];
+  message: { text: string; outside: boolean };
+  /** The conversation before this message, oldest first. Read on demand: most echo turns never ask. */
+  history(): Promise<BackendMessage[]>;
+};
+
+export type Chunk = { text: string } | { usage: { input: number; output: number } };
+
+/** A failure that the backend knows the kind of. `retryable` counts only before the first piece of text. */
+export class BackendError extends Error {
+  override readonly name = "BackendError";
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, options: { retryable?: boolean; retryAfterMs?: number; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.retryable = options.retryable ?? false;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}

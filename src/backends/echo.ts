@@ -1,0 +1,69 @@
+import { type Backend, BackendError, type BackendTurn, type Chunk } from "./backend.ts";
+
+export type EchoSettings = {
+  /** Wait before each piece of the reply. */
+  delayMs?: number | undefined;
+  /** Into how many pieces the reply is cut. */
+  chunks?: number | undefined;
+  /** The first so many attempts of each turn fail, in a way that is worth another try. */
+  failTimes?: number | undefined;
+  /** The text of the failure; without `failTimes` every turn fails with it, and is not tried again. */
+  fail?: string | undefined;
+};
+
+const SUMMARY_CHARACTERS = 80;
+
+/** The built-in backend: repeats the message. Deterministic, so that tests and try-outs can tell what will come. */
+export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
+  kind: "echo",
+  models: undefined,
+  run: (turn, signal) => echo(turn, signal, settings),
+  summarise: async (messages) => messages.map(({ role, text }) => `${role}: ${cut(text, SUMMARY_CHARACTERS)}`).join("\n"),
+});
+
+async function* echo(turn: BackendTurn, signal: AbortSignal, settings: EchoSettings): AsyncGenerator<Chunk> {
+  const { delayMs = 0, chunks = 1, failTimes = 0, fail } = settings;
+  if (turn.attempt <= failTimes) throw new BackendError(fail ?? "the echo agent was told to fail", { retryable: true });
+  if (failTimes === 0 && fail !== undefined) throw new BackendError(fail);
+  const { text } = turn.message;
+  for (const piece of chunks > 1 ? split(text, chunks) : [text]) {
+    if (delayMs > 0) await sleep(delayMs, signal);
+    yield { text: piece };
+  }
+  const tokens = countTokens(text);
+  yield { usage: { input: tokens, output: tokens } };
+}
+
+/** A token per four characters. */
+export const countTokens = (text: string): number => Math.ceil(text.length / 4);
+
+/** Cuts a text into at most `count` pieces of like length, never inside a character of two code units. */
+const split = (text: string, count: number): string[] => {
+  const pieces: string[] = [];
+  for (let n = 0, from = 0; n < count; n++) {
+    let to = Math.round((text.length * (n + 1)) / count);
+    if (isLowSurrogate(text.charCodeAt(to))) to++;
+    if (to > from) pieces.push(text.slice(from, to));
+    from = Math.max(from, to);
+  }
+  return pieces;
+};
+
+const cut = (text: string, length: number): string =>
+  text.slice(0, isLowSurrogate(text.charCodeAt(length)) ? length - 1 : length);
+
+const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
+
+const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+  });

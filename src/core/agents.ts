@@ -1,0 +1,48 @@
+import type { Backend } from "#backends/backend.ts";
+import { GatewayError } from "./errors.ts";
+
+/** An agent as the configuration describes it. */
+export type AgentSettings = {
+  name: string;
+  description: string;
+  instructions: string | undefined;
+  model: string | undefined;
+  skills: readonly string[];
+  concurrency: number;
+  deadlineMs: number;
+};
+
+export type Agent = AgentSettings & { readonly backend: Backend };
+
+/** The agents by name, in the configuration's order. A reload replaces them whole; running turns keep the one they began with. */
+export const createAgents = (first: readonly Agent[], defaultAgent: string | undefined) => {
+  let agents = new Map(first.map((agent) => [agent.name, agent]));
+  let fallback = defaultAgent;
+  const find = (name: string): Agent | undefined => agents.get(name);
+  return {
+    find,
+    /** The named agent, or the default one. */
+    get(name: string | undefined): Agent {
+      const agent = find(name ?? fallback ?? "");
+      if (!agent) throw new GatewayError("agent-not-found", name === undefined ? "no default agent" : `no agent ${name}`);
+      return agent;
+    },
+    list: (): readonly Agent[] => [...agents.values()],
+    /** Swaps all at once; answers the names that are gone. */
+    replace(next: readonly Agent[], nextDefault: string | undefined): string[] {
+      const gone = [...agents.keys()].filter((name) => !next.some((agent) => agent.name === name));
+      agents = new Map(next.map((agent) => [agent.name, agent]));
+      fallback = nextDefault;
+      return gone;
+    },
+  };
+};
+
+export type Agents = ReturnType<typeof createAgents>;
+
+/** Refuses a model that the agent does not take, naming those it does. */
+export const checkModel = (agent: Agent, model: string | undefined): void => {
+  const known = agent.backend.models;
+  if (model === undefined || known === undefined || known.includes(model)) return;
+  throw new GatewayError("unknown-model", `the agent ${agent.name} takes ${known.join(", ") || "no model by name"}`);
+};

@@ -1,0 +1,20 @@
+import type { Delivery } from "#store/store.ts";
+import type { Scope } from "./keys.ts";
+
+/** Who is calling, after authentication. */
+export type Caller =
+  | { surface: "rest"; name: string; scopes: readonly (Scope | "console")[] }
+  | { surface: "rpc"; name: string; permissions: readonly string[] }
+  | { surface: "hooks"; name: string };
+
+/** What a handler may know of the call beside its params. No socket, no status, no header. */
+export type CallContext = {
+  caller: Caller;
+  requestId: string;
+  /** Aborts when the caller has gone. */
+  signal: AbortSignal;
+  /** The caller's idempotency key, bound to surface, token and operation, with a hash of the body. */
+  idempotency: { key: string; hash: string } | undefined;
+  /** The request as the flight recorder keeps it. Made when work starts, and then once. */
+  delivery: () => Delivery;
+};

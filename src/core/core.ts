@@ -1,0 +1,116 @@
+import type { Events } from "#observe/events.ts";
+import type { Store } from "#store/store.ts";
+import { type Agent, createAgents } from "./agents.ts";
+import type { Clock } from "./clock.ts";
+import { createJournal } from "./journal.ts";
+import { type ConfiguredKey, createKeys } from "./keys.ts";
+import { createLiveReplies } from "./live-replies.ts";
+import { createRunner, MAX_ATTEMPTS } from "./runner.ts";
+import { createSkills, type InvalidSkill } from "./skills.ts";
+import { createTurnSteps } from "./turn-events.ts";
+import { createTurns, type Limits } from "./turns.ts";
+
+/** What the core takes from the configuration; a reload gives it anew. */
+export type CoreSettings = {
+  agents: readonly Agent[];
+  defaultAgent: string | undefined;
+  keys: readonly ConfiguredKey[];
+  skillDirs: readonly string[];
+  concurrency: number;
+  limits: Limits;
+  retentionMs: number;
+  webhookRetentionMs: number;
+};
+
+const REPLY_WAIT_MS = 90_000;
+const SWEEP_EVERY_MS = 1_000;
+const USAGE_DAYS = 400;
+
+/** What the gateway knows, over one store. */
+export const createCore = async (parts: {
+  settings: CoreSettings;
+  store: Store;
+  clock: Clock;
+  events: Events;
+  admit: () => void;
+  /** How long a call waits for its turn before it is told where to find it. */
+  replyWaitMs?: number;
+}) => {
+  const { store, clock, events, admit, replyWaitMs = REPLY_WAIT_MS } = parts;
+  let settings = parts.settings;
+  const agents = createAgents(settings.agents, settings.defaultAgent);
+  const skills = createSkills();
+  const journal = createJournal();
+  const live = createLiveReplies();
+  const concurrency = () => settings.concurrency;
+  const runner = createRunner({ store, agents, skills, journal, live, clock, events, concurrency });
+  const limits = () => settings.limits;
+  const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
+  const keys = createKeys({ store, clock, configured: settings.keys });
+  const followTurn = createTurnSteps({ store, journal, live });
+
+  const unwatch = store.watch({
+    ...journal.watcher,
+    work: runner.wake,
+    cancel: (turnId) => runner.stop(turnId, "cancelled"),
+  });
+
+  const sweep = async (): Promise<void> => {
+    const now = clock.now();
+    const more = await store.sweep({
+      now,
+      maxAttempts: MAX_ATTEMPTS,
+      lost: { name: "turn-failed", detail: "its runner was lost, as often as a turn is tried" },
+      sessionsBefore: now - settings.retentionMs,
+      webhookSessionsBefore: now - settings.webhookRetentionMs,
+      usageBefore: now - USAGE_DAYS * 86_400_000,
+    });
+    stopSweep = clock.after(more ? 10 : SWEEP_EVERY_MS, runSweep);
+  };
+  const runSweep = () => {
+    sweep().catch((error: unknown) => {
+      events.storeFailed({ operation: "sweep", error });
+      stopSweep = clock.after(SWEEP_EVERY_MS, runSweep);
+    });
+  };
+  let stopSweep = clock.after(SWEEP_EVERY_MS, runSweep);
+
+  const loadSkills = async (): Promise<InvalidSkill[]> => {
+    const invalid = await skills.load(settings.skillDirs);
+    for (const { dir, reason } of invalid) events.skillRefused({ skill: dir, reason });
+    return invalid;
+  };
+  await Promise.all([keys.load(), loadSkills()]);
+  runner.wake();
+
+  return {
+    agents,
+    skills,
+    journal,
+    turns,
+    keys,
+    followTurn,
+    runner,
+    store,
+    clock,
+    events,
+    replyWaitMs,
+    /** Takes a new configuration; running turns finish on the old one. */
+    async reconfigure(next: CoreSettings): Promise<void> {
+      settings = next;
+      keys.configure(next.keys);
+      await loadSkills();
+      for (const gone of agents.replace(next.agents, next.defaultAgent)) {
+        const error = { name: "agent-removed", detail: `the agent ${gone} left the configuration` } as const;
+        await store.failQueuedTurns(gone, error, clock.now());
+      }
+      runner.wake();
+    },
+    async close(): Promise<void> {
+      stopSweep();
+      unwatch();
+    },
+  };
+};
+
+export type Core = Awaited<ReturnType<typeof createCore>>;

@@ -1,0 +1,37 @@
+import { type ErrorName, errors } from "#generated/errors.ts";
+
+export type { ErrorName };
+
+/** What a caller may learn beyond the row of the error table. */
+export type ErrorExtra = {
+  /** Where in the request it went wrong, as JSON pointers. */
+  errors?: readonly { pointer: string; message: string }[];
+  turnId?: string;
+  /** The turn was started by an earlier request with the same idempotency key. */
+  replayed?: boolean;
+  retryAfterMs?: number;
+  /** The limit that was passed, for rate-limited. */
+  rateLimit?: { maxRequests: number; windowMs: number };
+  /** Methods that the path takes, for method-not-allowed. */
+  allow?: string;
+  cause?: unknown;
+};
+
+/** The one error that callers see. Its name is a row of specs/errors.yaml; each door translates it once. */
+export class GatewayError extends Error {
+  override readonly name: ErrorName;
+  readonly detail: string | undefined;
+  readonly extra: ErrorExtra;
+
+  constructor(name: ErrorName, detail?: string, extra: ErrorExtra = {}) {
+    super(detail ?? errors[name].title, extra.cause === undefined ? undefined : { cause: extra.cause });
+    this.name = name;
+    this.detail = detail;
+    this.extra = extra;
+  }
+
+  /** Anything that was thrown, as an error of the table: what is not ours is `internal`, and keeps its cause for the log. */
+  static from(thrown: unknown): GatewayError {
+    return thrown instanceof GatewayError ? thrown : new GatewayError("internal", undefined, { cause: thrown });
+  }
+}

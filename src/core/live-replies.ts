@@ -1,0 +1,55 @@
+/** A reply while it is being written. No journal entry: only the node that runs the turn holds it, until the turn ends. */
+export type LiveReply = {
+  readonly turnId: string;
+  readonly messageId: string;
+  /** The `seq` of the reply's `message.created` entry. */
+  readonly seq: number;
+  /** Length of all pieces, in UTF-16 code units. */
+  length: number;
+  readonly pieces: string[];
+};
+
+/** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
+export const createLiveReplies = () => {
+  const replies = new Map<string, LiveReply>();
+  const readers = new Map<string, Set<() => void>>();
+  const wake = (turnId: string) => {
+    const waiting = readers.get(turnId);
+    if (waiting) for (const reader of waiting) reader();
+  };
+  return {
+    open(turnId: string, messageId: string, seq: number): LiveReply {
+      const reply = { turnId, messageId, seq, length: 0, pieces: [] };
+      replies.set(turnId, reply);
+      return reply;
+    },
+    append(reply: LiveReply, text: string): void {
+      reply.pieces.push(text);
+      reply.length += text.length;
+      wake(reply.turnId);
+    },
+    close(turnId: string): void {
+      replies.delete(turnId);
+    },
+    get: (turnId: string): LiveReply | undefined => replies.get(turnId),
+    /** Calls `wake` when the turn's reply grows; the returned function ends it. */
+    read(turnId: string, wake: () => void): () => void {
+      let waiting = readers.get(turnId);
+      if (!waiting) readers.set(turnId, (waiting = new Set()));
+      waiting.add(wake);
+      return () => {
+        waiting.delete(wake);
+        if (waiting.size === 0 && readers.get(turnId) === waiting) readers.delete(turnId);
+      };
+    },
+  };
+};
+
+export type LiveReplies = ReturnType<typeof createLiveReplies>;
+
+/** What was written past the first `offset` code units; empty when nothing was. */
+export const readSince = (reply: LiveReply, offset: number): string => {
+  const newest = reply.pieces.at(-1) ?? "";
+  if (offset === reply.length - newest.length) return newest;
+  return offset >= reply.length ? "" : reply.pieces.join("").slice(offset);
+};

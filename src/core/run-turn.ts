@@ -1,0 +1,87 @@
+import { type Backend, BackendError, type BackendTurn } from "#backends/backend.ts";
+import type { TurnError, Usage } from "#store/store.ts";
+import { GatewayError } from "./errors.ts";
+
+/** Why a running turn is stopped from outside: its controller is aborted with one of these. */
+export type StopReason = "cancelled" | "timeout" | "handed-back";
+
+export type Outcome = {
+  status: "completed" | "failed" | "cancelled" | "retry" | "handed-back";
+  reply: string;
+  error: TurnError | undefined;
+  usage: Usage;
+  retryAfterMs: number | undefined;
+  /** What the backend threw, for the log alone. */
+  thrown: unknown;
+};
+
+/** A reply that grows past this is a backend gone wrong. */
+const REPLY_LIMIT = 4 * 1024 * 1024;
+
+/**
+ * Runs a backend on a turn and tells how it ended. Never throws and never outlasts `signal`: a backend that ignores it is left behind,
+ * and what it does later touches nothing.
+ */
+export const runTurn = async (
+  backend: Backend,
+  turn: BackendTurn,
+  signal: AbortSignal,
+  onText: (text: string) => void,
+): Promise<Outcome> => {
+  const outcome: Outcome = { ...NOTHING_YET, usage: { input: 0, output: 0 } };
+  const stopped = new Promise<"stopped">((resolve) => {
+    if (signal.aborted) resolve("stopped");
+    else signal.addEventListener("abort", () => resolve("stopped"), { once: true });
+  });
+  let chunks: AsyncIterator<unknown> | undefined;
+  try {
+    const iterator = backend.run(turn, signal)[Symbol.asyncIterator]();
+    chunks = iterator;
+    for (;;) {
+      const step = await Promise.race([iterator.next(), stopped]);
+      if (step === "stopped" || signal.aborted) {
+        leave(iterator);
+        return stop(outcome, signal.reason as StopReason);
+      }
+      if (step.done) return outcome;
+      if ("text" in step.value) {
+        outcome.reply += step.value.text;
+        if (outcome.reply.length > REPLY_LIMIT) throw new BackendError("the reply is longer than 4 MiB");
+        if (step.value.text !== "") onText(step.value.text);
+      } else {
+        outcome.usage = step.value.usage;
+      }
+    }
+  } catch (thrown) {
+    if (chunks) leave(chunks);
+    return signal.aborted ? stop(outcome, signal.reason as StopReason) : fail(outcome, thrown);
+  }
+};
+
+const NOTHING_YET = { status: "completed", reply: "", error: undefined, retryAfterMs: undefined, thrown: undefined } as const;
+
+const stop = (outcome: Outcome, reason: StopReason): Outcome => {
+  if (reason === "timeout") {
+    return { ...outcome, status: "failed", error: { name: "turn-timeout", detail: "the turn passed its deadline" } };
+  }
+  return { ...outcome, status: reason };
+};
+
+const fail = (outcome: Outcome, thrown: unknown): Outcome => {
+  const known = thrown instanceof BackendError ? thrown : undefined;
+  const error: TurnError =
+    thrown instanceof GatewayError
+      ? { name: thrown.name, detail: thrown.detail }
+      : { name: "turn-failed", detail: known ? known.message : "the agent's backend failed" };
+  const retry = known?.retryable === true && outcome.reply === "";
+  return { ...outcome, status: retry ? "retry" : "failed", error, retryAfterMs: known?.retryAfterMs, thrown };
+};
+
+/** Tells an iterator to end, without waiting for it. */
+const leave = (iterator: AsyncIterator<unknown>): void => {
+  try {
+    iterator.return?.().catch(() => {});
+  } catch {
+    // A backend's `return` that throws has nothing left to tell.
+  }
+};

@@ -1,0 +1,237 @@
+import type { Events } from "#observe/events.ts";
+import type { Claim, ClaimedTurn, Store, TurnEnd, UsageRow } from "#store/store.ts";
+import type { Agent, Agents } from "./agents.ts";
+import type { Clock } from "./clock.ts";
+import { newId } from "./ids.ts";
+import type { Journal } from "./journal.ts";
+import type { LiveReplies } from "./live-replies.ts";
+import { type Outcome, runTurn, type StopReason } from "./run-turn.ts";
+import type { Skills } from "./skills.ts";
+
+export const MAX_ATTEMPTS = 3;
+const LEASE_MS = 30_000;
+const TICK_MS = 250;
+const FIRST_BACKOFF_MS = 500;
+const HISTORY_MESSAGES = 200;
+const COMMIT_TRIES = 5;
+
+type Run = { claimed: ClaimedTurn; agent: Agent; controller: AbortController; since: number };
+
+export type RunnerParts = {
+  store: Store;
+  agents: Agents;
+  skills: Skills;
+  journal: Journal;
+  live: LiveReplies;
+  clock: Clock;
+  events: Events;
+  concurrency: () => number;
+};
+
+/**
+ * Claims turns and runs them: one at a time in a session (the store sees to that), at most `concurrency` in all and as many of an
+ * agent as the agent says. A full agent makes only its own turns wait.
+ */
+export const createRunner = (parts: RunnerParts) => {
+  const { store, agents, journal, clock, events, concurrency } = parts;
+  const node = newId("node", clock.now());
+  const runs = new Map<string, Run>();
+  const runningOf = new Map<string, number>();
+  let state: "running" | "draining" | "stopped" = "running";
+  let taken = 0;
+  let wanted = false;
+  let pumping = false;
+  let stopTick: (() => void) | undefined;
+  let stopDue: (() => void) | undefined;
+  let whenIdle: (() => void) | undefined;
+  let lastExtended = clock.monotonic();
+
+  const freeOf = (name: string): number => {
+    const agent = agents.find(name);
+    return agent ? agent.concurrency - (runningOf.get(name) ?? 0) : 0;
+  };
+  const mayClaim = () => state === "running" || (state === "draining" && !store.durable);
+  const hold = (name: string, by: 1 | -1) => {
+    taken += by;
+    runningOf.set(name, (runningOf.get(name) ?? 0) + by);
+  };
+
+  const wake = () => {
+    wanted = true;
+    if (pumping) return;
+    pumping = true;
+    queueMicrotask(pump);
+  };
+
+  const pump = async (): Promise<void> => {
+    try {
+      while (wanted && mayClaim() && taken < concurrency()) {
+        wanted = false;
+        const request = { now: clock.now(), node, leaseMs: LEASE_MS, free: concurrency() - taken, freeOf };
+        const { turns, nextDueInMs } = await store.claimTurns({ ...request, newMessageId: () => newId("msg", clock.now()) });
+        for (const claimed of turns) begin(claimed, false);
+        if (turns.length > 0) wanted = true;
+        stopDue?.();
+        stopDue = nextDueInMs === undefined ? undefined : clock.after(nextDueInMs, wake);
+      }
+    } catch (error) {
+      events.storeFailed({ operation: "claimTurns", error });
+      clock.after(1_000, wake);
+    } finally {
+      pumping = false;
+    }
+  };
+
+  /** Runs a claimed turn. `held`: its place was taken before the claim. */
+  const begin = (claimed: ClaimedTurn, held: boolean): void => {
+    const { turn } = claimed;
+    if (!held) hold(turn.agent, 1);
+    const agent = agents.find(turn.agent);
+    const run: Run = { claimed, agent: agent as Agent, controller: new AbortController(), since: clock.monotonic() };
+    runs.set(turn.turnId, run);
+    stopTick ??= clock.after(TICK_MS, tick);
+    const ended = agent ? runAndEnd(parts, run) : endRemoved(parts, claimed);
+    ended
+      .catch((error: unknown) => events.unexpectedError({ error, where: "runner" }))
+      .finally(() => {
+        runs.delete(turn.turnId);
+        hold(turn.agent, -1);
+        if (wanted) wake();
+        if (taken === 0) whenIdle?.();
+      });
+  };
+
+  const tick = (): void => {
+    stopTick = runs.size > 0 ? clock.after(TICK_MS, tick) : undefined;
+    const time = clock.monotonic();
+    const held: Claim[] = [];
+    for (const { claimed, agent, controller, since } of runs.values()) {
+      held.push(claimed.claim);
+      if (agent && time - since >= agent.deadlineMs) controller.abort("timeout" satisfies StopReason);
+    }
+    if (held.length === 0 || time - lastExtended < LEASE_MS / 3) return;
+    lastExtended = time;
+    store.extendClaims(held, LEASE_MS).catch((error: unknown) => events.storeFailed({ operation: "extendClaims", error }));
+  };
+
+  return {
+    node,
+    /** A place for a turn of this agent, when there is one: give it to `startTurn`, then to `begin` or back. */
+    reserve(agent: string): { request: NonNullable<Parameters<Store["startTurn"]>[0]["claim"]>; free: () => void } | undefined {
+      if (state !== "running" || wanted || taken >= concurrency() || freeOf(agent) < 1) return undefined;
+      hold(agent, 1);
+      const now = clock.now();
+      return {
+        request: { now, node, leaseMs: LEASE_MS, replyMessageId: newId("msg", now) },
+        free: () => hold(agent, -1),
+      };
+    },
+    begin: (claimed: ClaimedTurn) => begin(claimed, true),
+    wake,
+    stop: (turnId: string, reason: StopReason) => runs.get(turnId)?.controller.abort(reason),
+    running: () => taken,
+    runningOf: (agent: string) => runningOf.get(agent) ?? 0,
+    /**
+     * Takes no new turns of a durable store (those of one that forgets are run as long as there is time), lets what runs go on for
+     * `ms`, then gives the rest back. Answers how many were given back.
+     */
+    async drain(ms: number): Promise<number> {
+      state = "draining";
+      const isIdle = () => taken === 0 && (store.durable || store.stats().turnsQueued === 0);
+      if (!isIdle()) {
+        await new Promise<void>((resolve) => {
+          clock.after(ms, resolve);
+          whenIdle = () => queueMicrotask(() => isIdle() && resolve());
+        });
+      }
+      state = "stopped";
+      const left = runs.size;
+      if (left > 0) {
+        const idle = new Promise<void>((resolve) => (whenIdle = resolve));
+        for (const { controller } of runs.values()) controller.abort("handed-back" satisfies StopReason);
+        await idle;
+      }
+      stopTick?.();
+      stopDue?.();
+      return left;
+    },
+  };
+};
+
+export type Runner = ReturnType<typeof createRunner>;
+
+const runAndEnd = async (parts: RunnerParts, { claimed, agent, controller }: Run): Promise<void> => {
+  const { clock, events, live, skills } = parts;
+  const { turn, message } = claimed;
+  const began = clock.monotonic();
+  const reply = live.open(turn.turnId, claimed.replyMessageId, claimed.replySeq);
+  events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs: clock.now() - turn.createdAt });
+  const outcome = await runTurn(
+    agent.backend,
+    {
+      turnId: turn.turnId,
+      sessionId: turn.sessionId,
+      agent: turn.agent,
+      attempt: turn.attempt,
+      model: turn.model ?? agent.model,
+      instructions: agent.instructions,
+      skills: turn.skillIds.length === 0 ? [] : skills.bodies(turn.skillIds),
+      message,
+      history: () => readHistory(parts.store, claimed),
+    },
+    controller.signal,
+    (text) => live.append(reply, text),
+  );
+  const ms = clock.monotonic() - began;
+  if (outcome.thrown !== undefined) events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
+  const row: UsageRow = { model: turn.model ?? agent.model ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
+  const again = retryDelay(outcome, turn.attempt);
+  const kept = await commit(parts, claimed, outcome, row, again);
+  live.close(turn.turnId);
+  if (!kept) return parts.journal.turnErased(turn.turnId);
+  if (again === undefined) events.turnEnded({ turnId: turn.turnId, agent: turn.agent, outcome: statusOf(outcome), attempt: turn.attempt, ms });
+  else events.turnRetried({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, delayMs: again });
+};
+
+/** How long to wait before the next attempt; undefined when this one was the last. */
+const retryDelay = ({ status, retryAfterMs }: Outcome, attempt: number): number | undefined => {
+  if (status === "handed-back") return 0;
+  if (status !== "retry" || attempt >= MAX_ATTEMPTS) return undefined;
+  const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
+  return Math.max(retryAfterMs ?? 0, backoff * (0.5 + Math.random() / 2));
+};
+
+const statusOf = ({ status }: Outcome): TurnEnd["status"] => (status === "retry" || status === "handed-back" ? "failed" : status);
+
+/** Keeps the end of a turn. A store that does not answer is asked again: past its lease the turn is another's. */
+const commit = async (
+  { store, clock, events }: RunnerParts,
+  { claim }: ClaimedTurn,
+  outcome: Outcome,
+  usage: UsageRow,
+  again: number | undefined,
+): Promise<boolean> => {
+  for (let tries = 1; ; tries++) {
+    try {
+      const now = clock.now();
+      if (again !== undefined) return await store.releaseTurn(claim, { now, delayMs: again, usage });
+      const { reply, error } = outcome;
+      return await store.endTurn(claim, { now, status: statusOf(outcome), reply, error, usage });
+    } catch (error) {
+      events.storeFailed({ operation: "endTurn", error });
+      if (tries === COMMIT_TRIES) throw error;
+      await new Promise<void>((resolve) => clock.after(200 * 2 ** tries, resolve));
+    }
+  }
+};
+
+const endRemoved = async ({ store, clock }: RunnerParts, { claim, turn }: ClaimedTurn): Promise<void> => {
+  const error = { name: "agent-removed", detail: `the agent ${turn.agent} left the configuration` } as const;
+  await store.endTurn(claim, { now: clock.now(), status: "failed", reply: "", error, usage: undefined });
+};
+
+const readHistory = async (store: Store, { turn }: ClaimedTurn) => {
+  // The turn's own message comes right before its `turn.queued` entry.
+  const messages = await store.readMessages(turn.sessionId, { before: turn.seq - 1, limit: HISTORY_MESSAGES });
+  return messages.reverse().map(({ role, text, outside }) => ({ role, text, outside }));
+};

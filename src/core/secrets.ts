@@ -1,0 +1,22 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+
+/** sha256 of a secret; all that is kept of one. */
+export const hashOf = (secret: string): Buffer => createHash("sha256").update(secret).digest();
+
+/** The hash of a secret as the configuration has it: in clear, or already as `sha256:<hex>`. */
+export const hashOfConfigured = (secret: string): Buffer =>
+  secret.startsWith("sha256:") ? Buffer.from(secret.slice(7), "hex") : hashOf(secret);
+
+/**
+ * Finds what a secret stands for. Compared in constant time, and over hashes: what the time of the look-up could tell is a part of
+ * the hash of the caller's own guess.
+ */
+export const createSecretIndex = <T>(entries: readonly { hash: Buffer; value: T }[]) => {
+  const buckets = new Map<number, { hash: Buffer; value: T }[]>();
+  for (const entry of entries) {
+    const bucket = entry.hash.readUInt32LE(0);
+    buckets.set(bucket, [...(buckets.get(bucket) ?? []), entry]);
+  }
+  return (hash: Buffer): T | undefined =>
+    buckets.get(hash.readUInt32LE(0))?.find((entry) => timingSafeEqual(entry.hash, hash))?.value;
+};

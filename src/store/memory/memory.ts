@@ -1,0 +1,42 @@
+import type { Clock } from "#core/clock.ts";
+import { GatewayError } from "#core/errors.ts";
+import type { ApiKey, Store, StoreWatcher } from "#store/store.ts";
+import { readMethods } from "./reads.ts";
+import { createState } from "./state.ts";
+import { sweepMethod } from "./sweep.ts";
+import { turnMethods } from "./turns.ts";
+
+/**
+ * The default engine and the reference for the others: everything in this process, gone with it. Each method does its work in one
+ * synchronous step, which makes it a transaction. It lets nothing go that was acknowledged, but by retention.
+ */
+export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
+  const state = createState(clock);
+  const keys = new Map<string, ApiKey>();
+  return {
+    kind: "memory",
+    durable: false,
+    watch: (watcher: StoreWatcher) => {
+      state.watchers.add(watcher);
+      return () => state.watchers.delete(watcher);
+    },
+    ping: async () => {},
+    ...turnMethods(state),
+    ...readMethods(state),
+    ...sweepMethod(state),
+    listKeys: async () => [...keys.values()].map((key) => ({ ...key })),
+    createKey: async (key) => {
+      if (keys.has(key.keyId)) throw new GatewayError("internal", "key id in use");
+      keys.set(key.keyId, { ...key });
+    },
+    revokeKey: async (keyId) => keys.delete(keyId),
+    touchKey: async (keyId, now) => {
+      const key = keys.get(keyId);
+      if (key) key.lastUsedAt = Math.max(now, key.lastUsedAt ?? 0);
+    },
+    [Symbol.asyncDispose]: async () => {
+      state.watchers.clear();
+    },
+  };
+};
+

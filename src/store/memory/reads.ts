@@ -1,0 +1,53 @@
+import type { Entry, Message, Store } from "#store/store.ts";
+import { OrderedRows } from "./ordered-rows.ts";
+import { type SessionRow, sessionOf } from "./rows.ts";
+import type { State } from "./state.ts";
+
+type ReadMethods = Pick<
+  Store,
+  "getSession" | "listSessions" | "readEntries" | "readMessages" | "getDelivery" | "readUsage" | "stats"
+>;
+
+const NO_ROWS = new OrderedRows<SessionRow>();
+
+export const readMethods = (state: State): ReadMethods => ({
+  getSession: async (sessionId) => {
+    const session = state.sessions.get(sessionId);
+    return session && sessionOf(session);
+  },
+  listSessions: async ({ agent, limit, cursor }) => {
+    const rows = agent === undefined ? state.order : (state.orderOfAgent.get(agent) ?? NO_ROWS);
+    return rows.page(limit, cursor, sessionOf);
+  },
+  readEntries: async (sessionId, { after, limit }) =>
+    state.sessions.get(sessionId)?.entries.slice(Math.max(after, 0), Math.max(after, 0) + limit) ?? [],
+  readMessages: async (sessionId, { before, limit }) => {
+    const entries = state.sessions.get(sessionId)?.entries ?? [];
+    const messages: Message[] = [];
+    for (let at = Math.min(before ?? Infinity, entries.length + 1) - 2; at >= 0 && messages.length < limit; at--) {
+      const message = messageOf(entries[at] as Entry);
+      if (message) messages.push(message);
+    }
+    return messages;
+  },
+  getDelivery: async (deliveryId) => state.deliveries.get(deliveryId),
+  readUsage: async (query) => state.usage.read(query),
+  stats: () => ({
+    sessions: state.sessions.size,
+    turnsQueued: state.queued,
+    turnsRunning: state.running.size,
+    bytes: state.bytes + state.deliveries.bytes,
+    deliveries: state.deliveries.size,
+  }),
+});
+
+/** An entry that holds a message's whole text, as that message. */
+const messageOf = (entry: Entry): Message | undefined => {
+  const { seq, at: createdAt, turnId } = entry;
+  if (entry.name === "message.completed") {
+    return { messageId: entry.messageId, role: "assistant", text: entry.text, turnId, seq, createdAt, outside: false };
+  }
+  if (entry.name !== "message.created" || entry.role === "assistant") return undefined;
+  const { messageId, role, text, outside } = entry;
+  return { messageId, role, text, turnId, seq, createdAt, outside };
+};
