@@ -1,0 +1,20 @@
+import type { TryOut } from "#config/config.ts";
+
+/** What a start without a configuration tells the person at the terminal: where it is, its secrets, and calls to paste. */
+export const banner = (url: string, { restKey, rpcToken, webhookToken, consoleToken }: TryOut): string => `
+The gateway runs at ${url} with one agent, main, that repeats what it is told.
+Nothing is kept when it stops. These secrets are for this run alone:
+
+  REST_API_KEY   ${restKey}
+  RPC_TOKEN      ${rpcToken}
+  WEBHOOK_TOKEN  ${webhookToken}
+  CONSOLE_TOKEN  ${consoleToken}
+
+Send a message:
+  curl ${url}/api/v1/chat/send -H 'Authorization: Bearer ${restKey}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
+Read the reply as it is written:
+  curl -N ${url}/api/v1/chat/send -H 'Authorization: Bearer ${restKey}' -H 'Content-Type: application/json' -d '{"message":"Hello","stream":true}'
+Make a key for a program:
+  curl ${url}/api/v1/keys -H 'Authorization: Bearer ${consoleToken}' -H 'Content-Type: application/json' -d '{"name":"my program"}'
+
+`;

@@ -1,0 +1,113 @@
+import { parseArgs } from "node:util";
+import type { LoadedConfig } from "#config/config.ts";
+import { loadConfig } from "#config/load.ts";
+import { ConfigError } from "#config/problems.ts";
+import { type ConfigWatch, watchConfig } from "#config/watch.ts";
+import { createLogger, type Level, type Logger } from "#observe/logger.ts";
+import { BUILT, type Gateway, startGateway } from "../gateway.ts";
+import { version } from "../version.ts";
+import { banner } from "./banner.ts";
+
+const HELP = `agent-gateway ${version}: REST, JSON-RPC and webhooks in front of conversational agents.
+
+Usage: npm start -- [options]
+
+  --config FILE  the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5, else a try-out with an echo agent)
+  --host HOST    the address to listen on; wins over $GATEWAY_HOST and the file
+  --port PORT    the port to listen on; wins over $GATEWAY_PORT and the file (default: 18789)
+  --version      print the version
+  --help         print this
+
+Environment: LOG_LEVEL (debug, info, warn, error), LOG_FORMAT (json, pretty).
+Signals: SIGHUP reads the configuration again; SIGTERM and SIGINT finish what runs and stop, a second one stops at once.
+`;
+
+/** A mistake of the person at the terminal: a sentence, no stack. */
+class UsageError extends Error {}
+
+export type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
+
+/** Runs the gateway as the command line says. Undefined when there was nothing to run. Throws nothing: it prints and sets the exit code. */
+export const serve = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<Served | undefined> => {
+  try {
+    const options = readOptions(args);
+    if (typeof options === "string") {
+      process.stdout.write(options);
+      return undefined;
+    }
+    return await start(options, env);
+  } catch (error) {
+    process.stderr.write(`${wordsFor(error)}\n`);
+    process.exitCode = 1;
+    return undefined;
+  }
+};
+
+type Options = { config: string | undefined; host: string | undefined; port: number | undefined };
+
+const readOptions = (args: readonly string[]): Options | string => {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean" } as const;
+  let values: ReturnType<typeof parse>["values"];
+  const parse = () => parseArgs({ args: [...args], options: { config: text, host: text, port: text, help: flag, version: flag } });
+  try {
+    ({ values } = parse());
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message.split(". ")[0]}. --help lists the options.`);
+  }
+  if (values.help) return HELP;
+  if (values.version) return `${version}\n`;
+  const port = values.port === undefined ? undefined : Number(values.port);
+  if (port !== undefined && !(values.port?.trim() && Number.isInteger(port) && port >= 0 && port <= 65535)) {
+    throw new UsageError(`--port ${values.port} is no port: give a whole number from 0 to 65535.`);
+  }
+  return { config: values.config, host: values.host, port };
+};
+
+const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessEnv): Promise<Served> => {
+  const load = () => loadConfig({ file, env, host, port, built: BUILT });
+  const loaded = await load();
+  const logger = createLogger({ level: levelOf(env.LOG_LEVEL), ...formatOf(env.LOG_FORMAT) });
+  logger.hide(secretsOf(loaded));
+  const gateway = await startGateway({ loaded, logger });
+  if (loaded.tryOut) process.stdout.write(banner(gateway.urls[0] ?? "", loaded.tryOut));
+  return { gateway, logger, watch: watchFile(gateway, loaded, load, logger) };
+};
+
+const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<LoadedConfig>, logger: Logger) =>
+  watchConfig({
+    running,
+    load: async () => {
+      const loaded = await load();
+      logger.hide(secretsOf(loaded));
+      return loaded;
+    },
+    onChange: (config, { changed, needsRestart }) => gateway.reconfigure(config, { changed, needsRestart }),
+    onInvalid: ({ problems }) => gateway.refuseConfig(problems),
+    signal: gateway.closing,
+  });
+
+/** The secrets that the running gateway holds in clear. */
+const secretsOf = ({ config, tryOut }: LoadedConfig): string[] => [
+  ...Object.values(tryOut ?? {}),
+  ...Object.values(config.channels).map(({ secret }) => secret),
+  ...Object.values(config.webhooks.mappings).flatMap(({ verify }) => (verify ? [verify.secret] : [])),
+];
+
+const levelOf = (level = "info"): Level => {
+  if (level === "debug" || level === "info" || level === "warn" || level === "error") return level;
+  throw new UsageError(`LOG_LEVEL is ${level}: give debug, info, warn or error.`);
+};
+
+const formatOf = (format: string | undefined): { format?: "json" | "pretty" } => {
+  if (format === undefined || format === "") return {};
+  if (format === "json" || format === "pretty") return { format };
+  throw new UsageError(`LOG_FORMAT is ${format}: give json or pretty.`);
+};
+
+const wordsFor = (error: unknown): string => {
+  if (error instanceof ConfigError) return `The configuration is refused:\n${error.message}`;
+  if (error instanceof UsageError) return error.message;
+  const { message, cause, stack } = error as Error;
+  return cause === undefined ? (stack ?? String(error)) : message;
+};

@@ -1,0 +1,142 @@
+import type { Config, LoadedConfig } from "#config/config.ts";
+import { systemClock } from "#core/clock.ts";
+import { createCore } from "#core/core.ts";
+import { GatewayError } from "#core/errors.ts";
+import { createPressure } from "#core/pressure.ts";
+import { createEvents, type Events } from "#observe/events.ts";
+import type { Logger } from "#observe/logger.ts";
+import { createLoopLag } from "#observe/loop-lag.ts";
+import { createRegistry } from "#observe/metrics.ts";
+import { registerProcessMetrics } from "#observe/process-metrics.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import type { Store } from "#store/store.ts";
+import { connectionsThatFit } from "#wire/descriptors.ts";
+import { type Listening, listen } from "#wire/listen.ts";
+import { newId } from "#core/ids.ts";
+import { createDoors } from "./doors.ts";
+import { coreSettingsOf, type MakeBackend, makeBackend } from "./settings.ts";
+import { version } from "./version.ts";
+
+/** What this version has; the loader refuses the rest by name. */
+export const BUILT = { stores: ["memory"], backends: ["echo"] } as const;
+
+export type GatewayOptions = {
+  loaded: LoadedConfig;
+  logger: Logger;
+  /** Where a test puts a backend of its own, or a shorter wait. */
+  makeBackend?: MakeBackend;
+  replyWaitMs?: number;
+};
+
+export type Gateway = AsyncDisposable & {
+  readonly urls: readonly string[];
+  /** Resolves when every door is open; throws when the contract cannot be compiled. */
+  readonly ready: Promise<void>;
+  readonly store: Store;
+  readonly events: Events;
+  /** Aborts when the gateway begins to stop. */
+  readonly closing: AbortSignal;
+  /** Takes a new configuration over: the parts that are hot. */
+  reconfigure(config: Config, difference: { changed: readonly string[]; needsRestart: readonly string[] }): void;
+  /** Tells of a configuration that was not taken; the one before goes on. */
+  refuseConfig(problems: unknown): void;
+  /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
+  drain(cause: string, ms?: number): Promise<void>;
+};
+
+const DRAIN_MS = 30_000;
+const LAST_ANSWERS_MS = 1_000;
+
+/** Config in, running gateway out: the one place where every room is put together. */
+export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
+  const { loaded, logger } = options;
+  const { config } = loaded;
+  const closing = new AbortController();
+  const clock = systemClock;
+  const began = clock.monotonic();
+  const registry = createRegistry();
+  const events = createEvents({ logger, registry });
+  const lag = createLoopLag();
+  registerProcessMetrics(registry, { version, lag });
+  const store = createMemoryStore({ clock });
+  const isShort = createPressure(clock);
+  let draining: Promise<void> | undefined;
+  const admit = () => {
+    if (draining) throw new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
+    if (isShort()) throw new GatewayError("gateway-busy", "Memory is short.", { retryAfterMs: 1_000 });
+  };
+  const make = options.makeBackend ?? makeBackend;
+  const settings = coreSettingsOf(config, make, loaded.file);
+  const core = await createCore({ settings, store, clock, events, admit, replyWaitMs: options.replyWaitMs });
+  registerStoreMetrics(registry, store);
+  const parts = { core, clock, events, registry, version, isDraining: () => draining !== undefined, isShort, lag };
+  const doors = createDoors({ ...parts, began, config });
+
+  const listeners: Listening[] = [];
+  const close = async () => {
+    await Promise.all(listeners.map((listener) => listener.close()));
+    await core.close();
+    await store[Symbol.asyncDispose]();
+    lag[Symbol.dispose]();
+  };
+  try {
+    for (const [index, { host, port, tls }] of config.gateway.listeners.entries()) {
+      const onRequest = doors.front(index);
+      const newRequestId = () => newId("req", clock.now());
+      const maxConnections = connectionsThatFit();
+      listeners.push(await listen({ host, port, tls, maxConnections, onRequest, newRequestId, events }));
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  doors.setUrls(listeners.map(({ url }) => url));
+  for (const [index, { url }] of listeners.entries()) {
+    events.listening({ address: url, surfaces: doors.surfaces(index), ms: Math.round(clock.monotonic() - began) });
+  }
+  for (const { surface, reason } of doors.closed()) events.surfaceOff({ surface, reason });
+  for (const detail of [...loaded.warnings, ...warningsOf(store)]) events.configWarned({ about: "start", detail });
+
+  const drain = async (cause: string, ms: number): Promise<void> => {
+    const from = clock.monotonic();
+    closing.abort();
+    events.draining({ signal: cause, running: core.runner.running(), queued: store.stats().turnsQueued });
+    for (const listener of listeners) listener.stopAccepting();
+    const handedBack = await core.runner.drain(ms);
+    // Replies and streams whose turn has just ended are on their way out.
+    await new Promise((resolve) => setTimeout(resolve, Math.min(ms, LAST_ANSWERS_MS)));
+    await close();
+    events.drained({ ms: Math.round(clock.monotonic() - from), handedBack });
+  };
+
+  return {
+    urls: listeners.map(({ url }) => url),
+    ready: doors.open(),
+    store,
+    events,
+    closing: closing.signal,
+    reconfigure(next, { changed, needsRestart: needRestart }) {
+      doors.reconfigure(next);
+      for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
+      core.reconfigure(coreSettingsOf(next, make, loaded.file)).then(
+        () => events.configReloaded({ cause: "file", changed, needRestart }),
+        (error: unknown) => events.unexpectedError({ error, where: "reconfigure" }),
+      );
+    },
+    refuseConfig: (problems) => events.configRefused({ cause: "file", problems }),
+    drain: (cause, ms = DRAIN_MS) => (draining ??= drain(cause, ms)),
+    [Symbol.asyncDispose]: () => (draining ??= drain("close", 0)),
+  };
+};
+
+const warningsOf = (store: Store): string[] =>
+  store.durable ? [] : ["store.type is memory: everything is forgotten when the gateway stops."];
+
+const registerStoreMetrics = (registry: ReturnType<typeof createRegistry>, store: Store): void => {
+  const gauge = (name: string, help: string, read: () => number) => registry.read("gauge", `gateway_${name}`, help, read);
+  gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
+  gauge("turns_queued", "Turns that wait.", () => store.stats().turnsQueued);
+  gauge("turns_running", "Turns that run.", () => store.stats().turnsRunning);
+  gauge("store_bytes", "What the store holds, as it counts it.", () => store.stats().bytes);
+  gauge("deliveries", "Requests in the flight recorder.", () => store.stats().deliveries);
+};

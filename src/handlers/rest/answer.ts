@@ -1,0 +1,39 @@
+import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import { failureOf, isEnded, type TurnWish } from "#core/turns.ts";
+import type { StepMark } from "#core/turn-events.ts";
+import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
+import type { Turn } from "#store/store.ts";
+import { eventOf, usageOf } from "./present.ts";
+
+type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: boolean };
+
+/** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
+export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
+  const { stream, ...wish } = work;
+  const { caller, idempotency, signal } = ctx;
+  const waitMs = stream ? undefined : core.replyWaitMs;
+  const started = { ...wish, surface: "rest", caller: caller.name, idempotency, signal, waitMs, streamed: stream } as const;
+  const { turn, replayed } = await core.turns.start({ ...started, delivery: ctx.delivery() });
+  if (stream) return { as: "events", body: turnEvents(core, turn, undefined, signal), replayed };
+  const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };
+  if (!isEnded(turn)) {
+    const status = turn.status === "queued" ? "queued" : "running";
+    return { as: "accepted", body: { ...ids, status }, replayed };
+  }
+  if (turn.status !== "completed") throw failureOf(turn, replayed);
+  const usage = usageOf(turn.usage ?? { input: 0, output: 0 });
+  return { as: "completed", body: { ...ids, status: "completed", reply: turn.reply ?? "", usage }, replayed };
+};
+
+export async function* turnEvents(
+  { followTurn }: Core,
+  turn: Turn,
+  from: StepMark | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<TurnEvent> {
+  for await (const step of followTurn(turn, from, signal)) {
+    const event = eventOf(turn, step);
+    if (event) yield event;
+  }
+}

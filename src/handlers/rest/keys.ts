@@ -1,0 +1,49 @@
+import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import { GatewayError } from "#core/errors.ts";
+import { configLineOf, type KeyRecord } from "#core/keys.ts";
+import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
+import { timeOf, timeOrNull } from "./present.ts";
+
+export const keys = (core: Core): Pick<RestHandlers<CallContext>, "keys.list" | "keys.create" | "keys.revoke"> => ({
+  "keys.list": async ({ query: { limit, cursor } }) => {
+    const all = await core.keys.list();
+    const from = cursor === undefined ? 0 : indexAfter(all, cursor);
+    const page = all.slice(from, from + limit);
+    const last = page.at(-1);
+    return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
+  },
+  "keys.create": async ({ body }, { caller }) => {
+    const { key, secret } = await core.keys.create(body);
+    core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name });
+    const { keyId: key_id, name, prefix, scopes } = key;
+    const shown = { key_id, name, prefix, scopes: [...scopes], created_at: timeOf(key.createdAt), last_used_at: null };
+    return { ...shown, source: "console", key: secret, config_line: configLineOf(key) };
+  },
+  "keys.revoke": async ({ path }, { caller }) => {
+    await core.keys.revoke(path.key_id);
+    core.events.keyRevoked({ keyId: path.key_id, caller: caller.name });
+  },
+});
+
+const present = (key: KeyRecord): RestReplies["keys.list"]["keys"][number] => ({
+  key_id: key.keyId ?? null,
+  name: key.name,
+  prefix: key.prefix ?? null,
+  scopes: [...key.scopes],
+  created_at: timeOrNull(key.createdAt),
+  last_used_at: timeOrNull(key.lastUsedAt),
+  source: key.keyId === undefined ? "config" : "console",
+});
+
+// Names are unique among the configured keys, ids among the minted: either tells where a page ended.
+const cursorOf = ({ keyId, name }: KeyRecord): string => Buffer.from(keyId ?? `config:${name}`).toString("base64url");
+
+const indexAfter = (keys: readonly KeyRecord[], cursor: string): number => {
+  const at = keys.findIndex((key) => cursorOf(key) === cursor);
+  if (at < 0) {
+    const errors = [{ pointer: "query:cursor", message: "is not one that a list gave; begin again without it" }];
+    throw new GatewayError("invalid-request", "The cursor is unknown.", { errors });
+  }
+  return at + 1;
+};

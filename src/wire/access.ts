@@ -1,0 +1,40 @@
+import type { IncomingMessage } from "node:http";
+import type { Caller } from "#core/call.ts";
+import { createSecretIndex } from "#core/secrets.ts";
+import { createPeerOf, type Peer } from "./address.ts";
+
+type RestCaller = Extract<Caller, { surface: "rest" }>;
+type RpcCaller = Extract<Caller, { surface: "rpc" }>;
+
+export type AccessSettings = {
+  trustedProxies: readonly string[];
+  clearTextFrom: readonly string[];
+  /** sha256 of the console's token, hex. */
+  consoleToken: string | undefined;
+  rpcTokens: readonly { name: string; hash: string; permissions: readonly string[] }[];
+};
+
+export type Access = {
+  peerOf: (req: IncomingMessage) => Peer;
+  identifyConsole: (hash: Buffer) => RestCaller | undefined;
+  identifyRpc: (hash: Buffer) => RpcCaller | undefined;
+};
+
+const CONSOLE = "console";
+
+/** Who may come in, as one configuration says it. A reload makes another and puts it in this one's place. */
+export const createAccess = (settings: AccessSettings): Access => {
+  const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
+  const restCaller: RestCaller = { surface: "rest", name: CONSOLE, scopes: ["console"] };
+  const rpcCaller: RpcCaller = { surface: "rpc", name: CONSOLE, permissions: ["*"] };
+  return {
+    peerOf: createPeerOf(settings),
+    identifyConsole: createSecretIndex(console.map((hash) => ({ hash, value: restCaller }))),
+    identifyRpc: createSecretIndex<RpcCaller>([
+      ...settings.rpcTokens.map(({ name, hash, permissions }) => {
+        return { hash: Buffer.from(hash, "hex"), value: { surface: "rpc", name, permissions } as const };
+      }),
+      ...console.map((hash) => ({ hash, value: rpcCaller })),
+    ]),
+  };
+};

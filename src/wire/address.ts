@@ -1,0 +1,48 @@
+import { BlockList, isIP } from "node:net";
+import type { IncomingMessage } from "node:http";
+import { GatewayError } from "#core/errors.ts";
+
+/** A set of addresses and networks (`10.0.0.0/8`, `::1`). */
+export const createNetworks = (networks: readonly string[]) => {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = "", bits] = network.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return (address: string): boolean =>
+    networks.length > 0 && list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+};
+
+export type Peer = {
+  /** Who sent it: the last hop that is no proxy of ours. */
+  address: string;
+  /** Nobody on the way could read the token: TLS, this machine, or a network that the configuration trusts. */
+  safe: boolean;
+};
+
+const isLoopback = (address: string): boolean => address.startsWith("127.") || address === "::1";
+
+/** An IPv4 address that came in through an IPv6 socket, as itself. */
+const plain = (address: string): string => (address.startsWith("::ffff:") ? address.slice(7) : address);
+
+/** Tells where a request comes from, as far as the proxies in front can be believed. */
+export const createPeerOf = (settings: { trustedProxies: readonly string[]; clearTextFrom: readonly string[] }) => {
+  const isProxy = createNetworks(settings.trustedProxies);
+  const isTrustedNetwork = createNetworks(settings.clearTextFrom);
+  return (req: IncomingMessage): Peer => {
+    const remote = plain(req.socket.remoteAddress ?? "");
+    const encrypted = "encrypted" in req.socket;
+    if (!isProxy(remote)) return { address: remote, safe: encrypted || isLoopback(remote) || isTrustedNetwork(remote) };
+    const hops = String(req.headers["x-forwarded-for"] ?? "").split(",");
+    const address = hops.reverse().map((hop) => plain(hop.trim())).find((hop) => isIP(hop) !== 0 && !isProxy(hop)) ?? remote;
+    const proto = String(req.headers["x-forwarded-proto"] ?? "").split(",").at(-1)?.trim();
+    return { address, safe: proto === "https" || isLoopback(address) || isTrustedNetwork(address) };
+  };
+};
+
+/** Refuses a request that would show its token on the way. */
+export const requireTls = ({ safe }: Peer): void => {
+  if (!safe) throw new GatewayError("tls-required", "tokens are taken over TLS, or from this machine");
+};

@@ -1,0 +1,35 @@
+import type { IncomingMessage } from "node:http";
+import type { Clock } from "#core/clock.ts";
+import { GatewayError } from "#core/errors.ts";
+
+/** The token of an Authorization header; undefined when there is none of the form `Bearer <token>`. */
+export const bearerOf = (req: IncomingMessage): string | undefined => {
+  const header = req.headers.authorization;
+  if (header === undefined || header.length < 8 || header.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
+  return header.slice(7).trim() || undefined;
+};
+
+const WINDOW_MS = 60_000;
+const FREE_FAILURES = 20;
+const ADDRESSES = 10_000;
+
+/** Counts failed authentications by address. Past 20 a minute an answer asks to wait and closes; a good token still passes. */
+export const createGuessGuard = (clock: Clock) => {
+  const failures = new Map<string, { since: number; count: number }>();
+  return (address: string): { error: GatewayError; guessing: boolean } => {
+    const now = clock.monotonic();
+    let failed = failures.get(address);
+    if (!failed || now - failed.since >= WINDOW_MS) {
+      failures.delete(address);
+      if (failures.size >= ADDRESSES) failures.delete(failures.keys().next().value as string);
+      failures.set(address, (failed = { since: now, count: 0 }));
+    }
+    failed.count++;
+    const guessing = failed.count > FREE_FAILURES;
+    const retryAfterMs = guessing ? failed.since + WINDOW_MS - now : undefined;
+    const extra = retryAfterMs === undefined ? {} : { retryAfterMs };
+    return { error: new GatewayError("unauthenticated", "send Authorization: Bearer <token>", extra), guessing };
+  };
+};
+
+export type GuessGuard = ReturnType<typeof createGuessGuard>;

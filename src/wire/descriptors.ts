@@ -1,0 +1,18 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** Kept free for files, the store's and the backends' connections. */
+const RESERVE = 24;
+
+/**
+ * How many connections the process can take before the system has no descriptor left for anything else; undefined where the system
+ * does not say.
+ */
+export const connectionsThatFit = (): number | undefined => {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
+    if (limit === undefined) return undefined;
+    return Math.max(1, Number(limit) - readdirSync("/proc/self/fd").length - RESERVE);
+  } catch {
+    return undefined;
+  }
+};

@@ -1,0 +1,27 @@
+import type { IncomingMessage } from "node:http";
+import { GatewayError } from "#core/errors.ts";
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+
+/**
+ * Keeps other sites' pages out. An Origin must be our own or one that the configuration allows; on a loopback listener the Host must
+ * be this machine's too, as a name that somebody lets point here would make his page our own.
+ */
+export const createHostGuard = (allowedOrigins: readonly string[], { loopback, tls }: { loopback: boolean; tls: boolean }) => {
+  const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
+  const hosts = new Set(allowedOrigins.map((origin) => origin.toLowerCase().replace(/^https?:\/\//, "")));
+  const scheme = tls ? "https" : "http";
+  let lastGood = "";
+  return ({ headers: { host = "", origin } }: IncomingMessage): void => {
+    if (loopback && host !== lastGood) {
+      if (!LOOPBACK.test(host) && !hosts.has(host.toLowerCase())) {
+        throw new GatewayError("origin-not-allowed", "The Host is not this machine's. Name its origin in gateway.allowedOrigins.");
+      }
+      lastGood = host;
+    }
+    if (origin === undefined) return;
+    const given = origin.toLowerCase();
+    if (given === `${scheme}://${host.toLowerCase()}` || origins.has(given)) return;
+    throw new GatewayError("origin-not-allowed", "The page's origin is not in gateway.allowedOrigins.");
+  };
+};

@@ -1,0 +1,102 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
+import { GatewayError } from "#core/errors.ts";
+import { adoptPrototypes } from "./prototypes.ts";
+import type { Route } from "./routes.ts";
+
+export type ValidatedRequest = { body: unknown; query: Record<string, unknown> };
+
+/** Holds a request to the contract: fills in defaults, or throws `invalid-request` with each fault. */
+export type ValidateRequest = (req: IncomingMessage, res: ServerResponse, body: unknown) => Promise<ValidatedRequest>;
+
+const SETTLE = Symbol("settle");
+type Settled = IncomingMessage & { body?: unknown; query?: Record<string, unknown>; [SETTLE]?: (error?: unknown) => void };
+
+/**
+ * Loads Express and express-openapi-validator with the contract, and sends one request of each operation through them: their first use
+ * compiles the operation's schema, and a schema that they refuse would otherwise be a 500 for every caller. Takes a few hundred
+ * milliseconds, so the other doors open first.
+ */
+export const createRequestValidation = async (document: object, routes: readonly Route[]): Promise<ValidateRequest> => {
+  const [{ default: express }, OpenApiValidator] = await Promise.all([
+    import("express"),
+    import("express-openapi-validator"),
+  ]);
+  const app = express();
+  app.disable("x-powered-by");
+  app.set("etag", false);
+  app.use(
+    OpenApiValidator.middleware({
+      apiSpec: document as OpenAPIV3.DocumentV3_1,
+      validateApiSpec: false, // linted when it was generated
+      validateRequests: { removeAdditional: false, allErrors: true },
+      validateResponses: false, // the tests hold every reply to the contract, at the client's side
+      validateSecurity: false, // done before a byte of the body was read
+      validateFormats: false,
+      fileUploader: false,
+    }),
+  );
+  app.use((req: Settled) => req[SETTLE]?.());
+  app.use((error: unknown, req: Settled, _res: unknown, _next: unknown) => req[SETTLE]?.(error ?? "no error given"));
+  adoptPrototypes(app);
+
+  const validate: ValidateRequest = (req: Settled, res, body) =>
+    new Promise((resolve, reject) => {
+      req.body = body;
+      // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
+      if (req.headers["content-type"] !== undefined) req.headers["content-type"] = "application/json";
+      req[SETTLE] = (error) => {
+        if (error === undefined) resolve({ body: req.body, query: req.query ?? {} });
+        else reject(translate(error));
+      };
+      (app as unknown as (req: IncomingMessage, res: ServerResponse) => void)(req, res);
+    });
+
+  for (const route of routes) await warmUp(validate, route);
+  return validate;
+};
+
+const warmUp = async (validate: ValidateRequest, { method, path }: Route): Promise<void> => {
+  const req = new IncomingMessage(new Socket());
+  req.method = method;
+  req.url = path.replaceAll(/\{\w+\}/g, "x");
+  if (method !== "GET" && method !== "DELETE") req.headers["content-type"] = "application/json";
+  try {
+    await validate(req, new ServerResponse(req), {});
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.name === "internal") {
+      throw new Error(`the contract of ${method} ${path} cannot be compiled`, { cause: error });
+    }
+  }
+};
+
+type Fault = { path: string; message: string; errorCode?: string };
+
+/** What express-openapi-validator says, in our words. */
+const translate = (error: unknown): unknown => {
+  const { status, errors, message } = error as { status?: number; errors?: Fault[]; message?: string };
+  if (status === 400 && errors) {
+    const faults = errors.slice(0, FAULTS).map((fault) => ({ pointer: pointerOf(fault.path), message: wordsOf(fault) }));
+    const first = faults[0] as { pointer: string; message: string };
+    return new GatewayError("invalid-request", `${first.pointer} ${first.message}`, { errors: faults });
+  }
+  if (status === 415) return new GatewayError("unsupported-media-type");
+  if (status === 404) return new GatewayError("not-found", message);
+  return error;
+};
+
+const FAULTS = 100;
+
+const pointerOf = (path: string): string => {
+  const [, where, ...rest] = path.split("/");
+  if (where === "body") return `/${rest.join("/")}`;
+  const kind = where === "params" ? "path" : where === "headers" ? "header" : "query";
+  return `${kind}:${rest.join("/")}`;
+};
+
+const wordsOf = ({ message, errorCode }: Fault): string => {
+  if (errorCode?.startsWith("required.")) return "is required";
+  if (errorCode?.startsWith("additionalProperties.") || message.startsWith("Unknown query")) return "is unknown";
+  return message;
+};

@@ -1,0 +1,147 @@
+import { createHash } from "node:crypto";
+import type { CallContext, Caller } from "#core/call.ts";
+import type { Clock } from "#core/clock.ts";
+import { GatewayError } from "#core/errors.ts";
+import type { RestHandlers } from "#generated/rest-handlers.ts";
+import type { Events } from "#observe/events.ts";
+import { requireTls } from "./address.ts";
+import { bearerOf, type GuessGuard } from "./auth.ts";
+import { parseJson, readBody } from "./body.ts";
+import { sendJson, type WireCall } from "./call.ts";
+import { createDelivery } from "./delivery.ts";
+import type { ValidateRequest } from "./rest-validation.ts";
+import { createMatcher, type Match, type Route } from "./routes.ts";
+import { sendEvents, type SseEvent } from "./sse.ts";
+
+type RestCaller = Extract<Caller, { surface: "rest" }>;
+
+export type RestDoorParts = {
+  handlers: RestHandlers<CallContext>;
+  /** Resolves when the contract is compiled; calls that come sooner wait for it. */
+  validation: () => Promise<ValidateRequest>;
+  /** Who a token belongs to; undefined for one that REST does not know. */
+  identify: (token: string) => RestCaller | undefined;
+  guard: GuessGuard;
+  rateLimit: (key: string) => void;
+  bodyLimit: () => number;
+  recordBodies: () => boolean;
+  events: Events;
+  clock: Clock;
+};
+
+/** The REST door: authentication, then scope, then the body, then the contract, then the handler. */
+export const createRestDoor = (parts: RestDoorParts) => {
+  const { handlers, validation, rateLimit, bodyLimit } = parts;
+  const match = createMatcher("rest");
+
+  return async (call: WireCall): Promise<void> => {
+    const { req, res } = call;
+    call.surface = "rest";
+    const caller = authenticate(parts, call);
+    call.caller = caller.name;
+    const matched = match(req.method ?? "", call.path);
+    call.operation = matched.route.operation;
+    requireScope(matched.route, caller);
+    rateLimit(caller.name);
+    const raw = await readRaw(call, matched.route, bodyLimit());
+    const validate = await validation();
+    const { body, query } = await validate(req, res, raw && parseJson(raw));
+    const { "idempotency-key": key, "last-event-id": lastEventId } = req.headers;
+    const headers = { "idempotency-key": key, "last-event-id": lastEventId };
+    const handler = handlers[matched.route.operation as keyof RestHandlers<CallContext>] as Handler;
+    const context = contextOf(parts, call, caller, matched.route, raw);
+    await answer(call, matched, await handler({ path: matched.params, query, headers, body }, context));
+  };
+};
+
+type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
+
+const authenticate = ({ identify, guard, events }: RestDoorParts, call: WireCall): RestCaller => {
+  requireTls(call.peer);
+  const token = bearerOf(call.req);
+  const caller = token === undefined ? undefined : identify(token);
+  if (caller) return caller;
+  const { error, guessing } = guard(call.peer.address);
+  events.authFailed({ surface: "rest", address: call.peer.address, requestId: call.requestId, logged: !guessing });
+  if (guessing) call.res.setHeader("connection", "close");
+  throw error;
+};
+
+const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
+  if (scopes.includes("console")) return;
+  if (scope === "console") throw new GatewayError("forbidden", "Keys are made and revoked with the console token alone.");
+  if (scope === "admin" && !scopes.includes("admin")) throw new GatewayError("forbidden", "The key lacks the scope admin.");
+};
+
+/** The body of an operation that takes one; undefined for the others, which must not bring one. */
+const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
+  const { req } = call;
+  if (route.bodyLimit === null) {
+    if ((await readBody(req, limit)).length > 0) {
+      throw new GatewayError("invalid-request", "This call takes no body.", { errors: [{ pointer: "", message: "is not taken" }] });
+    }
+    return undefined;
+  }
+  if (!isJson(req.headers["content-type"]) || !isPlain(req.headers["content-encoding"])) {
+    throw new GatewayError("unsupported-media-type", "Send Content-Type: application/json, not compressed.");
+  }
+  return readBody(req, limit);
+};
+
+const isJson = (type: string | undefined): boolean => {
+  if (type === "application/json") return true;
+  if (type === undefined) return false;
+  const [media = "", ...parameters] = type.toLowerCase().split(";").map((part) => part.trim());
+  return media === "application/json" && parameters.every((part) => part === "" || /^charset="?utf-8"?$/.test(part));
+};
+
+const isPlain = (encoding: string | undefined): boolean => encoding === undefined || encoding.toLowerCase() === "identity";
+
+const contextOf = (
+  { clock, recordBodies }: RestDoorParts,
+  call: WireCall,
+  caller: RestCaller,
+  route: Route,
+  raw: Buffer | undefined,
+): CallContext => {
+  const key = call.req.headers["idempotency-key"];
+  return {
+    caller,
+    requestId: call.requestId,
+    get signal() {
+      return call.signal;
+    },
+    idempotency:
+      route.idempotent && typeof key === "string"
+        ? { key: `rest\0${caller.name}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
+        : undefined,
+    delivery: () => createDelivery(call, { now: clock.now(), caller: caller.name, body: raw, keepBody: recordBodies() }),
+  };
+};
+
+const hashOfBody = (raw: Buffer | undefined): string =>
+  createHash("sha256").update(raw ?? "").digest("base64url");
+
+type Tagged = { as: string; body: unknown; replayed?: boolean };
+
+/** Sends what a handler answered; which status that is, the contract says. */
+const answer = async (call: WireCall, { route }: Match, reply: unknown): Promise<void> => {
+  const replies = Object.entries(route.replies) as [string, { status: number; type: string | null }][];
+  const tagged = isTagged(reply) ? reply : undefined;
+  const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
+  call.turnId ??= turnId;
+  const headers: Record<string, string> = tagged?.replayed === true ? { "idempotent-replayed": "true" } : {};
+  if (tagged?.as === "events") {
+    const sent = { "x-request-id": call.requestId, ...headers };
+    return sendEvents(call.res, sent, tagged.body as AsyncIterable<SseEvent>, call.signal);
+  }
+  const [, { status }] = replies.find(([name]) => name === tagged?.as) ?? (replies[0] as (typeof replies)[0]);
+  if (reply === undefined) {
+    call.res.writeHead(status, { "x-request-id": call.requestId }).end();
+  } else {
+    sendJson(call, status, tagged ? tagged.body : reply, headers);
+  }
+};
+
+const isTagged = (reply: unknown): reply is Tagged =>
+  typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;
