@@ -98,7 +98,10 @@ export const createDoors = (parts: DoorsParts) => {
   let doorsOf: DoorAt[][] = [];
   let guards: ReturnType<typeof createHostGuard>[] = [];
   const arrange = () => {
-    doorsOf = config.gateway.listeners.map((_, n) => [...surfacesOf(n).flatMap((surface) => all[surface] ?? []), ...always]);
+    doorsOf = config.gateway.listeners.map((_, n) => [
+      ...surfacesOf(n).flatMap((surface) => all[surface] ?? []),
+      ...always,
+    ]);
     guards = config.gateway.listeners.map(({ host, tls }) => {
       return createHostGuard(config.gateway.allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined });
     });
@@ -173,7 +176,9 @@ const STALL_SECONDS = 1;
 
 const loopOf = (lag: LoopLag): { ok: boolean; detail?: string } => {
   const { max } = lag.read();
-  return max < STALL_SECONDS ? { ok: true } : { ok: false, detail: `The event loop stood still for ${max.toFixed(1)} s.` };
+  return max < STALL_SECONDS
+    ? { ok: true }
+    : { ok: false, detail: `The event loop stood still for ${max.toFixed(1)} s.` };
 };
 
 const answersInTime = async (ping: Promise<void>): Promise<{ ok: boolean; detail?: string }> => {

@@ -2,6 +2,7 @@ import type { Config, LoadedConfig } from "#config/config.ts";
 import { systemClock } from "#core/clock.ts";
 import { createCore } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
+import { newId } from "#core/ids.ts";
 import { createPressure } from "#core/pressure.ts";
 import { createEvents, type Events } from "#observe/events.ts";
 import type { Logger } from "#observe/logger.ts";
@@ -12,7 +13,6 @@ import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store } from "#store/store.ts";
 import { connectionsThatFit } from "#wire/descriptors.ts";
 import { type Listening, listen } from "#wire/listen.ts";
-import { newId } from "#core/ids.ts";
 import { createDoors } from "./doors.ts";
 import { coreSettingsOf, type MakeBackend, makeBackend } from "./settings.ts";
 import { version } from "./version.ts";
@@ -133,7 +133,8 @@ const warningsOf = (store: Store): string[] =>
   store.durable ? [] : ["store.type is memory: everything is forgotten when the gateway stops."];
 
 const registerStoreMetrics = (registry: ReturnType<typeof createRegistry>, store: Store): void => {
-  const gauge = (name: string, help: string, read: () => number) => registry.read("gauge", `gateway_${name}`, help, read);
+  const gauge = (name: string, help: string, read: () => number) =>
+    registry.read("gauge", `gateway_${name}`, help, read);
   gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
   gauge("turns_queued", "Turns that wait.", () => store.stats().turnsQueued);
   gauge("turns_running", "Turns that run.", () => store.stats().turnsRunning);

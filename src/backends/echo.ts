@@ -18,7 +18,8 @@ export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
   kind: "echo",
   models: undefined,
   run: (turn, signal) => echo(turn, signal, settings),
-  summarise: async (messages) => messages.map(({ role, text }) => `${role}: ${cut(text, SUMMARY_CHARACTERS)}`).join("\n"),
+  summarise: async (messages) =>
+    messages.map(({ role, text }) => `${role}: ${cut(text, SUMMARY_CHARACTERS)}`).join("\n"),
 });
 
 async function* echo(turn: BackendTurn, signal: AbortSignal, settings: EchoSettings): AsyncGenerator<Chunk> {

@@ -49,7 +49,8 @@ const readOptions = (args: readonly string[]): Options | string => {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
   let values: ReturnType<typeof parse>["values"];
-  const parse = () => parseArgs({ args: [...args], options: { config: text, host: text, port: text, help: flag, version: flag } });
+  const parse = () =>
+    parseArgs({ args: [...args], options: { config: text, host: text, port: text, help: flag, version: flag } });
   try {
     ({ values } = parse());
   } catch (error) {

@@ -24,7 +24,8 @@ export const createAgents = (first: readonly Agent[], defaultAgent: string | und
     /** The named agent, or the default one. */
     get(name: string | undefined): Agent {
       const agent = find(name ?? fallback ?? "");
-      if (!agent) throw new GatewayError("agent-not-found", name === undefined ? "no default agent" : `no agent ${name}`);
+      if (!agent)
+        throw new GatewayError("agent-not-found", name === undefined ? "no default agent" : `no agent ${name}`);
       return agent;
     },
     list: (): readonly Agent[] => [...agents.values()],

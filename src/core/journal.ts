@@ -40,8 +40,8 @@ export const isTurnEnd = (
   entry.name === "turn.completed" || entry.name === "turn.failed" || entry.name === "turn.cancelled";
 
 const add = <T>(sets: Map<string, Set<T>>, key: string, item: T): (() => void) => {
-  let set = sets.get(key);
-  if (!set) sets.set(key, (set = new Set()));
+  const set = sets.get(key) ?? new Set();
+  sets.set(key, set);
   set.add(item);
   return () => {
     set.delete(item);

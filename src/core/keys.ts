@@ -56,7 +56,13 @@ export const createKeys = (parts: { store: Store; clock: Clock; configured: read
     async list(): Promise<KeyRecord[]> {
       return [...configured, ...(await store.listKeys()).reverse()];
     },
-    async create({ name, scopes }: { name: string; scopes: readonly Scope[] }): Promise<{ key: ApiKey; secret: string }> {
+    async create({
+      name,
+      scopes,
+    }: {
+      name: string;
+      scopes: readonly Scope[];
+    }): Promise<{ key: ApiKey; secret: string }> {
       const secret = `gw_${randomBytes(32).toString("base64url")}`;
       const now = clock.now();
       const key: ApiKey = {

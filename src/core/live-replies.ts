@@ -34,8 +34,8 @@ export const createLiveReplies = () => {
     get: (turnId: string): LiveReply | undefined => replies.get(turnId),
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
     read(turnId: string, wake: () => void): () => void {
-      let waiting = readers.get(turnId);
-      if (!waiting) readers.set(turnId, (waiting = new Set()));
+      const waiting = readers.get(turnId) ?? new Set();
+      readers.set(turnId, waiting);
       waiting.add(wake);
       return () => {
         waiting.delete(wake);

@@ -58,7 +58,13 @@ export const runTurn = async (
   }
 };
 
-const NOTHING_YET = { status: "completed", reply: "", error: undefined, retryAfterMs: undefined, thrown: undefined } as const;
+const NOTHING_YET = {
+  status: "completed",
+  reply: "",
+  error: undefined,
+  retryAfterMs: undefined,
+  thrown: undefined,
+} as const;
 
 const stop = (outcome: Outcome, reason: StopReason): Outcome => {
   if (reason === "timeout") {

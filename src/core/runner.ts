@@ -33,7 +33,7 @@ export type RunnerParts = {
  * agent as the agent says. A full agent makes only its own turns wait.
  */
 export const createRunner = (parts: RunnerParts) => {
-  const { store, agents, journal, clock, events, concurrency } = parts;
+  const { store, agents, clock, events, concurrency } = parts;
   const node = newId("node", clock.now());
   const runs = new Map<string, Run>();
   const runningOf = new Map<string, number>();
@@ -68,7 +68,10 @@ export const createRunner = (parts: RunnerParts) => {
       while (wanted && mayClaim() && taken < concurrency()) {
         wanted = false;
         const request = { now: clock.now(), node, leaseMs: LEASE_MS, free: concurrency() - taken, freeOf };
-        const { turns, nextDueInMs } = await store.claimTurns({ ...request, newMessageId: () => newId("msg", clock.now()) });
+        const { turns, nextDueInMs } = await store.claimTurns({
+          ...request,
+          newMessageId: () => newId("msg", clock.now()),
+        });
         for (const claimed of turns) begin(claimed, false);
         if (turns.length > 0) wanted = true;
         stopDue?.();
@@ -111,13 +114,17 @@ export const createRunner = (parts: RunnerParts) => {
     }
     if (held.length === 0 || time - lastExtended < LEASE_MS / 3) return;
     lastExtended = time;
-    store.extendClaims(held, LEASE_MS).catch((error: unknown) => events.storeFailed({ operation: "extendClaims", error }));
+    store
+      .extendClaims(held, LEASE_MS)
+      .catch((error: unknown) => events.storeFailed({ operation: "extendClaims", error }));
   };
 
   return {
     node,
     /** A place for a turn of this agent, when there is one: give it to `startTurn`, then to `begin` or back. */
-    reserve(agent: string): { request: NonNullable<Parameters<Store["startTurn"]>[0]["claim"]>; free: () => void } | undefined {
+    reserve(
+      agent: string,
+    ): { request: NonNullable<Parameters<Store["startTurn"]>[0]["claim"]>; free: () => void } | undefined {
       if (state !== "running" || wanted || taken >= concurrency() || freeOf(agent) < 1) return undefined;
       hold(agent, 1);
       const now = clock.now();
@@ -165,7 +172,12 @@ const runAndEnd = async (parts: RunnerParts, { claimed, agent, controller }: Run
   const { turn, message } = claimed;
   const began = clock.monotonic();
   const reply = live.open(turn.turnId, claimed.replyMessageId, claimed.replySeq);
-  events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs: clock.now() - turn.createdAt });
+  events.turnStarted({
+    turnId: turn.turnId,
+    agent: turn.agent,
+    attempt: turn.attempt,
+    queuedMs: clock.now() - turn.createdAt,
+  });
   const outcome = await runTurn(
     agent.backend,
     {
@@ -183,13 +195,15 @@ const runAndEnd = async (parts: RunnerParts, { claimed, agent, controller }: Run
     (text) => live.append(reply, text),
   );
   const ms = clock.monotonic() - began;
-  if (outcome.thrown !== undefined) events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
+  if (outcome.thrown !== undefined)
+    events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
   const row: UsageRow = { model: turn.model ?? agent.model ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
   const again = retryDelay(outcome, turn.attempt);
   const kept = await commit(parts, claimed, outcome, row, again);
   live.close(turn.turnId);
   if (!kept) return parts.journal.turnErased(turn.turnId);
-  if (again === undefined) events.turnEnded({ turnId: turn.turnId, agent: turn.agent, outcome: statusOf(outcome), attempt: turn.attempt, ms });
+  if (again === undefined)
+    events.turnEnded({ turnId: turn.turnId, agent: turn.agent, outcome: statusOf(outcome), attempt: turn.attempt, ms });
   else events.turnRetried({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, delayMs: again });
 };
 
@@ -201,7 +215,8 @@ const retryDelay = ({ status, retryAfterMs }: Outcome, attempt: number): number 
   return Math.max(retryAfterMs ?? 0, backoff * (0.5 + Math.random() / 2));
 };
 
-const statusOf = ({ status }: Outcome): TurnEnd["status"] => (status === "retry" || status === "handed-back" ? "failed" : status);
+const statusOf = ({ status }: Outcome): TurnEnd["status"] =>
+  status === "retry" || status === "handed-back" ? "failed" : status;
 
 /** Keeps the end of a turn. A store that does not answer is asked again: past its lease the turn is another's. */
 const commit = async (

@@ -78,7 +78,10 @@ const readSkills = async (dirs: readonly string[]) => {
 const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]> => {
   try {
     const entries = await readdir(dir, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name).sort();
+    return entries
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .sort();
   } catch (error) {
     invalid.push({ dir, reason: `the folder cannot be read (${(error as NodeJS.ErrnoException).code})` });
     return [];
@@ -109,7 +112,14 @@ const readSkill = async (dir: string, folder: string): Promise<Skill | string | 
 
 const skillOf = (dir: string, folder: string, matter: unknown, body: string): Skill | string => {
   if (typeof matter !== "object" || matter === null || Array.isArray(matter)) return "the front matter is not a map";
-  const { name, description, license, compatibility, metadata = {}, "allowed-tools": tools } = matter as Record<string, unknown>;
+  const {
+    name,
+    description,
+    license,
+    compatibility,
+    metadata = {},
+    "allowed-tools": tools,
+  } = matter as Record<string, unknown>;
   if (typeof name !== "string" || !NAME.test(name) || name.length > NAME_LIMIT) {
     return "name is not 1 to 64 lower-case letters, digits and single hyphens";
   }

@@ -89,7 +89,11 @@ const createBell = () => {
       deleted = true;
       ring();
     },
-    takeEntries: () => entries && !(entries = false),
+    takeEntries: () => {
+      const rang = entries;
+      entries = false;
+      return rang;
+    },
     takeDeleted: () => deleted,
     async heard(signal: AbortSignal): Promise<void> {
       if (!entries && !text && !deleted && !signal.aborted) await new Promise<void>((resolve) => (wake = resolve));

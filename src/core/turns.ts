@@ -108,7 +108,10 @@ export const createTurns = (parts: {
       try {
         // Not claimed at once, it may have been claimed and ended before this line.
         const ended = claimed ? undefined : await read(turn.turnId);
-        return { turn: ended && isEnded(ended) ? ended : ((await waiting.ended) ?? (await read(turn.turnId))), replayed };
+        return {
+          turn: ended && isEnded(ended) ? ended : ((await waiting.ended) ?? (await read(turn.turnId))),
+          replayed,
+        };
       } finally {
         waiting.stop();
       }

@@ -213,7 +213,11 @@ export interface Store extends AsyncDisposable {
    * until a turn that was given back with a delay can be claimed.
    */
   claimTurns(
-    request: Omit<ClaimRequest, "replyMessageId"> & { free: number; freeOf(agent: string): number; newMessageId(): string },
+    request: Omit<ClaimRequest, "replyMessageId"> & {
+      free: number;
+      freeOf(agent: string): number;
+      newMessageId(): string;
+    },
   ): Promise<{ turns: ClaimedTurn[]; nextDueInMs: number | undefined }>;
 
   /** Extends the leases of claims that still hold; answers those that do not. */

@@ -1,5 +1,5 @@
-import { BlockList, isIP } from "node:net";
 import type { IncomingMessage } from "node:http";
+import { BlockList, isIP } from "node:net";
 import { GatewayError } from "#core/errors.ts";
 
 /** A set of addresses and networks (`10.0.0.0/8`, `::1`). */
@@ -36,8 +36,15 @@ export const createPeerOf = (settings: { trustedProxies: readonly string[]; clea
     const encrypted = "encrypted" in req.socket;
     if (!isProxy(remote)) return { address: remote, safe: encrypted || isLoopback(remote) || isTrustedNetwork(remote) };
     const hops = String(req.headers["x-forwarded-for"] ?? "").split(",");
-    const address = hops.reverse().map((hop) => plain(hop.trim())).find((hop) => isIP(hop) !== 0 && !isProxy(hop)) ?? remote;
-    const proto = String(req.headers["x-forwarded-proto"] ?? "").split(",").at(-1)?.trim();
+    const address =
+      hops
+        .reverse()
+        .map((hop) => plain(hop.trim()))
+        .find((hop) => isIP(hop) !== 0 && !isProxy(hop)) ?? remote;
+    const proto = String(req.headers["x-forwarded-proto"] ?? "")
+      .split(",")
+      .at(-1)
+      ?.trim();
     return { address, safe: proto === "https" || isLoopback(address) || isTrustedNetwork(address) };
   };
 };

@@ -22,7 +22,8 @@ export const createGuessGuard = (clock: Clock) => {
     if (!failed || now - failed.since >= WINDOW_MS) {
       failures.delete(address);
       if (failures.size >= ADDRESSES) failures.delete(failures.keys().next().value as string);
-      failures.set(address, (failed = { since: now, count: 0 }));
+      failed = { since: now, count: 0 };
+      failures.set(address, failed);
     }
     failed.count++;
     const guessing = failed.count > FREE_FAILURES;

@@ -28,7 +28,8 @@ export const readBody = (req: IncomingMessage, limit: number): Promise<Buffer> =
   });
 };
 
-const tooLarge = (limit: number): GatewayError => new GatewayError("too-large", `the body is larger than ${limit} bytes`);
+const tooLarge = (limit: number): GatewayError =>
+  new GatewayError("too-large", `the body is larger than ${limit} bytes`);
 
 const DEPTH_LIMIT = 64;
 
@@ -40,7 +41,8 @@ export const parseJson = (body: Buffer): unknown => {
   } catch {
     throw new GatewayError("parse-error", "the body is not UTF-8");
   }
-  if (isTooDeep(text)) throw new GatewayError("invalid-request", `the body is nested deeper than ${DEPTH_LIMIT} levels`);
+  if (isTooDeep(text))
+    throw new GatewayError("invalid-request", `the body is nested deeper than ${DEPTH_LIMIT} levels`);
   try {
     return JSON.parse(text);
   } catch {

@@ -55,7 +55,17 @@ export const beginCall = (
     const { surface, operation, requestId, caller, error, turnId } = call;
     const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
     const ms = clock.monotonic() - began;
-    events.requestHandled({ surface, operation, status, ms, requestId, traceId: call.trace.traceId, caller, error, turnId });
+    events.requestHandled({
+      surface,
+      operation,
+      status,
+      ms,
+      requestId,
+      traceId: call.trace.traceId,
+      caller,
+      error,
+      turnId,
+    });
   });
   return call;
 };

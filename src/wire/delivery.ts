@@ -24,7 +24,8 @@ export const createDelivery = (
   const headers: Record<string, string> = {};
   for (const name in call.req.headers) {
     const value = call.req.headers[name];
-    if (value !== undefined && !SECRET_HEADERS.has(name)) headers[name] = typeof value === "string" ? value : value.join(", ");
+    if (value !== undefined && !SECRET_HEADERS.has(name))
+      headers[name] = typeof value === "string" ? value : value.join(", ");
   }
   return {
     deliveryId: newId("dlv", now),

@@ -8,7 +8,9 @@ export const serveDocuments = (
   { url, webhookPath }: { url: string; webhookPath: string },
 ): Served => {
   const openapi = once(() => JSON.stringify(withAddress(documents.openapi, url, webhookPath)));
-  const openrpc = once(() => JSON.stringify({ ...documents.openrpc, servers: [{ name: "gateway", url: `${url}/rpc` }] }));
+  const openrpc = once(() =>
+    JSON.stringify({ ...documents.openrpc, servers: [{ name: "gateway", url: `${url}/rpc` }] }),
+  );
   return { openapi, openrpc };
 };
 

@@ -32,7 +32,8 @@ export const createFront = (parts: FrontParts) => {
     const call = beginCall(req, res, { path, peer: peerOf(req), clock, events });
     const fail = (error: unknown) => failCall(call, error, events);
     try {
-      if (url.length > URL_LIMIT) throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
+      if (url.length > URL_LIMIT)
+        throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
       const found = doors().find(({ prefix }) => leadsTo(path, prefix));
       if (!found) throw new GatewayError("not-found", "Nothing is served at this path.");
       if (!PROBES.has(path)) guardHost(req);

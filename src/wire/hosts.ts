@@ -7,7 +7,10 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
  * Keeps other sites' pages out. An Origin must be our own or one that the configuration allows; on a loopback listener the Host must
  * be this machine's too, as a name that somebody lets point here would make his page our own.
  */
-export const createHostGuard = (allowedOrigins: readonly string[], { loopback, tls }: { loopback: boolean; tls: boolean }) => {
+export const createHostGuard = (
+  allowedOrigins: readonly string[],
+  { loopback, tls }: { loopback: boolean; tls: boolean },
+) => {
   const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
   const hosts = new Set(allowedOrigins.map((origin) => origin.toLowerCase().replace(/^https?:\/\//, "")));
   const scheme = tls ? "https" : "http";
@@ -15,7 +18,10 @@ export const createHostGuard = (allowedOrigins: readonly string[], { loopback, t
   return ({ headers: { host = "", origin } }: IncomingMessage): void => {
     if (loopback && host !== lastGood) {
       if (!LOOPBACK.test(host) && !hosts.has(host.toLowerCase())) {
-        throw new GatewayError("origin-not-allowed", "The Host is not this machine's. Name its origin in gateway.allowedOrigins.");
+        throw new GatewayError(
+          "origin-not-allowed",
+          "The Host is not this machine's. Name its origin in gateway.allowedOrigins.",
+        );
       }
       lastGood = host;
     }

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#core/errors.ts";
+import { GatewayError } from "#core/errors.ts";
 import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import { problemOf } from "./problem.ts";
@@ -52,7 +52,10 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   };
   const { tls } = options;
   const server: Server | TlsServer = tls
-    ? (await import("node:https")).createServer({ ...settings, ...tls, minVersion: "TLSv1.2" }, options.onRequest as RequestListener)
+    ? (await import("node:https")).createServer(
+        { ...settings, ...tls, minVersion: "TLSv1.2" },
+        options.onRequest as RequestListener,
+      )
     : createServer(settings, options.onRequest as RequestListener);
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
   server.on("clientError", (error, socket) => refuseBytes(error, socket as Socket, options));
@@ -81,7 +84,9 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
 
 const open = (server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> =>
   new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(new Error(wordsFor(error, host, port), { cause: error })));
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      reject(new Error(wordsFor(error, host, port), { cause: error })),
+    );
     server.listen({ host, port, backlog: 1024 }, () => {
       server.removeAllListeners("error");
       resolve((server.address() as AddressInfo).port);
@@ -89,8 +94,10 @@ const open = (server: Server | TlsServer, { host, port }: ListenOptions): Promis
   });
 
 const wordsFor = ({ code, message }: NodeJS.ErrnoException, host: string, port: number): string => {
-  if (code === "EADDRINUSE") return `Port ${port} of ${host} is in use. Stop what listens there, or choose another with --port.`;
-  if (code === "EACCES") return `Port ${port} of ${host} may not be opened by this user. Choose one above 1023 with --port.`;
+  if (code === "EADDRINUSE")
+    return `Port ${port} of ${host} is in use. Stop what listens there, or choose another with --port.`;
+  if (code === "EACCES")
+    return `Port ${port} of ${host} may not be opened by this user. Choose one above 1023 with --port.`;
   if (code === "EADDRNOTAVAIL") return `${host} is no address of this machine. Choose another with --host.`;
   if (code === "ENOTFOUND") return `${host} is not known. Give an address with --host.`;
   return `${host}:${port} cannot be listened on: ${message}`;

@@ -25,7 +25,9 @@ export type OpsParts = {
 const RETRY_SECONDS = "1";
 
 /** What operators and tools ask: life, readiness, figures, and the contract itself. */
-export const createOpsDoors = (parts: OpsParts): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc", Door> => ({
+export const createOpsDoors = (
+  parts: OpsParts,
+): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc", Door> => ({
   healthz: get("ops.healthz", (call) =>
     sendJson(call, 200, { status: "ok", version: parts.version, uptime_ms: Math.round(parts.uptimeMs()) }),
   ),
@@ -37,12 +39,8 @@ export const createOpsDoors = (parts: OpsParts): Record<"healthz" | "readyz" | "
     requireHealthPermission(parts, call);
     sendText(call, parts.metricsType, parts.metrics());
   }),
-  openapi: get("ops.openapi", async (call) =>
-    sendText(call, "application/json", (await parts.documents()).openapi()),
-  ),
-  openrpc: get("ops.openrpc", async (call) =>
-    sendText(call, "application/json", (await parts.documents()).openrpc()),
-  ),
+  openapi: get("ops.openapi", async (call) => sendText(call, "application/json", (await parts.documents()).openapi())),
+  openrpc: get("ops.openrpc", async (call) => sendText(call, "application/json", (await parts.documents()).openrpc())),
 });
 
 const get =

@@ -11,7 +11,11 @@ export type ValidatedRequest = { body: unknown; query: Record<string, unknown> }
 export type ValidateRequest = (req: IncomingMessage, res: ServerResponse, body: unknown) => Promise<ValidatedRequest>;
 
 const SETTLE = Symbol("settle");
-type Settled = IncomingMessage & { body?: unknown; query?: Record<string, unknown>; [SETTLE]?: (error?: unknown) => void };
+type Settled = IncomingMessage & {
+  body?: unknown;
+  query?: Record<string, unknown>;
+  [SETTLE]?: (error?: unknown) => void;
+};
 
 /**
  * Loads Express and express-openapi-validator with the contract, and sends one request of each operation through them: their first use
@@ -77,7 +81,9 @@ type Fault = { path: string; message: string; errorCode?: string };
 const translate = (error: unknown): unknown => {
   const { status, errors, message } = error as { status?: number; errors?: Fault[]; message?: string };
   if (status === 400 && errors) {
-    const faults = errors.slice(0, FAULTS).map((fault) => ({ pointer: pointerOf(fault.path), message: wordsOf(fault) }));
+    const faults = errors
+      .slice(0, FAULTS)
+      .map((fault) => ({ pointer: pointerOf(fault.path), message: wordsOf(fault) }));
     const first = faults[0] as { pointer: string; message: string };
     return new GatewayError("invalid-request", `${first.pointer} ${first.message}`, { errors: faults });
   }

@@ -11,7 +11,7 @@ import { sendJson, type WireCall } from "./call.ts";
 import { createDelivery } from "./delivery.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 import { createMatcher, type Match, type Route } from "./routes.ts";
-import { sendEvents, type SseEvent } from "./sse.ts";
+import { type SseEvent, sendEvents } from "./sse.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 
@@ -69,8 +69,10 @@ const authenticate = ({ identify, guard, events }: RestDoorParts, call: WireCall
 
 const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
   if (scopes.includes("console")) return;
-  if (scope === "console") throw new GatewayError("forbidden", "Keys are made and revoked with the console token alone.");
-  if (scope === "admin" && !scopes.includes("admin")) throw new GatewayError("forbidden", "The key lacks the scope admin.");
+  if (scope === "console")
+    throw new GatewayError("forbidden", "Keys are made and revoked with the console token alone.");
+  if (scope === "admin" && !scopes.includes("admin"))
+    throw new GatewayError("forbidden", "The key lacks the scope admin.");
 };
 
 /** The body of an operation that takes one; undefined for the others, which must not bring one. */
@@ -78,7 +80,9 @@ const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buf
   const { req } = call;
   if (route.bodyLimit === null) {
     if ((await readBody(req, limit)).length > 0) {
-      throw new GatewayError("invalid-request", "This call takes no body.", { errors: [{ pointer: "", message: "is not taken" }] });
+      throw new GatewayError("invalid-request", "This call takes no body.", {
+        errors: [{ pointer: "", message: "is not taken" }],
+      });
     }
     return undefined;
   }
@@ -91,11 +95,15 @@ const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buf
 const isJson = (type: string | undefined): boolean => {
   if (type === "application/json") return true;
   if (type === undefined) return false;
-  const [media = "", ...parameters] = type.toLowerCase().split(";").map((part) => part.trim());
+  const [media = "", ...parameters] = type
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim());
   return media === "application/json" && parameters.every((part) => part === "" || /^charset="?utf-8"?$/.test(part));
 };
 
-const isPlain = (encoding: string | undefined): boolean => encoding === undefined || encoding.toLowerCase() === "identity";
+const isPlain = (encoding: string | undefined): boolean =>
+  encoding === undefined || encoding.toLowerCase() === "identity";
 
 const contextOf = (
   { clock, recordBodies }: RestDoorParts,
@@ -115,12 +123,15 @@ const contextOf = (
       route.idempotent && typeof key === "string"
         ? { key: `rest\0${caller.name}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
         : undefined,
-    delivery: () => createDelivery(call, { now: clock.now(), caller: caller.name, body: raw, keepBody: recordBodies() }),
+    delivery: () =>
+      createDelivery(call, { now: clock.now(), caller: caller.name, body: raw, keepBody: recordBodies() }),
   };
 };
 
 const hashOfBody = (raw: Buffer | undefined): string =>
-  createHash("sha256").update(raw ?? "").digest("base64url");
+  createHash("sha256")
+    .update(raw ?? "")
+    .digest("base64url");
 
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 

@@ -38,7 +38,9 @@ const isParam = (part: string): boolean => part.startsWith("{");
 
 const fits = ({ parts }: Pattern, path: string): boolean => {
   const given = path.split("/");
-  return given.length === parts.length && parts.every((part, n) => (isParam(part) ? given[n] !== "" : part === given[n]));
+  return (
+    given.length === parts.length && parts.every((part, n) => (isParam(part) ? given[n] !== "" : part === given[n]))
+  );
 };
 
 const NO_PARAMS = {};

@@ -56,7 +56,8 @@ export const sendEvents = async (
         setImmediate(uncork);
       }
       stream.last = performance.now();
-      if (!res.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`)) await once(res, "drain", { signal });
+      if (!res.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`))
+        await once(res, "drain", { signal });
     }
   } catch (error) {
     if (!signal.aborted) throw error;

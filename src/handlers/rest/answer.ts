@@ -1,7 +1,7 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { failureOf, isEnded, type TurnWish } from "#core/turns.ts";
 import type { StepMark } from "#core/turn-events.ts";
+import { failureOf, isEnded, type TurnWish } from "#core/turns.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
 import { eventOf, usageOf } from "./present.ts";
@@ -13,7 +13,15 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
   const { stream, ...wish } = work;
   const { caller, idempotency, signal } = ctx;
   const waitMs = stream ? undefined : core.replyWaitMs;
-  const started = { ...wish, surface: "rest", caller: caller.name, idempotency, signal, waitMs, streamed: stream } as const;
+  const started = {
+    ...wish,
+    surface: "rest",
+    caller: caller.name,
+    idempotency,
+    signal,
+    waitMs,
+    streamed: stream,
+  } as const;
   const { turn, replayed } = await core.turns.start({ ...started, delivery: ctx.delivery() });
   if (stream) return { as: "events", body: turnEvents(core, turn, undefined, signal), replayed };
   const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };

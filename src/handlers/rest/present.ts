@@ -1,5 +1,5 @@
-import { errors } from "#generated/errors.ts";
 import type { TurnStep } from "#core/turn-events.ts";
+import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import type { Turn, Usage } from "#store/store.ts";
 

@@ -9,7 +9,10 @@ export const skills = (core: Core): Pick<RestHandlers<CallContext>, "skills.list
   "skills.list": async () => ({
     skills: core.skills.list().map((skill) => {
       const agents = core.agents.list().filter((agent) => hasSkill(agent, skill.skillId));
-      return present(skill, agents.map(({ name }) => name));
+      return present(
+        skill,
+        agents.map(({ name }) => name),
+      );
     }),
   }),
   "skills.trigger": async ({ body }, ctx) => {

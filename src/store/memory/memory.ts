@@ -39,4 +39,3 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     },
   };
 };
-

@@ -1,5 +1,5 @@
-import type { TurnRow } from "./rows.ts";
 import { Fifo } from "./fifo.ts";
+import type { TurnRow } from "./rows.ts";
 
 type Lanes = { waited: Fifo<TurnRow>; unwaited: Fifo<TurnRow>; waitedNext: boolean };
 
@@ -10,7 +10,10 @@ export class ReadyTurns {
 
   push(turn: TurnRow): void {
     let lanes = this.#agents.get(turn.agent);
-    if (!lanes) this.#agents.set(turn.agent, (lanes = { waited: new Fifo(), unwaited: new Fifo(), waitedNext: true }));
+    if (!lanes) {
+      lanes = { waited: new Fifo(), unwaited: new Fifo(), waitedNext: true };
+      this.#agents.set(turn.agent, lanes);
+    }
     lanes[turn.waited ? "waited" : "unwaited"].push(turn);
   }
 

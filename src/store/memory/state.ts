@@ -76,8 +76,8 @@ export const openSession = (
   };
   state.sessions.set(sessionId, session);
   state.order.push(session);
-  let ofAgent = state.orderOfAgent.get(agent);
-  if (!ofAgent) state.orderOfAgent.set(agent, (ofAgent = new OrderedRows()));
+  const ofAgent = state.orderOfAgent.get(agent) ?? new OrderedRows();
+  state.orderOfAgent.set(agent, ofAgent);
   ofAgent.push(session);
   state.bytes += SESSION_BYTES + sessionId.length;
   return session;

@@ -44,7 +44,8 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
 
 const forgetSession = (state: State, session: SessionRow, now: number): void => {
   for (const row of [...session.queue].reverse()) {
-    if (row.status === "queued") finish(state, row, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
+    if (row.status === "queued")
+      finish(state, row, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
   }
   session.gone = true;
   const running = session.queue[0];

@@ -1,5 +1,15 @@
 import { GatewayError } from "#core/errors.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Store, TurnEnd, TurnError, TurnOrder, TurnStart, UsageRow } from "#store/store.ts";
+import type {
+  Claim,
+  ClaimedTurn,
+  ClaimRequest,
+  Store,
+  TurnEnd,
+  TurnError,
+  TurnOrder,
+  TurnStart,
+  UsageRow,
+} from "#store/store.ts";
 import { limitPassed, type SessionRow, TURN_BYTES, type TurnRow, turnOf } from "./rows.ts";
 import { append, openSession, type State, tell, tellWork } from "./state.ts";
 import type { Outcome } from "./usage-counters.ts";
@@ -71,12 +81,19 @@ export const turnMethods = (state: State): TurnMethods => ({
   },
 });
 
-const failedWith = (error: TurnError, now: number): TurnEnd => ({ now, status: "failed", reply: "", error, usage: undefined });
+const failedWith = (error: TurnError, now: number): TurnEnd => ({
+  now,
+  status: "failed",
+  reply: "",
+  error,
+  usage: undefined,
+});
 
 const replayOf = (state: State, { idempotency, now }: TurnOrder): TurnStart | undefined => {
   const known = idempotency && state.idempotency.get(idempotency.key);
   if (!known || known.expiresAt <= now) return undefined;
-  if (known.hash !== idempotency.hash) throw new GatewayError("idempotency-mismatch", "the key was used with another body");
+  if (known.hash !== idempotency.hash)
+    throw new GatewayError("idempotency-mismatch", "the key was used with another body");
   const row = state.turns.get(known.turnId);
   if (!row) throw new GatewayError("turn-not-found", "the turn of this idempotency key was deleted with its session");
   return { turn: turnOf(row), replayed: true, claimed: undefined };
@@ -89,7 +106,8 @@ const start = (state: State, order: TurnOrder): TurnStart => {
     throw new GatewayError("session-conflict", `the session belongs to the agent ${known.agent}`);
   }
   const passed = limitPassed(known, state.queued, state.bytes, order.limits);
-  if (passed) throw new GatewayError(passed, undefined, passed === "session-full" ? {} : { retryAfterMs: BUSY_HINT_MS });
+  if (passed)
+    throw new GatewayError(passed, undefined, passed === "session-full" ? {} : { retryAfterMs: BUSY_HINT_MS });
 
   const session = known ?? openSession(state, order.session, now);
   const { messageId } = order;
@@ -240,7 +258,10 @@ const leaveQueue = (state: State, row: TurnRow): void => {
 /** Gives a running turn back to the head of its session's queue. */
 export const requeue = (state: State, row: TurnRow, now: number, delayMs: number): void => {
   const { session, turnId } = row;
-  if (row.cancelled) return finish(state, row, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
+  if (row.cancelled) {
+    finish(state, row, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
+    return;
+  }
   state.running.delete(row);
   row.status = "queued";
   session.turnsQueued++;
@@ -251,4 +272,3 @@ export const requeue = (state: State, row: TurnRow, now: number, delayMs: number
   tell(state, session, entry.seq);
   tellWork(state);
 };
-

@@ -11,8 +11,8 @@ export class UsageCounters {
 
   add(at: number, of: { agent: string; surface: Surface; caller: string }, row: UsageRow, outcome: Outcome): void {
     const hour = Math.floor(at / HOUR) * HOUR;
-    let counts = this.#hours.get(hour);
-    if (!counts) this.#hours.set(hour, (counts = new Map()));
+    const counts = this.#hours.get(hour) ?? new Map<string, UsageCount>();
+    this.#hours.set(hour, counts);
     const key = `${of.agent}\0${row.model}\0${of.surface}\0${of.caller}`;
     let count = counts.get(key);
     if (!count) {
