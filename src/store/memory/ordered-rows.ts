@@ -24,6 +24,11 @@ export class OrderedRows<T extends { readonly ordinal: number; gone: boolean }> 
     }
   }
 
+  find(ordinal: number): T | undefined {
+    const row = this.#rows[this.#indexOf(ordinal)];
+    return row?.ordinal === ordinal && !row.gone ? row : undefined;
+  }
+
   /** Rows above `ordinal`, oldest first, for a sweep that goes on where it stopped. */
   *after(ordinal: number): Iterable<T> {
     const rows = this.#rows;

@@ -1,7 +1,7 @@
 import type { Entry, Message, Store } from "#store/store.ts";
 import { OrderedRows } from "./ordered-rows.ts";
 import { type SessionRow, sessionOf } from "./rows.ts";
-import type { State } from "./state.ts";
+import { bytesOf, type State } from "./state.ts";
 
 type ReadMethods = Pick<
   Store,
@@ -19,14 +19,20 @@ export const readMethods = (state: State): ReadMethods => ({
     const rows = agent === undefined ? state.order : (state.orderOfAgent.get(agent) ?? NO_ROWS);
     return rows.page(limit, cursor, sessionOf);
   },
-  readEntries: async (sessionId, { after, limit }) =>
-    state.sessions.get(sessionId)?.entries.slice(Math.max(after, 0), Math.max(after, 0) + limit) ?? [],
-  readMessages: async (sessionId, { before, limit }) => {
-    const entries = state.sessions.get(sessionId)?.entries ?? [];
+  readEntries: async (sessionId, { after, limit }) => {
+    const session = state.sessions.get(sessionId);
+    return session && after < session.lastSeq
+      ? state.logs.read(session, Math.max(after, 0), limit).map(({ entry }) => entry)
+      : [];
+  },
+  readMessages: async (sessionId, { before = Infinity, limit }) => {
+    const session = state.sessions.get(sessionId);
     const messages: Message[] = [];
-    for (let at = Math.min(before ?? Infinity, entries.length + 1) - 2; at >= 0 && messages.length < limit; at--) {
-      const message = messageOf(entries[at] as Entry);
+    if (!session || limit < 1) return messages;
+    for (const { entry } of state.logs.readBack(session, before)) {
+      const message = messageOf(entry);
       if (message) messages.push(message);
+      if (messages.length === limit) break;
     }
     return messages;
   },
@@ -36,7 +42,7 @@ export const readMethods = (state: State): ReadMethods => ({
     sessions: state.sessions.size,
     turnsQueued: state.queued,
     turnsRunning: state.running.size,
-    bytes: state.bytes + state.deliveries.bytes,
+    bytes: bytesOf(state) + state.deliveries.bytes,
     deliveries: state.deliveries.size,
   }),
 });

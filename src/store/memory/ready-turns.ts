@@ -18,7 +18,6 @@ export class ReadyTurns {
   }
 
   pushLater(turn: TurnRow, due: number): void {
-    turn.delayed = true;
     const at = this.#delayed.findIndex((other) => other.due > due);
     this.#delayed.splice(at < 0 ? this.#delayed.length : at, 0, { turn, due });
   }
@@ -45,7 +44,6 @@ export class ReadyTurns {
   wake(time: number): number | undefined {
     while (this.#delayed[0] && this.#delayed[0].due <= time) {
       const { turn } = this.#delayed.shift() as { turn: TurnRow };
-      turn.delayed = false;
       if (turn.status === "queued") this.push(turn);
     }
     return this.#delayed[0] && this.#delayed[0].due - time;

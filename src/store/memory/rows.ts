@@ -1,29 +1,62 @@
-import type { Entry, Session, StoreLimits, Turn } from "#store/store.ts";
+import type { Entry, Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
 
-/** A session as the memory engine holds it. */
-export type SessionRow = Session & {
+/** A session as the memory engine holds it: flat, as there may be a million. Its journal is in the log arena. */
+export type SessionRow = Omit<Session, "usage"> & {
+  input: number;
+  output: number;
   readonly ordinal: number;
   gone: boolean;
-  entries: Entry[];
+  /** The newest chunk of its log. */
+  chunk: number;
   /** Unfinished turns in order; the first may be running. */
-  queue: TurnRow[];
+  queue: readonly TurnRow[];
 };
 
-/** A turn as the memory engine holds it: its own fields, and what the engine alone needs. */
+/** An unfinished turn. One that has ended lives in its session's log alone. */
 export type TurnRow = Turn & {
   session: SessionRow;
   text: string;
   outside: boolean;
   waited: boolean;
   replyMessageId: string;
-  replySeq: number;
   /** Monotonic time at which its claim ends. */
   leaseEnds: number;
   node: string;
+  /** To end as cancelled, whenever its runner gives it back. */
   cancelled: boolean;
-  /** Released with a delay, and not due yet. */
-  delayed: boolean;
 };
+
+/** An entry before it has its place: everything but `seq`. */
+export type NewEntry = Entry extends infer E ? (E extends Entry ? Omit<E, "seq"> : never) : never;
+
+export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number): TurnRow => ({
+  turnId: order.turnId,
+  sessionId: session.sessionId,
+  agent: session.agent,
+  surface: order.surface,
+  caller: order.caller,
+  status: "queued",
+  attempt: 0,
+  createdAt: order.now,
+  startedAt: undefined,
+  endedAt: undefined,
+  model: order.model,
+  skillIds: order.skillIds,
+  messageId: order.messageId,
+  seq,
+  reply: undefined,
+  error: undefined,
+  usage: undefined,
+  deliveryId: order.delivery?.deliveryId,
+  session,
+  text: order.text,
+  outside: order.outside,
+  waited: order.waited,
+  replyMessageId: "",
+  leaseEnds: 0,
+  node: "",
+  cancelled: false,
+});
 
 /** The turn without what is the engine's own. */
 export const turnOf = (row: TurnRow): Turn => ({
@@ -57,23 +90,30 @@ export const sessionOf = (row: SessionRow): Session => ({
   lastSeq: row.lastSeq,
   messageCount: row.messageCount,
   turnsQueued: row.turnsQueued,
-  usage: { ...row.usage },
+  usage: { input: row.input, output: row.output },
 });
 
-// What a record costs beside its text, as measured on the heap (see `npm run bench`, P10).
-export const SESSION_BYTES = 450;
-export const TURN_BYTES = 900;
-
-/** The limit that a new turn would pass, or undefined. */
+/** The limit that a new turn would pass, in words; undefined when there is none. */
 export const limitPassed = (
   session: SessionRow | undefined,
   queued: number,
   bytes: number,
   limits: StoreLimits,
-): "session-busy" | "session-full" | "gateway-busy" | "store-full" | undefined => {
-  if (session && session.turnsQueued >= limits.turnsPerSession) return "session-busy";
-  if (session && session.messageCount >= limits.messagesPerSession) return "session-full";
-  if (queued >= limits.turns) return "gateway-busy";
-  if (bytes >= limits.storeBytes) return "store-full";
+): { name: "session-busy" | "session-full" | "gateway-busy" | "store-full"; detail: string } | undefined => {
+  if (session && session.turnsQueued >= limits.turnsPerSession) {
+    return {
+      name: "session-busy",
+      detail: `${session.turnsQueued} turns wait in the session, limits.turnsPerSession.`,
+    };
+  }
+  if (session && session.messageCount >= limits.messagesPerSession) {
+    return {
+      name: "session-full",
+      detail: `The session holds ${session.messageCount} messages, limits.messagesPerSession.`,
+    };
+  }
+  if (queued >= limits.turns) return { name: "gateway-busy", detail: `${queued} turns wait, limits.turns.` };
+  if (bytes >= limits.storeBytes)
+    return { name: "store-full", detail: `The store holds ${bytes} bytes, limits.storeBytes.` };
   return undefined;
 };

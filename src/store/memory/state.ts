@@ -1,57 +1,80 @@
 import type { Clock } from "#core/clock.ts";
-import type { Entry, Session, StoreWatcher } from "#store/store.ts";
+import type { Entry, Session, StoreWatcher, Turn } from "#store/store.ts";
 import { DeliveryRing } from "./delivery-ring.ts";
+import type { QueuedTurn } from "./entry-codec.ts";
 import { Fifo } from "./fifo.ts";
+import { LogArena, NONE } from "./log-arena.ts";
 import { OrderedRows } from "./ordered-rows.ts";
 import { ReadyTurns } from "./ready-turns.ts";
-import { SESSION_BYTES, type SessionRow, type TurnRow } from "./rows.ts";
+import type { NewEntry, SessionRow, TurnRow } from "./rows.ts";
+import { createSessionLogs } from "./session-log.ts";
+import { TurnIndex } from "./turn-index.ts";
 import { UsageCounters } from "./usage-counters.ts";
 
 export type IdempotencyRow = { key: string; hash: string; turnId: string; expiresAt: number };
 
 /** Everything the memory engine holds. */
-export const createState = (clock: Clock) => ({
-  clock,
-  watchers: new Set<StoreWatcher>(),
-  sessions: new Map<string, SessionRow>(),
-  order: new OrderedRows<SessionRow>(),
-  orderOfAgent: new Map<string, OrderedRows<SessionRow>>(),
-  ordinals: 0,
-  /** Where the last slice of a sweep ended: an ordinal. */
-  sweptTo: 0,
-  turns: new Map<string, TurnRow>(),
-  running: new Set<TurnRow>(),
-  ready: new ReadyTurns(),
-  queued: 0,
-  idempotency: new Map<string, IdempotencyRow>(),
-  idempotencyByAge: new Fifo<IdempotencyRow>(),
-  deliveries: new DeliveryRing(),
-  usage: new UsageCounters(),
-  bytes: 0,
-});
+export const createState = (clock: Clock) => {
+  const arena = new LogArena();
+  return {
+    clock,
+    watchers: new Set<StoreWatcher>(),
+    sessions: new Map<string, SessionRow>(),
+    order: new OrderedRows<SessionRow>(),
+    orderOfAgent: new Map<string, OrderedRows<SessionRow>>(),
+    ordinals: 0,
+    /** Where the last slice of a sweep ended: an ordinal. */
+    sweptTo: 0,
+    arena,
+    logs: createSessionLogs(arena),
+    /** Entries that watchers have not been told of, all of one session. */
+    untold: [] as Entry[],
+    /** Unfinished turns by id; `index` has all. */
+    active: new Map<string, TurnRow>(),
+    index: new TurnIndex(),
+    running: new Set<TurnRow>(),
+    ready: new ReadyTurns(),
+    queued: 0,
+    idempotency: new Map<string, IdempotencyRow>(),
+    idempotencyByAge: new Fifo<IdempotencyRow>(),
+    deliveries: new DeliveryRing(),
+    usage: new UsageCounters(),
+  };
+};
 
 export type State = ReturnType<typeof createState>;
 
-/** An entry before it has its place: everything but `seq`. */
-export type NewEntry = Entry extends infer E ? (E extends Entry ? Omit<E, "seq"> : never) : never;
+// What a session costs beside its log, and a turn beside its entries, as `npm run bench` measures it (P10).
+const SESSION_BYTES = 450;
+const ACTIVE_TURN_BYTES = 600;
 
-/** Appends to the session's journal; answers the entry with its `seq`. */
-export const append = (session: SessionRow, entry: NewEntry): Entry => {
-  const placed = { seq: ++session.lastSeq, ...entry } as Entry;
-  session.entries.push(placed);
-  session.updatedAt = entry.at;
+/** What the store holds, as limits.storeBytes counts it. */
+export const bytesOf = (state: State): number =>
+  state.arena.liveBytes + state.sessions.size * SESSION_BYTES + state.active.size * ACTIVE_TURN_BYTES;
+
+/** Appends to the session's journal; watchers learn of it at the next `tell`. */
+export const append = (
+  state: State,
+  session: SessionRow,
+  entry: NewEntry,
+  options: { queued?: QueuedTurn; replyBefore?: boolean } = {},
+): Entry => {
+  const placed = state.logs.append(session, entry, options.queued, options.replyBefore);
+  state.untold.push(placed);
   return placed;
 };
 
-export const tell = (state: State, session: SessionRow, from: number): void => {
-  if (state.watchers.size === 0) return;
-  const entries = session.entries.slice(from - 1);
+export const tell = (state: State, session: SessionRow): void => {
+  const entries = state.untold;
+  state.untold = [];
   for (const watcher of state.watchers) watcher.entries(session.sessionId, entries);
 };
 
 export const tellWork = (state: State): void => {
   for (const watcher of state.watchers) watcher.work();
 };
+
+const NO_TURNS: readonly TurnRow[] = [];
 
 export const openSession = (
   state: State,
@@ -68,17 +91,86 @@ export const openSession = (
     lastSeq: 0,
     messageCount: 0,
     turnsQueued: 0,
-    usage: { input: 0, output: 0 },
+    input: 0,
+    output: 0,
     ordinal: ++state.ordinals,
     gone: false,
-    entries: [],
-    queue: [],
+    chunk: NONE,
+    queue: NO_TURNS,
   };
   state.sessions.set(sessionId, session);
   state.order.push(session);
   const ofAgent = state.orderOfAgent.get(agent) ?? new OrderedRows();
   state.orderOfAgent.set(agent, ofAgent);
   ofAgent.push(session);
-  state.bytes += SESSION_BYTES + sessionId.length;
   return session;
+};
+
+export const joinQueue = (row: TurnRow): void => {
+  row.session.queue = row.session.queue.length === 0 ? [row] : [...row.session.queue, row];
+};
+
+/** Answers the turn that is first now, when it was not before. */
+export const leaveQueue = (row: TurnRow): TurnRow | undefined => {
+  const { session } = row;
+  const wasFirst = session.queue[0] === row;
+  session.queue = session.queue.length === 1 ? NO_TURNS : session.queue.filter((other) => other !== row);
+  return wasFirst ? session.queue[0] : undefined;
+};
+
+const PAGE = 16;
+
+/** A turn that has ended, as its session's log tells it. */
+export const readEndedTurn = (state: State, turnId: string): Turn | undefined => {
+  const place = state.index.find(turnId, ({ ordinal, seq }) => {
+    const session = state.order.find(ordinal);
+    return session !== undefined && state.logs.read(session, seq - 1, 1)[0]?.entry.turnId === turnId;
+  });
+  const session = place && state.order.find(place.ordinal);
+  if (!session) return undefined;
+  let turn: Turn | undefined;
+  for (let after = place.seq - 1; ; ) {
+    const page = state.logs.read(session, after, PAGE);
+    for (const { entry, queued } of page) {
+      after = entry.seq;
+      if (entry.turnId !== turnId) continue;
+      if (queued) turn = beginTurn(session, entry, queued);
+      else if (turn) turn = applyEntry(turn, entry);
+      if (turn?.endedAt !== undefined) return turn;
+    }
+    if (page.length < PAGE) return turn;
+  }
+};
+
+const beginTurn = (session: SessionRow, { turnId, at, seq }: Entry, queued: QueuedTurn): Turn => ({
+  turnId,
+  sessionId: session.sessionId,
+  agent: session.agent,
+  ...queued,
+  status: "queued",
+  attempt: 0,
+  createdAt: at,
+  startedAt: undefined,
+  endedAt: undefined,
+  seq,
+  reply: undefined,
+  error: undefined,
+  usage: undefined,
+});
+
+const applyEntry = (turn: Turn, entry: Entry): Turn => {
+  switch (entry.name) {
+    case "turn.started":
+      return { ...turn, status: "running", startedAt: entry.at, attempt: entry.attempt };
+    case "message.completed":
+      return { ...turn, reply: entry.text };
+    case "turn.completed":
+      return { ...turn, status: "completed", endedAt: entry.at, usage: entry.usage, reply: entry.reply };
+    case "turn.cancelled":
+      return { ...turn, status: "cancelled", endedAt: entry.at, usage: entry.usage };
+    case "turn.failed":
+      return { ...turn, status: "failed", endedAt: entry.at, usage: entry.usage, error: entry.error };
+    default:
+      return turn;
+  }
 };

@@ -1,7 +1,7 @@
 import type { Store } from "#store/store.ts";
-import { SESSION_BYTES, type SessionRow, TURN_BYTES } from "./rows.ts";
+import type { SessionRow } from "./rows.ts";
 import type { State } from "./state.ts";
-import { finish, requeue } from "./turns.ts";
+import { cancelledAt, finish, requeue } from "./turns.ts";
 
 /** How much a sweep does before it lets others run: about a millisecond. */
 const SLICE = 500;
@@ -43,31 +43,23 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
 });
 
 const forgetSession = (state: State, session: SessionRow, now: number): void => {
-  for (const row of [...session.queue].reverse()) {
-    if (row.status === "queued")
-      finish(state, row, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
-  }
-  session.gone = true;
+  for (const row of [...session.queue].reverse()) if (row.status === "queued") finish(state, row, cancelledAt(now));
   const running = session.queue[0];
+  if (running) {
+    state.running.delete(running);
+    state.active.delete(running.turnId);
+    if (running.deliveryId) state.deliveries.finish(running.deliveryId);
+  }
+  for (const { entry, queued } of state.logs.read(session, 0, Infinity)) {
+    if (!queued) continue;
+    state.index.delete(entry.turnId, { ordinal: session.ordinal, seq: entry.seq });
+    if (queued.deliveryId) state.deliveries.eraseBody(queued.deliveryId);
+  }
+  state.logs.erase(session);
+  session.gone = true;
   state.sessions.delete(session.sessionId);
   state.order.forget();
   state.orderOfAgent.get(session.agent)?.forget();
-  state.bytes -= SESSION_BYTES + session.sessionId.length;
-  for (const entry of session.entries) {
-    if (entry.name === "message.created") state.bytes -= entry.text.length;
-    if (entry.name === "message.completed") state.bytes -= entry.text.length;
-    if (entry.name !== "turn.queued") continue;
-    const row = state.turns.get(entry.turnId);
-    if (!row) continue;
-    state.turns.delete(entry.turnId);
-    state.bytes -= TURN_BYTES;
-    if (row.deliveryId) state.deliveries.eraseBody(row.deliveryId);
-  }
-  session.entries = [];
-  if (running) {
-    state.running.delete(running);
-    if (running.deliveryId) state.deliveries.finish(running.deliveryId);
-    for (const watcher of state.watchers) watcher.cancel(running.turnId);
-  }
+  if (running) for (const watcher of state.watchers) watcher.cancel(running.turnId);
   for (const watcher of state.watchers) watcher.sessionDeleted(session.sessionId);
 };

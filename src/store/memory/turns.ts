@@ -4,18 +4,30 @@ import type {
   ClaimedTurn,
   ClaimRequest,
   Store,
+  Turn,
   TurnEnd,
   TurnError,
   TurnOrder,
   TurnStart,
   UsageRow,
 } from "#store/store.ts";
-import { limitPassed, type SessionRow, TURN_BYTES, type TurnRow, turnOf } from "./rows.ts";
-import { append, openSession, type State, tell, tellWork } from "./state.ts";
+import { limitPassed, newTurnRow, type SessionRow, type TurnRow, turnOf } from "./rows.ts";
+import {
+  append,
+  bytesOf,
+  joinQueue,
+  leaveQueue,
+  openSession,
+  readEndedTurn,
+  type State,
+  tell,
+  tellWork,
+} from "./state.ts";
 import type { Outcome } from "./usage-counters.ts";
 
 type TurnMethods = Pick<
   Store,
+  Turn,
   "startTurn" | "claimTurns" | "extendClaims" | "endTurn" | "releaseTurn" | "cancelTurn" | "failQueuedTurns" | "getTurn"
 >;
 
@@ -56,47 +68,47 @@ export const turnMethods = (state: State): TurnMethods => ({
   },
 
   cancelTurn: async (turnId, now) => {
-    const row = state.turns.get(turnId);
-    if (!row) throw new GatewayError("turn-not-found", `no turn ${turnId}`);
-    if (row.status === "running") {
+    const row = state.active.get(turnId);
+    if (!row) throw notCancelled(turnId, readEndedTurn(state, turnId));
+    if (row.status === "queued") {
+      finish(state, row, cancelledAt(now));
+    } else {
       row.cancelled = true;
       for (const watcher of state.watchers) watcher.cancel(turnId);
-    } else if (row.status === "queued") {
-      finish(state, row, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
-    } else {
-      throw new GatewayError("turn-ended", `the turn is ${row.status}`, { turnId });
     }
     return turnOf(row);
   },
 
   failQueuedTurns: async (agent, error, now) => {
-    const rows = [...state.turns.values()].filter((row) => row.agent === agent && row.status === "queued");
-    for (const row of rows) finish(state, row, failedWith(error, now));
+    const rows = [...state.active.values()].filter((row) => row.agent === agent && row.status === "queued");
+    for (const row of rows) finish(state, row, { now, status: "failed", reply: "", error, usage: undefined });
     return rows.length;
   },
 
   getTurn: async (turnId) => {
-    const row = state.turns.get(turnId);
-    return row && turnOf(row);
+    const row = state.active.get(turnId);
+    return row ? turnOf(row) : readEndedTurn(state, turnId);
   },
 });
 
-const failedWith = (error: TurnError, now: number): TurnEnd => ({
-  now,
-  status: "failed",
-  reply: "",
-  error,
-  usage: undefined,
-});
+const notCancelled = (turnId: string, turn: Turn | undefined): GatewayError =>
+  turn
+    ? new GatewayError("turn-ended", `The turn is ${turn.status}.`, { turnId })
+    : new GatewayError("turn-not-found", `No turn has the id ${turnId}.`);
+
+export const cancelledAt = (now: number): TurnEnd => {
+  return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
+};
 
 const replayOf = (state: State, { idempotency, now }: TurnOrder): TurnStart | undefined => {
   const known = idempotency && state.idempotency.get(idempotency.key);
   if (!known || known.expiresAt <= now) return undefined;
   if (known.hash !== idempotency.hash)
     throw new GatewayError("idempotency-mismatch", "the key was used with another body");
-  const row = state.turns.get(known.turnId);
-  if (!row) throw new GatewayError("turn-not-found", "the turn of this idempotency key was deleted with its session");
-  return { turn: turnOf(row), replayed: true, claimed: undefined };
+  const row = state.active.get(known.turnId);
+  const turn = row ? turnOf(row) : readEndedTurn(state, known.turnId);
+  if (!turn) throw new GatewayError("turn-not-found", "The turn of this idempotency key was deleted with its session.");
+  return { turn, replayed: true, claimed: undefined };
 };
 
 const start = (state: State, order: TurnOrder): TurnStart => {
@@ -105,62 +117,40 @@ const start = (state: State, order: TurnOrder): TurnStart => {
   if (known && known.agent !== order.session.agent) {
     throw new GatewayError("session-conflict", `the session belongs to the agent ${known.agent}`);
   }
-  const passed = limitPassed(known, state.queued, state.bytes, order.limits);
-  if (passed)
-    throw new GatewayError(passed, undefined, passed === "session-full" ? {} : { retryAfterMs: BUSY_HINT_MS });
-
+  const passed = limitPassed(known, state.queued, bytesOf(state), order.limits);
+  if (passed) {
+    throw new GatewayError(
+      passed.name,
+      passed.detail,
+      passed.name === "session-full" ? {} : { retryAfterMs: BUSY_HINT_MS },
+    );
+  }
   const session = known ?? openSession(state, order.session, now);
   const { messageId } = order;
-  const first = append(session, { at: now, turnId, name: "message.created", messageId, role: "user", text, outside });
+  append(state, session, { at: now, turnId, name: "message.created", messageId, role: "user", text, outside });
   session.messageCount++;
-  const row = queueTurn(state, session, order, append(session, { at: now, turnId, name: "turn.queued" }).seq);
+  const row = queueTurn(state, session, order);
   const next = session.queue.length === 1;
   const claimed = order.claim && next && state.ready.isIdle(row.agent) ? claimRow(state, row, order.claim) : undefined;
-  tell(state, session, first.seq);
+  const turn = turnOf(row);
+  tell(state, session);
   if (next && !claimed) {
     state.ready.push(row);
     tellWork(state);
   }
-  return { turn: turnOf(row), replayed: false, claimed };
+  return { turn, replayed: false, claimed };
 };
 
-const queueTurn = (state: State, session: SessionRow, order: TurnOrder, seq: number): TurnRow => {
-  const { turnId, now, idempotency, delivery } = order;
-  const row: TurnRow = {
-    turnId,
-    sessionId: session.sessionId,
-    agent: session.agent,
-    surface: order.surface,
-    caller: order.caller,
-    status: "queued",
-    attempt: 0,
-    createdAt: now,
-    startedAt: undefined,
-    endedAt: undefined,
-    model: order.model,
-    skillIds: order.skillIds,
-    messageId: order.messageId,
-    seq,
-    reply: undefined,
-    error: undefined,
-    usage: undefined,
-    deliveryId: delivery?.deliveryId,
-    session,
-    text: order.text,
-    outside: order.outside,
-    waited: order.waited,
-    replyMessageId: "",
-    replySeq: 0,
-    leaseEnds: 0,
-    node: "",
-    cancelled: false,
-    delayed: false,
-  };
-  state.turns.set(turnId, row);
-  session.queue.push(row);
+const queueTurn = (state: State, session: SessionRow, order: TurnOrder): TurnRow => {
+  const { turnId, now: at, idempotency, delivery, surface, caller, model, skillIds, messageId } = order;
+  const queued = { surface, caller, model, skillIds, messageId, deliveryId: delivery?.deliveryId };
+  const { seq } = append(state, session, { at, turnId, name: "turn.queued" }, { queued });
+  const row = newTurnRow(session, order, seq);
+  state.active.set(turnId, row);
+  state.index.add(turnId, { ordinal: session.ordinal, seq });
+  joinQueue(row);
   session.turnsQueued++;
   state.queued++;
-  state.bytes += TURN_BYTES + order.text.length;
   if (idempotency) {
     const kept = { ...idempotency, turnId };
     state.idempotency.set(kept.key, kept);
@@ -182,39 +172,39 @@ const claimRow = (state: State, row: TurnRow, request: ClaimRequest): ClaimedTur
   session.turnsQueued--;
   state.queued--;
   state.running.add(row);
-  append(session, { at: now, turnId, name: "turn.started", attempt: row.attempt });
+  append(state, session, { at: now, turnId, name: "turn.started", attempt: row.attempt });
   const created = { name: "message.created", role: "assistant", text: "", outside: false } as const;
   row.replyMessageId = replyMessageId;
-  row.replySeq = append(session, { at: now, turnId, messageId: replyMessageId, ...created }).seq;
+  const replySeq = append(state, session, { at: now, turnId, messageId: replyMessageId, ...created }).seq;
   return {
     claim: { turnId, sessionId: row.sessionId, node: request.node, fence: row.attempt },
     turn: turnOf(row),
     message: { text: row.text, outside: row.outside },
     replyMessageId,
-    replySeq: row.replySeq,
+    replySeq,
   };
 };
 
 const claim = (state: State, row: TurnRow, request: ClaimRequest): ClaimedTurn => {
   const claimed = claimRow(state, row, request);
-  tell(state, row.session, claimed.replySeq - 1);
+  tell(state, row.session);
   return claimed;
 };
 
 const rowOfClaim = (state: State, { turnId, node, fence }: Claim): TurnRow | undefined => {
-  const row = state.turns.get(turnId);
+  const row = state.active.get(turnId);
   return row?.status === "running" && row.node === node && row.attempt === fence ? row : undefined;
 };
 
 /** Ends a queued or running turn, and makes the next of its session ready. */
 export const finish = (state: State, row: TurnRow, { now, status, reply, error, usage }: TurnEnd): void => {
   const { session, turnId, replyMessageId: messageId } = row;
-  const from = session.lastSeq + 1;
+  const replyBefore = row.status === "running" && (status === "completed" || reply !== "");
+  if (replyBefore) {
+    append(state, session, { at: now, turnId, name: "message.completed", messageId, text: reply });
+    session.messageCount++;
+  }
   if (row.status === "running") {
-    if (status === "completed" || reply !== "") {
-      append(session, { at: now, turnId, name: "message.completed", messageId, text: reply });
-      session.messageCount++;
-    }
     state.running.delete(row);
   } else {
     session.turnsQueued--;
@@ -222,53 +212,48 @@ export const finish = (state: State, row: TurnRow, { now, status, reply, error, 
   }
   if (usage) countUsage(state, row, now, usage, status);
   const used = row.usage ?? NO_USAGE;
-  if (status === "completed") append(session, { at: now, turnId, name: "turn.completed", usage: used, reply });
-  else if (status === "cancelled") append(session, { at: now, turnId, name: "turn.cancelled", usage: used, reply });
-  else append(session, { at: now, turnId, name: "turn.failed", usage: used, error: error as TurnError });
+  if (status === "failed") {
+    append(state, session, { at: now, turnId, name: "turn.failed", usage: used, error: error as TurnError });
+  } else {
+    append(state, session, { at: now, turnId, name: `turn.${status}`, usage: used, reply }, { replyBefore });
+  }
   row.status = status;
   row.endedAt = now;
-  row.reply = status === "completed" || reply !== "" ? reply : undefined;
+  row.reply = replyBefore ? reply : undefined;
   row.error = error;
   row.usage = used;
-  state.bytes += reply.length;
   if (row.deliveryId) state.deliveries.finish(row.deliveryId);
-  leaveQueue(state, row);
-  if (!session.gone) tell(state, session, from);
+  state.active.delete(turnId);
+  const next = leaveQueue(row);
+  tell(state, session);
+  if (!next) return;
+  state.ready.push(next);
+  tellWork(state);
 };
 
 /** Adds what an attempt used to its turn, its session and the counters. */
 const countUsage = (state: State, row: TurnRow, now: number, used: UsageRow, outcome: Outcome): void => {
   const { input, output } = used.usage;
   row.usage = { input: (row.usage?.input ?? 0) + input, output: (row.usage?.output ?? 0) + output };
-  row.session.usage.input += input;
-  row.session.usage.output += output;
+  row.session.input += input;
+  row.session.output += output;
   state.usage.add(now, row, used, outcome);
-};
-
-const leaveQueue = (state: State, row: TurnRow): void => {
-  const { queue } = row.session;
-  const wasFirst = queue[0] === row;
-  queue.splice(queue.indexOf(row), 1);
-  const next = queue[0];
-  if (!wasFirst || !next) return;
-  state.ready.push(next);
-  tellWork(state);
 };
 
 /** Gives a running turn back to the head of its session's queue. */
 export const requeue = (state: State, row: TurnRow, now: number, delayMs: number): void => {
   const { session, turnId } = row;
   if (row.cancelled) {
-    finish(state, row, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
+    finish(state, row, cancelledAt(now));
     return;
   }
   state.running.delete(row);
   row.status = "queued";
   session.turnsQueued++;
   state.queued++;
-  const entry = append(session, { at: now, turnId, name: "turn.queued" });
+  append(state, session, { at: now, turnId, name: "turn.queued" });
   if (delayMs > 0) state.ready.pushLater(row, state.clock.monotonic() + delayMs);
   else state.ready.push(row);
-  tell(state, session, entry.seq);
+  tell(state, session);
   tellWork(state);
 };

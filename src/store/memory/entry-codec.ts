@@ -1,0 +1,148 @@
+import type { ErrorName } from "#core/errors.ts";
+import type { Entry, Role, Surface, Usage } from "#store/store.ts";
+import { PackedReader, PackedWriter } from "./packed.ts";
+import type { NewEntry } from "./rows.ts";
+
+/** What the log keeps of a turn at its first `turn.queued` entry, beside the entry itself. */
+export type QueuedTurn = {
+  surface: Surface;
+  caller: string;
+  model: string | undefined;
+  skillIds: readonly string[];
+  messageId: string;
+  deliveryId: string | undefined;
+};
+
+/** An entry as the log holds it. */
+export type Logged = { entry: Entry; queued: QueuedTurn | undefined };
+
+const KINDS = [
+  "message.created",
+  "message.completed",
+  "turn.queued",
+  "turn.started",
+  "turn.completed",
+  "turn.failed",
+  "turn.cancelled",
+] as const satisfies readonly Entry["name"][];
+const ROLES = ["user", "assistant", "system", "tool"] as const satisfies readonly Role[];
+const SURFACES = ["rest", "rpc", "hooks", "heartbeat"] as const satisfies readonly Surface[];
+
+/** Bits beside the kind in an entry's first byte. */
+const OUTSIDE = 16;
+const HAS_TURN = 32;
+/** The reply is the text of the entry right before, in the same chunk. */
+const REPLY_BEFORE = 64;
+
+const writer = new PackedWriter();
+
+/**
+ * Writes an entry; the bytes are the returned writer's until the next call. `replyBefore`: the entry before it in the same chunk
+ * holds the reply's text, which is then not written again.
+ */
+export const encodeEntry = (entry: NewEntry, queued: QueuedTurn | undefined, replyBefore: boolean): PackedWriter => {
+  writer.begin();
+  const isOutside = entry.name === "message.created" && entry.outside;
+  const flags = (isOutside ? OUTSIDE : 0) | (queued ? HAS_TURN : 0) | (replyBefore ? REPLY_BEFORE : 0);
+  writer.byte(KINDS.indexOf(entry.name) | flags);
+  writer.time(entry.at);
+  writer.id(entry.turnId, "turn_");
+  switch (entry.name) {
+    case "message.created":
+      writer.byte(ROLES.indexOf(entry.role));
+      writer.id(entry.messageId, "msg_");
+      writer.text(entry.text);
+      break;
+    case "message.completed":
+      writer.id(entry.messageId, "msg_");
+      writer.text(entry.text);
+      break;
+    case "turn.queued":
+      if (queued) encodeQueued(queued);
+      break;
+    case "turn.started":
+      writer.count(entry.attempt);
+      break;
+    case "turn.failed":
+      encodeUsage(entry.usage);
+      writer.text(entry.error.name);
+      writer.text(entry.error.detail === undefined ? "" : `=${entry.error.detail}`);
+      break;
+    default:
+      encodeUsage(entry.usage);
+      if (!replyBefore) writer.text(entry.reply);
+  }
+  return writer;
+};
+
+const encodeQueued = ({ surface, caller, model, skillIds, messageId, deliveryId }: QueuedTurn): void => {
+  writer.byte(SURFACES.indexOf(surface));
+  writer.text(caller);
+  writer.text(model ?? "");
+  writer.count(skillIds.length);
+  for (const skillId of skillIds) writer.text(skillId);
+  writer.id(messageId, "msg_");
+  writer.id(deliveryId ?? "", "dlv_");
+};
+
+const encodeUsage = ({ input, output }: Usage): void => {
+  writer.count(input);
+  writer.count(output);
+};
+
+/** The entries in bytes `from` to `to`, which begin with the entry `firstSeq`. */
+export const decodeEntries = (bytes: Buffer, from: number, to: number, firstSeq: number): Logged[] => {
+  const reader = new PackedReader(bytes, from);
+  const logged: Logged[] = [];
+  let textBefore = "";
+  for (let seq = firstSeq; reader.at < to; seq++) {
+    const one = decodeEntry(reader, seq, textBefore);
+    textBefore = one.entry.name === "message.completed" ? one.entry.text : "";
+    logged.push(one);
+  }
+  return logged;
+};
+
+const decodeEntry = (reader: PackedReader, seq: number, textBefore: string): Logged => {
+  const first = reader.byte();
+  const name = KINDS[first & 15] as Entry["name"];
+  const base = { seq, at: reader.time(), turnId: reader.id("turn_") };
+  const reply = () => ((first & REPLY_BEFORE) === 0 ? reader.text() : textBefore);
+  switch (name) {
+    case "message.created": {
+      const role = ROLES[reader.byte()] as Role;
+      const messageId = reader.id("msg_");
+      const entry: Entry = { ...base, name, messageId, role, text: reader.text(), outside: (first & OUTSIDE) !== 0 };
+      return { entry, queued: undefined };
+    }
+    case "message.completed":
+      return { entry: { ...base, name, messageId: reader.id("msg_"), text: reader.text() }, queued: undefined };
+    case "turn.queued":
+      return { entry: { ...base, name }, queued: (first & HAS_TURN) === 0 ? undefined : decodeQueued(reader) };
+    case "turn.started":
+      return { entry: { ...base, name, attempt: reader.count() }, queued: undefined };
+    case "turn.failed": {
+      const usage = decodeUsage(reader);
+      const error = { name: reader.text() as ErrorName, detail: decodeDetail(reader.text()) };
+      return { entry: { ...base, name, usage, error }, queued: undefined };
+    }
+    default: {
+      const usage = decodeUsage(reader);
+      return { entry: { ...base, name, usage, reply: reply() }, queued: undefined };
+    }
+  }
+};
+
+const decodeQueued = (reader: PackedReader): QueuedTurn => {
+  const surface = SURFACES[reader.byte()] as Surface;
+  const caller = reader.text();
+  const model = reader.text() || undefined;
+  const skillIds = Array.from({ length: reader.count() }, () => reader.text());
+  const messageId = reader.id("msg_");
+  const deliveryId = reader.id("dlv_") || undefined;
+  return { surface, caller, model, skillIds, messageId, deliveryId };
+};
+
+const decodeUsage = (reader: PackedReader): Usage => ({ input: reader.count(), output: reader.count() });
+
+const decodeDetail = (text: string): string | undefined => (text === "" ? undefined : text.slice(1));

@@ -1,0 +1,153 @@
+type Arena = {
+  bytes: Buffer;
+  /** By a chunk's first unit: how many bytes are written, which size it has, the `seq` of its first entry, the chunk before it. */
+  used: Uint16Array;
+  size: Uint8Array;
+  firstSeq: Uint32Array;
+  before: Float64Array;
+  /** Units in use. */
+  live: number;
+};
+type Large = { bytes: Buffer; used: number; firstSeq: number; before: number };
+
+/** What a chunk holds: bytes `from` to `to` of a buffer, beginning with the entry `firstSeq`. */
+export type Extent = { bytes: Buffer; from: number; to: number; firstSeq: number; before: number };
+
+const UNIT = 512;
+const UNITS = 2048;
+/** Sizes in units, in the order in which a log takes them: most sessions are short, and a long one wastes little of its last chunk. */
+const SIZES = [1, 1, 2, 2, 4, 4, 8] as const;
+const LARGE = 2 ** 40;
+
+/** No chunk. */
+export const NONE = -1;
+
+/**
+ * Memory for session logs outside the JavaScript heap, so that a million messages cost the garbage collector nothing. Chunks of a few
+ * sizes are cut from arenas of 1 MiB; an entry too large for any has a buffer of its own. A log is a chain of chunks, each
+ * larger than the one before it, up to the last size.
+ */
+export class LogArena {
+  #arenas: (Arena | undefined)[] = [];
+  #free: number[][] = SIZES.map(() => []);
+  #large = new Map<number, Large>();
+  #largeIds = LARGE;
+  #largeBytes = 0;
+  #liveUnits = 0;
+
+  /** How many bytes the chunks in use cover. */
+  get liveBytes(): number {
+    return this.#liveUnits * UNIT + this.#largeBytes;
+  }
+
+  /** A chunk with room for `bytes`, behind the chunk `before`. */
+  take(bytes: number, before: number, firstSeq: number): number {
+    let size = before === NONE || before >= LARGE ? 0 : this.#sizeAfter(before);
+    while (size < SIZES.length && (SIZES[size] as number) * UNIT < bytes) size++;
+    if (size === SIZES.length) {
+      this.#large.set(++this.#largeIds, { bytes: Buffer.allocUnsafeSlow(bytes), used: 0, firstSeq, before });
+      this.#largeBytes += bytes;
+      return this.#largeIds;
+    }
+    const free = this.#free[size] as number[];
+    if (free.length === 0) this.#addArena(size);
+    const chunk = free.pop() as number;
+    const arena = this.#arenaOf(chunk);
+    const unit = chunk % UNITS;
+    arena.used[unit] = 0;
+    arena.size[unit] = size;
+    arena.firstSeq[unit] = firstSeq;
+    arena.before[unit] = before;
+    arena.live += SIZES[size] as number;
+    this.#liveUnits += SIZES[size] as number;
+    return chunk;
+  }
+
+  /** Appends the first `length` bytes of `source`; false, and nothing written, when the chunk has no room. */
+  write(chunk: number, source: Buffer, length: number): boolean {
+    if (chunk === NONE) return false;
+    if (chunk >= LARGE) {
+      const large = this.#large.get(chunk) as Large;
+      if (large.used + length > large.bytes.length) return false;
+      source.copy(large.bytes, large.used, 0, length);
+      large.used += length;
+      return true;
+    }
+    const arena = this.#arenaOf(chunk);
+    const unit = chunk % UNITS;
+    const used = arena.used[unit] as number;
+    if (used + length > (SIZES[arena.size[unit] as number] as number) * UNIT) return false;
+    source.copy(arena.bytes, unit * UNIT + used, 0, length);
+    arena.used[unit] = used + length;
+    return true;
+  }
+
+  read(chunk: number): Extent {
+    if (chunk >= LARGE) {
+      const { bytes, used, firstSeq, before } = this.#large.get(chunk) as Large;
+      return { bytes, from: 0, to: used, firstSeq, before };
+    }
+    const arena = this.#arenaOf(chunk);
+    const unit = chunk % UNITS;
+    const from = unit * UNIT;
+    return {
+      bytes: arena.bytes,
+      from,
+      to: from + (arena.used[unit] as number),
+      firstSeq: arena.firstSeq[unit] as number,
+      before: arena.before[unit] as number,
+    };
+  }
+
+  /** Frees a chunk; answers the one before it. */
+  give(chunk: number): number {
+    if (chunk >= LARGE) {
+      const { before, bytes } = this.#large.get(chunk) as Large;
+      this.#largeBytes -= bytes.length;
+      this.#large.delete(chunk);
+      return before;
+    }
+    const arena = this.#arenaOf(chunk);
+    const unit = chunk % UNITS;
+    const size = arena.size[unit] as number;
+    (this.#free[size] as number[]).push(chunk);
+    arena.live -= SIZES[size] as number;
+    this.#liveUnits -= SIZES[size] as number;
+    if (arena.live === 0) this.#dropEmptyArenas();
+    return arena.before[unit] as number;
+  }
+
+  #arenaOf(chunk: number): Arena {
+    return this.#arenas[Math.floor(chunk / UNITS)] as Arena;
+  }
+
+  #sizeAfter(before: number): number {
+    return Math.min((this.#arenaOf(before).size[before % UNITS] as number) + 1, SIZES.length - 1);
+  }
+
+  /** Cuts a new arena into chunks of one size. */
+  #addArena(size: number): void {
+    const gap = this.#arenas.indexOf(undefined);
+    const index = gap < 0 ? this.#arenas.length : gap;
+    this.#arenas[index] = {
+      bytes: Buffer.allocUnsafeSlow(UNIT * UNITS),
+      used: new Uint16Array(UNITS),
+      size: new Uint8Array(UNITS),
+      firstSeq: new Uint32Array(UNITS),
+      before: new Float64Array(UNITS),
+      live: 0,
+    };
+    const step = SIZES[size] as number;
+    for (let unit = UNITS - step; unit >= 0; unit -= step) this.#free[size]?.push(index * UNITS + unit);
+  }
+
+  /** Gives empty arenas back to the system, once they are half of all: what is freed is mostly used again. */
+  #dropEmptyArenas(): void {
+    const kept = this.#arenas.filter((arena) => arena !== undefined).length;
+    if (kept < 4 || this.#liveUnits * 2 > kept * UNITS) return;
+    const empty = new Set<number>();
+    for (const [index, arena] of this.#arenas.entries()) if (arena?.live === 0) empty.add(index);
+    this.#free = this.#free.map((chunks) => chunks.filter((chunk) => !empty.has(Math.floor(chunk / UNITS))));
+    for (const index of empty) this.#arenas[index] = undefined;
+  }
+}

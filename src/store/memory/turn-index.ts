@@ -1,0 +1,91 @@
+/** Where a turn is: the ordinal of its session, and the `seq` of its first `turn.queued` entry there. */
+export type TurnPlace = { ordinal: number; seq: number };
+
+type Shard = { words: Uint32Array; used: number; live: number };
+
+const SHARDS = 256;
+const WORDS = 3;
+const FIRST_ROWS = 16;
+const EMPTY = 0;
+const GONE = 1;
+/** Ordinals begin at 1; kept one higher, none looks like an empty or a freed row. */
+const ORDINAL_BASE = 1;
+
+/**
+ * Turns by id, in a few typed arrays: no strings, nothing for the garbage collector to look at. It keeps a hash of an id, so an answer
+ * is a candidate that the caller checks against the log. Many small tables, so that none takes long to grow.
+ */
+export class TurnIndex {
+  #shards: Shard[] = Array.from({ length: SHARDS }, () => emptyShard(FIRST_ROWS));
+
+  add(turnId: string, { ordinal, seq }: TurnPlace): void {
+    const hash = hashOf(turnId);
+    const at = hash % SHARDS;
+    let shard = this.#shards[at] as Shard;
+    if ((shard.used + 1) * WORDS * 4 > shard.words.length * 3) {
+      shard = grown(shard);
+      this.#shards[at] = shard;
+    }
+    put(shard, hash, ordinal + ORDINAL_BASE, seq);
+  }
+
+  /** The place for which `isIt` says yes. */
+  find(turnId: string, isIt: (place: TurnPlace) => boolean): TurnPlace | undefined {
+    const row = this.#rowOf(turnId, isIt);
+    return row === undefined ? undefined : placeAt(row.words, row.at);
+  }
+
+  delete(turnId: string, { ordinal, seq }: TurnPlace): void {
+    const row = this.#rowOf(turnId, (place) => place.ordinal === ordinal && place.seq === seq);
+    if (!row) return;
+    row.words[row.at + 1] = GONE;
+    row.shard.live--;
+  }
+
+  #rowOf(turnId: string, isIt: (place: TurnPlace) => boolean) {
+    const hash = hashOf(turnId);
+    const shard = this.#shards[hash % SHARDS] as Shard;
+    const { words } = shard;
+    const rows = words.length / WORDS;
+    for (let row = Math.floor(hash / SHARDS) % rows; ; row = (row + 1) % rows) {
+      const at = row * WORDS;
+      if (words[at + 1] === EMPTY) return undefined;
+      if (words[at] === hash && words[at + 1] !== GONE && isIt(placeAt(words, at))) return { shard, words, at };
+    }
+  }
+}
+
+const placeAt = (words: Uint32Array, at: number): TurnPlace => ({
+  ordinal: (words[at + 1] as number) - ORDINAL_BASE,
+  seq: words[at + 2] as number,
+});
+
+const emptyShard = (rows: number): Shard => ({ words: new Uint32Array(rows * WORDS), used: 0, live: 0 });
+
+const put = (shard: Shard, hash: number, ordinal: number, seq: number): void => {
+  const rows = shard.words.length / WORDS;
+  let row = Math.floor(hash / SHARDS) % rows;
+  while (shard.words[row * WORDS + 1] !== EMPTY) row = (row + 1) % rows;
+  shard.words[row * WORDS] = hash;
+  shard.words[row * WORDS + 1] = ordinal;
+  shard.words[row * WORDS + 2] = seq;
+  shard.used++;
+  shard.live++;
+};
+
+/** The same rows without the freed ones, with room for half as many again. */
+const grown = (old: Shard): Shard => {
+  const next = emptyShard(Math.max(FIRST_ROWS, Math.ceil(old.live * 2)));
+  for (let at = 0; at < old.words.length; at += WORDS) {
+    const ordinal = old.words[at + 1] as number;
+    if (ordinal > GONE) put(next, old.words[at] as number, ordinal, old.words[at + 2] as number);
+  }
+  return next;
+};
+
+/** FNV-1a, from the end on: the front of an id is time, which neighbours share. */
+const hashOf = (text: string): number => {
+  let hash = 0x811c9dc5;
+  for (let at = text.length - 1; at >= 0; at--) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return hash >>> 0;
+};
