@@ -1,0 +1,61 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import { generate } from "./generate/generate.ts";
+import type { Output } from "./generate/output.ts";
+import { SpecError } from "./generate/spec-files.ts";
+
+/** Writes generated/ from specs/. With --check it writes nothing, and fails if what is there is not what it would write. */
+const { values } = parseArgs({
+  options: {
+    check: { type: "boolean", default: false },
+    specs: { type: "string", default: "specs" },
+    out: { type: "string", default: "generated" },
+  },
+});
+
+try {
+  const output = await generate(values.specs);
+  if (values.check) check(output, values.out);
+  else write(output, values.out);
+} catch (error) {
+  if (!(error instanceof SpecError)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}
+
+function write(output: Output, folder: string): void {
+  for (const path of filesIn(folder)) if (output[path] === undefined) rmSync(join(folder, path));
+  for (const [path, content] of Object.entries(output)) {
+    const file = join(folder, path);
+    if (existsSync(file) && readFileSync(file, "utf8") === content) continue;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
+}
+
+function check(output: Output, folder: string): void {
+  const present = new Set(filesIn(folder));
+  const faults = [
+    ...[...present].filter((path) => output[path] === undefined).map((path) => `${path} (no spec asks for it)`),
+    ...Object.keys(output).filter(
+      (path) => !present.has(path) || readFileSync(join(folder, path), "utf8") !== output[path],
+    ),
+  ];
+  if (faults.length === 0) return;
+  console.error(
+    `${folder} is not what the specs say:\n${faults
+      .sort()
+      .map((fault) => `  ${fault}`)
+      .join("\n")}`,
+  );
+  console.error("Run: npm run generate");
+  process.exitCode = 1;
+}
+
+function filesIn(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll("\\", "/"));
+}

@@ -1,0 +1,49 @@
+import { isObject, key, literal, object } from "./json.ts";
+import { header } from "./output.ts";
+import { SpecError, type SpecFiles } from "./spec-files.ts";
+
+export type ErrorRow = { code: number | null; status: number; title: string; meaning: string; retry: boolean };
+export type ErrorRows = Record<string, ErrorRow>;
+
+const file = "errors.yaml";
+const columns = ["code", "status", "title", "meaning", "retry"];
+
+export function readErrors(specs: SpecFiles): ErrorRows {
+  const rows: ErrorRows = {};
+  for (const [name, row] of Object.entries(object(object(specs.file(file)).errors))) {
+    const place = { file, pointer: `/errors/${name}` };
+    const refuse = (message: string): never => {
+      throw new SpecError(place, message);
+    };
+    if (!isObject(row)) return refuse("must be an object");
+    const unknown = Object.keys(row).find((column) => !columns.includes(column));
+    if (unknown !== undefined) refuse(`the generator does not know "${unknown}"`);
+    const { code = null, status, title, meaning, retry = false } = row;
+    if (!/^[a-z]+(-[a-z]+)*$/.test(name)) refuse("a name is words in small letters with hyphens");
+    if (code !== null && typeof code !== "number") return refuse("code must be a number or null");
+    if (typeof status !== "number" || status < 400 || status > 599) return refuse("status must be from 400 to 599");
+    if (typeof title !== "string" || typeof meaning !== "string") return refuse("title and meaning must be text");
+    if (typeof retry !== "boolean") return refuse("retry must be true or false");
+    rows[name] = { code, status, title, meaning, retry };
+  }
+  return rows;
+}
+
+export const printErrors = (rows: ErrorRows): string => `${header("errors.yaml")}
+/** Every error the gateway can answer with. The code is for JSON-RPC, null where the error cannot happen there. */
+export const errors = {
+${Object.entries(rows)
+  .map(
+    ([name, { code, status, title, meaning, retry }]) => `  ${key(name)}: {
+    code: ${code},
+    status: ${status},
+    title: ${literal(title)},
+    meaning: ${literal(meaning)},
+    retry: ${retry},
+  },`,
+  )
+  .join("\n")}
+} as const;
+
+export type ErrorName = keyof typeof errors;
+`;

@@ -1,0 +1,80 @@
+/** What each generated file is. The list is checked: a file without a line here is not written. */
+const files: [pattern: RegExp, name: string, what: string][] = [
+  [/^README\.md$/, "README.md", "This page."],
+  [
+    /^openapi\.json$/,
+    "openapi.json",
+    "REST and webhooks, the whole contract in one document. Served at `/openapi.json`.",
+  ],
+  [/^openrpc\.json$/, "openrpc.json", "The RPC methods, likewise. Served at `/openrpc.json`."],
+  [
+    /^config\.schema\.json$/,
+    "config.schema.json",
+    "The configuration's JSON Schema in one file. An editor that is shown it completes and checks.",
+  ],
+  [/^errors\.ts$/, "errors.ts", "Every error: its RPC code, HTTP status, title and meaning."],
+  [/^routes\.ts$/, "routes.ts", "Every HTTP operation: its path, scope, errors, limits and replies."],
+  [/^methods\.ts$/, "methods.ts", "Every RPC method: its permission, params and errors."],
+  [
+    /^rest-types\.ts$/,
+    "rest-types.ts",
+    "Types of REST and webhooks as handlers see them: what has a default is present.",
+  ],
+  [
+    /^rest-client-types\.ts$/,
+    "rest-client-types.ts",
+    "The same as callers see them: what has a default may be left out.",
+  ],
+  [/^rpc-types\.ts$/, "rpc-types.ts", "Types of the methods' params and results."],
+  [/^push-types\.ts$/, "push-types.ts", "Types of what the WebSocket pushes."],
+  [/^config-types\.ts$/, "config-types.ts", "Types of the configuration, with its defaults and as a person writes it."],
+  [
+    /^rest-handlers\.ts$/,
+    "rest-handlers.ts",
+    "The interface that `src/handlers/rest` satisfies. A missing operation does not compile.",
+  ],
+  [/^hooks-handlers\.ts$/, "hooks-handlers.ts", "The same for `src/handlers/hooks`."],
+  [/^rpc-handlers\.ts$/, "rpc-handlers.ts", "The same for `src/handlers/rpc`."],
+  [
+    /^validators\//,
+    "validators/",
+    "Validators compiled ahead of time, a module for each surface. They need no library.",
+  ],
+  [/^clients\/rest/, "clients/rest.ts", "The REST client: `createRestClient`."],
+  [/^clients\/rpc\.ts$/, "clients/rpc.ts", "The RPC client over HTTP or WebSocket: `createRpcClient`."],
+  [/^clients\//, "clients/…", "What the clients are made of, copied as it is from `scripts/generate/runtime/clients`."],
+];
+
+export function printReadme(paths: string[]): string {
+  const unnamed = paths.find((path) => !files.some(([pattern]) => pattern.test(path)));
+  if (unnamed !== undefined) throw new Error(`the generated file ${unnamed} has no line in the generated README`);
+  return `# Generated code
+
+Everything here is written by \`npm run generate\` from \`specs/\` and committed. Do not edit it: change the specs, generate,
+and commit the result by itself. \`npm run generate:check\` says whether it is up to date. Nothing here imports from \`src/\`.
+
+| File | What it is |
+|---|---|
+${files.map(([, name, what]) => `| \`${name}\` | ${what} |`).join("\n")}
+
+## Calling the gateway
+
+\`\`\`ts
+import { createRestClient } from "./clients/rest.ts";
+import { createRpcClient } from "./clients/rpc.ts";
+
+const rest = createRestClient({ baseUrl: "http://127.0.0.1:18789", key });
+const answer = await rest.call("chat.send", { body: { message: "Good morning" } });
+for await (const event of rest.stream("chat.send", { body: { message: "Good morning" } })) console.log(event.event);
+
+const rpc = createRpcClient({ url: "http://127.0.0.1:18789/rpc", token });
+const { agents } = await rpc.agent.list();
+
+await using socket = createRpcClient({ url: "ws://127.0.0.1:18789/rpc/ws", token, transport: "websocket" });
+await socket.subscribe({ agents: ["main"] });
+for await (const push of socket.pushes()) console.log(push.method, push.params);
+\`\`\`
+
+A refusal is thrown: a \`ProblemError\` on REST, an \`RpcError\` on RPC. The \`name\` of both is a row of \`errors.ts\`.
+`;
+}

@@ -1,0 +1,46 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as openRpcGenerator from "@open-rpc/generator";
+import type { JsonObject } from "./json.ts";
+import type { Output } from "./output.ts";
+
+type Run = (options: { openrpcDocument: string; outDir: string; components: object[] }) => Promise<void>;
+
+/** Where Node loads it as CommonJS, its default export is one level deeper. */
+const { default: loaded } = openRpcGenerator as unknown as { default: Run | { default: Run } };
+const run: Run = typeof loaded === "function" ? loaded : loaded.default;
+
+/** Has @open-rpc/generator print what our component describes. It writes to a folder, which is read and removed. */
+export async function rpcFiles({ servers: _, ...document }: JsonObject): Promise<Output> {
+  // Servers are left out: the generator's idea of OpenRPC knows no variables in their addresses.
+  const outDir = mkdtempSync(join(tmpdir(), "generate-rpc-"));
+  const { warn } = console;
+  console.warn = () => {}; // It advises against lists of types, which our other tools need for what may be null.
+  try {
+    await run({
+      openrpcDocument: JSON.stringify(document),
+      outDir,
+      components: [
+        {
+          type: "custom",
+          name: "agent-gateway",
+          language: "typescript",
+          customComponent: fileURLToPath(new URL("rpc-component.ts", import.meta.url)),
+          customType: "typescript",
+          openRPCPath: null,
+        },
+      ],
+    });
+    const printed = (file: string) => readFileSync(join(outDir, "custom", "typescript", file), "utf8");
+    return {
+      "rpc-handlers.ts": printed("rpc-handlers.ts"),
+      "methods.ts": printed("methods.ts"),
+      "clients/rpc.ts": printed("clients-rpc.ts"),
+    };
+  } finally {
+    console.warn = warn;
+    rmSync(outDir, { recursive: true, force: true });
+  }
+}

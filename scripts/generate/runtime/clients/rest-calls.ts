@@ -1,0 +1,44 @@
+import { ConnectionError, connectionError } from "./connection-error.ts";
+
+export interface Place {
+  method: string;
+  path: string;
+  readAs: "json" | "text" | "events";
+}
+
+interface Parts {
+  path?: object;
+  query?: object;
+  headers?: object;
+  body?: unknown;
+}
+
+/** What is used of an openapi-fetch client. Its types need paths that are known when it is compiled; these come from a table. */
+interface AnyClient {
+  request(method: string, path: string, init: object): Promise<{ data?: unknown; response: Response }>;
+}
+
+/** Calls an operation by its place, and gives its body, read as its contract says; for events, the response itself. */
+export async function callOperation(
+  client: unknown,
+  { method, path, readAs }: Place,
+  parts: Parts,
+  signal?: AbortSignal,
+) {
+  const { data, response } = await send().catch((error: unknown) => {
+    // `fetch` says with a TypeError that there was no connection; all else is what it is.
+    throw error instanceof TypeError ? connectionError(error, `no answer from ${path}`, signal) : error;
+  });
+  if (readAs !== "events") return data;
+  if (response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  throw new ConnectionError(`HTTP ${response.status} instead of a stream of events`);
+
+  function send() {
+    return (client as AnyClient).request(method, path, {
+      params: { path: parts.path, query: parts.query, header: parts.headers },
+      parseAs: readAs === "events" ? "stream" : readAs,
+      ...(parts.body === undefined ? {} : { body: parts.body }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  }
+}

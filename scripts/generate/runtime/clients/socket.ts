@@ -1,0 +1,129 @@
+import { ConnectionError } from "./connection-error.ts";
+
+/** What is needed of a WebSocket: a browser's, Node's own (from 22) and the `ws` package's all have it. */
+export interface SocketLike {
+  send(data: string): void;
+  close(code?: number, reason?: string): void;
+  addEventListener(type: "open", listener: () => void): void;
+  addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
+  addEventListener(type: "close", listener: (event: { code: number; reason: string }) => void): void;
+  addEventListener(type: "error", listener: (event: { message?: string }) => void): void;
+}
+
+export type SocketClass = new (url: string, protocols: string[]) => SocketLike;
+
+export interface Reconnect {
+  /** How often a lost connection is tried again before readers of pushes are told; 10. */
+  attempts?: number;
+  /** The first pause, doubled at each attempt; 250. */
+  minMs?: number;
+  /** The longest pause; 30 000. */
+  maxMs?: number;
+}
+
+interface Events {
+  /** A new connection stands. Nothing else is sent before this has ended. */
+  onOpen(socket: SocketLike): Promise<void>;
+  onFrame(frame: unknown): void;
+  /** The connection is lost; with `goOn` it is wanted back at once. */
+  onLost(error: ConnectionError): { goOn: boolean };
+  /** It did not come back. */
+  onGone(error: unknown): void;
+}
+
+/** The protocol, and the token in the only form that a browser can send it in. */
+export const protocolsFor = (token: string): string[] => ["agent-gateway.v1", `bearer.${base64url(token)}`];
+
+const base64url = (text: string): string =>
+  btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+
+/** One connection at a time: opened when it is first needed, and again after it was lost. */
+export function createConnection(
+  open: () => SocketLike,
+  { attempts = 10, minMs = 250, maxMs = 30_000 }: Reconnect,
+  events: Events,
+) {
+  let current: SocketLike | undefined;
+  let connected: Promise<SocketLike> | undefined;
+  let closed = false;
+
+  const connectOnce = () =>
+    new Promise<SocketLike>((resolve, reject) => {
+      const socket = open();
+      let reason = "";
+      let stands = false;
+      current = socket;
+      socket.addEventListener("error", ({ message }) => {
+        reason ||= message ?? "";
+      });
+      socket.addEventListener("message", ({ data }) => {
+        try {
+          events.onFrame(JSON.parse(String(data)));
+        } catch {
+          socket.close(4000, "a frame is no JSON");
+        }
+      });
+      socket.addEventListener("open", () => {
+        events.onOpen(socket).then(
+          () => {
+            stands = true;
+            resolve(socket);
+          },
+          (error: unknown) => {
+            reject(error);
+            socket.close(1000);
+          },
+        );
+      });
+      socket.addEventListener("close", ({ code, reason: said }) => {
+        const error = new ConnectionError(`the connection ended with ${code} ${said || reason}`.trimEnd());
+        if (current === socket) current = undefined;
+        const { goOn } = events.onLost(error);
+        reject(error);
+        if (!stands) return;
+        connected = goOn && !closed ? connectAgain() : undefined;
+      });
+    });
+
+  /** Tries again and again, ever more slowly and never in step with other clients. */
+  const connectAgain = (): Promise<SocketLike> => {
+    const trying = (async () => {
+      for (let attempt = 0; ; attempt += 1) {
+        await pause(Math.min(maxMs, minMs * 2 ** attempt) * (0.5 + Math.random() / 2));
+        if (closed) throw new ConnectionError("the client was closed");
+        try {
+          return await connectOnce();
+        } catch (error) {
+          if (attempt + 1 < attempts && error instanceof ConnectionError) continue;
+          connected = undefined;
+          events.onGone(error);
+          throw error;
+        }
+      }
+    })();
+    trying.catch(() => {}); // Whoever waits for it learns of it; nobody has to.
+    return trying;
+  };
+
+  return {
+    /** The connection, opened if it is not there. A first attempt that fails is not repeated. */
+    async ready(): Promise<SocketLike> {
+      if (closed) throw new ConnectionError("the client was closed");
+      connected ??= connectOnce().catch((error: unknown) => {
+        connected = undefined;
+        throw error;
+      });
+      return connected;
+    },
+    close() {
+      closed = true;
+      connected = undefined;
+      current?.close(1000);
+    },
+  };
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,124 @@
+import openapiTS, { astToString } from "openapi-typescript";
+import type { Bundle } from "./bundle.ts";
+import { isObject, type Json, type JsonObject, key, literal, mapValues, object } from "./json.ts";
+import { header } from "./output.ts";
+import { mapSchema, refTo, shapeOf, shapesWith } from "./schema.ts";
+import { SpecError } from "./spec-files.ts";
+
+/** Prints the types of an OpenAPI document. With `defaults`, what has a default is always there. */
+async function printTypes(document: JsonObject, defaults: boolean): Promise<string> {
+  const source = withoutDiscriminators(document) as unknown as Parameters<typeof openapiTS>[0];
+  const nodes = await openapiTS(source, { defaultNonNullable: defaults, emptyObjectsUnknown: true, silent: true });
+  return astToString(nodes);
+}
+
+/** An OpenAPI document that holds shapes alone, for contracts that are not HTTP. */
+export const printShapes = (shapes: JsonObject): Promise<string> =>
+  printTypes({ openapi: "3.1.0", info: { title: "", version: "" }, paths: {}, components: { schemas: shapes } }, true);
+
+/** `export type Turn = components["schemas"]["Turn"]` for each shape, so that code can name them. */
+export const printAliases = (names: string[]): string =>
+  names.map((name) => `export type ${aliasOf(name)} = components["schemas"][${literal(name)}];`).join("\n");
+
+const reserved = ["components", "operations", "paths", "webhooks"];
+
+function aliasOf(shape: string): string {
+  if (/^[A-Z]\w*$/.test(shape) && !reserved.includes(shape)) return shape;
+  throw new SpecError(`the shape ${shape}`, "a shape's name begins with a capital letter and holds letters and digits");
+}
+
+/** The type of a schema where the aliases are imported: a shape's name, a plain type, or else what is at `path`. */
+export function typeOf(schema: Json | undefined, path: string, shapes: Set<string>): string {
+  const shape = shapeOf(schema);
+  if (shape !== undefined) {
+    shapes.add(shape);
+    return shape;
+  }
+  const { type, enum: values, const: only } = object(schema);
+  const plain = values === undefined && only === undefined ? plainTypes[String(type)] : undefined;
+  if (plain === undefined) shapes.add("operations");
+  return plain ?? path;
+}
+
+const plainTypes: Record<string, string> = {
+  string: "string",
+  integer: "number",
+  number: "number",
+  boolean: "boolean",
+};
+
+export async function restTypes({ document, components }: Bundle): Promise<Record<string, string>> {
+  const shapes = components.schemas ?? {};
+  const whole = bodiesAsShapes({ ...document, components });
+  const print = async (what: string, defaults: boolean) =>
+    [
+      header("openapi.yaml"),
+      `// ${what}`,
+      "",
+      await printTypes(whole, defaults),
+      printAliases(Object.keys(shapes)),
+      "",
+    ].join("\n");
+  return {
+    "rest-types.ts": await print("The handlers' view: what has a default is present.", true),
+    "rest-client-types.ts": await print("The caller's view: what has a default may be left out.", false),
+  };
+}
+
+/**
+ * Gives the body of each request a name of its own: openapi-typescript makes what has a default present in shapes, but
+ * not in a schema that stands in the request itself.
+ */
+function bodiesAsShapes(document: JsonObject): JsonObject {
+  const copy = structuredClone(document);
+  const shapes = object(object(copy.components).schemas);
+  for (const item of Object.values(object(copy.paths))) {
+    for (const operation of Object.values(object(item))) {
+      if (!isObject(operation) || !isObject(operation.requestBody)) continue;
+      for (const media of Object.values(object(operation.requestBody.content))) {
+        if (!isObject(media) || !isObject(media.schema) || shapeOf(media.schema) !== undefined) continue;
+        const name = `${operation.operationId}.body`;
+        shapes[name] = media.schema;
+        media.schema = refTo(name);
+      }
+    }
+  }
+  return copy;
+}
+
+/** Constants tell the members of a union apart; the keyword would make openapi-typescript write them a second time. */
+const withoutDiscriminators = (node: Json): Json => {
+  if (Array.isArray(node)) return node.map(withoutDiscriminators);
+  if (!isObject(node)) return node;
+  const { discriminator, ...rest } = node;
+  const isKeyword = isObject(discriminator) && typeof discriminator.propertyName === "string";
+  return mapValues(isKeyword ? rest : node, withoutDiscriminators);
+};
+
+/**
+ * Adds to the shapes that hold a default a twin without it: how a person writes the value, before defaults are
+ * filled in. Gives the shapes with the twins, and what says a schema in its written form.
+ */
+export function withWritten(shapes: JsonObject, twin: (name: string) => string) {
+  const differ = shapesWith(shapes, (schema) => Object.values(object(schema.properties)).some(hasDefault));
+  const written = (schema: Json): Json =>
+    mapSchema(schema, (inner) => {
+      const { default: _, ...rest } = inner;
+      const shape = shapeOf(rest);
+      return shape !== undefined && differ.has(shape) ? { ...rest, ...refTo(twin(shape)) } : rest;
+    });
+  const twins: JsonObject = {};
+  for (const name of differ) twins[twin(name)] = written(shapes[name] as Json);
+  for (const name of Object.keys(twins)) {
+    if (Object.hasOwn(shapes, name)) throw new SpecError(`the shape ${name}`, "another shape needs this name");
+  }
+  return { shapes: { ...shapes, ...twins }, written };
+}
+
+const hasDefault = (schema: Json): boolean => isObject(schema) && "default" in schema;
+
+/** An interface with one line for each name. */
+export const printMap = (name: string, entries: Record<string, string>): string =>
+  `export interface ${name} {\n${Object.entries(entries)
+    .map(([entry, type]) => `  ${key(entry)}: ${type};`)
+    .join("\n")}\n}`;

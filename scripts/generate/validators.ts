@@ -1,0 +1,147 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import standalone from "ajv/dist/standalone/index.js";
+import { type JsonObject, key, literal, object } from "./json.ts";
+import { mapSchema, type Schema, schemasIn, shapeOf, shapesWith } from "./schema.ts";
+import { SpecError } from "./spec-files.ts";
+
+/** What is exported under one name: a validator, or a record of them. */
+export type Export = { name: string; about: string; schemas: Record<string, Schema> | Schema; single?: true };
+
+/** Exports that are compiled together. */
+export type Part = {
+  exports: Export[];
+  /** Fills in defaults, in place. */
+  defaults: boolean;
+  /** Reports every fault, not the first alone. */
+  all: boolean;
+};
+
+/** They say nothing that could be checked. A `default` does, where defaults are filled in. */
+const annotations = [
+  "$comment",
+  "title",
+  "description",
+  "example",
+  "examples",
+  "deprecated",
+  "readOnly",
+  "writeOnly",
+  "contentSchema",
+];
+
+/** Compiles validators into one module that needs nothing but the two files beside it. */
+export function printValidators(header: string, shapes: JsonObject, parts: Part[]): { js: string; dts: string } {
+  const chunks = parts.map((part) => printPart(shapes, part));
+  const code = chunks.join("\n\n");
+  const imports = ["equal", "ucs2length"].filter((name) => new RegExp(`\\b${name}\\b(?=[(;])`).test(code));
+  const js = [header, ...imports.map((name) => `import { ${name} } from "./${name}.js";`), "", code, ""].join("\n");
+  const declarations = parts.flatMap(({ exports }) =>
+    exports.map(({ name, about, schemas, single }) => {
+      const names = Object.keys(single ? {} : (schemas as Record<string, Schema>)).map(
+        (entry) => `\n  | ${literal(entry)}`,
+      );
+      const type = single ? "Validate" : `Readonly<Record<${names.join("") || "never"},\n  Validate\n>>`;
+      return `/** ${about} */\nexport declare const ${name}: ${type};`;
+    }),
+  );
+  const dts = [header, `import type { Validate } from "./validate.ts";`, "", ...declarations, ""].join("\n");
+  return { js, dts };
+}
+
+/** One Ajv and what it compiles, inside a function of its own so that the names of two parts cannot meet. */
+function printPart(shapes: JsonObject, { exports, defaults, all }: Part): string {
+  const ajv = new Ajv2020({
+    strict: true,
+    strictRequired: false, // A member of an `allOf` may require what another one defines.
+    allowUnionTypes: true,
+    discriminator: true,
+    validateFormats: false, // `format` is documentation: what is right is said by `pattern`.
+    useDefaults: defaults,
+    allErrors: all,
+    code: { source: true, esm: true, lines: true },
+  });
+  if (defaults) refuseDefaultsInChoices(shapes);
+  for (const [name, shape] of Object.entries(shapes)) ajv.addSchema(forAjv(shape as Schema, true), idOf(name));
+
+  const locals: Record<string, string> = {};
+  const records = exports.map(({ name, schemas, single }) => {
+    const entries = Object.entries(single ? { "": schemas as Schema } : (schemas as Record<string, Schema>));
+    const lines = entries.map(([entry, schema]) => {
+      const shape = shapeOf(schema);
+      // A bare reference is the shape's own validator.
+      const id =
+        shape !== undefined && Object.keys(object(schema as JsonObject)).length === 1
+          ? idOf(shape)
+          : `${name} ${entry}`;
+      if (id !== idOf(shape ?? "")) ajv.addSchema(forAjv(schema, false), id);
+      compile(ajv, id);
+      // Ajv writes a validator once for each name that is asked of it, so each is asked for under one name.
+      locals[id] ??= `x${Object.keys(locals).length}`;
+      const local = locals[id];
+      return single ? local : `    ${key(entry)}: ${local},`;
+    });
+    return single
+      ? `    ${name}: ${lines[0]},`
+      : `    ${name}: {\n${lines.map((line) => `  ${line}`).join("\n")}\n    },`;
+  });
+  const code = withoutRequire(
+    standalone(ajv, Object.fromEntries(Object.entries(locals).map(([id, local]) => [local, id]))),
+  )
+    .replace(/^"use strict";\n?/, "")
+    .replace(/^export const (x\d+) = /gm, "const $1 = ");
+  const names = exports.map(({ name }) => name).join(", ");
+  return `export const { ${names} } = /* @__PURE__ */ (() => {\n${code}\n  return {\n${records.join("\n")}\n  };\n})();`;
+}
+
+const idOf = (shape: string): string => `shape:${shape}`;
+
+function compile(ajv: Ajv2020, id: string): void {
+  try {
+    ajv.getSchema(id);
+  } catch (error) {
+    throw new SpecError(`specs, ${id}`, error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** What Ajv shall see: references by its ids, and none of what only people and other tools read. */
+const forAjv = (schema: Schema, isShape: boolean): Schema => {
+  const seen = mapSchema(schema, (inner) => {
+    const { discriminator, ...rest } = inner;
+    const shape = shapeOf(rest);
+    const result: JsonObject = shape === undefined ? rest : { ...rest, $ref: idOf(shape) };
+    for (const word of annotations) delete result[word];
+    if (discriminator !== undefined) result.discriminator = { propertyName: object(discriminator).propertyName ?? "" };
+    return result;
+  }) as Schema;
+  if (!isShape || typeof seen === "boolean") return seen;
+  const { default: _, ...rest } = seen; // It holds where the shape is used, and is written there.
+  return rest;
+};
+
+/** A member of a choice that does not match in the end may already have filled in its defaults. */
+function refuseDefaultsInChoices(shapes: JsonObject): void {
+  const holdsDefault = (schema: JsonObject) =>
+    Object.values(object(schema.properties)).some((p) => "default" in object(p));
+  const filled = shapesWith(shapes, holdsDefault);
+  for (const [name, shape] of Object.entries(shapes)) {
+    for (const { oneOf, anyOf, discriminator } of schemasIn(shape)) {
+      if (discriminator !== undefined) continue;
+      for (const member of [oneOf, anyOf].flatMap((members) => (Array.isArray(members) ? members : []))) {
+        const fault = [...schemasIn(member)].some((inner) => holdsDefault(inner) || filled.has(shapeOf(inner) ?? ""));
+        if (fault)
+          throw new SpecError(`the shape ${name}`, "a choice with defaults in its members needs a discriminator");
+      }
+    }
+  }
+}
+
+/** Ajv's standalone code asks for its helpers by `require`, in modules too. */
+function withoutRequire(code: string): string {
+  const result = code.replace(
+    /^const (\w+) = require\("ajv\/dist\/runtime\/(equal|ucs2length)"\)\.default;$/gm,
+    "const $1 = $2;",
+  );
+  const other = /require\([^)]*\)/.exec(result);
+  if (other !== null) throw new Error(`the generator has no replacement for ${other[0]} in a validator`);
+  return result;
+}

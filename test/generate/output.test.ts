@@ -1,0 +1,160 @@
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { pinnedSpecs, runGenerate, runTsc, tempFolder } from "./pinned.ts";
+
+const temp = tempFolder();
+const out = join(temp.folder, "generated");
+const generated = (path: string) => readFileSync(join(out, path), "utf8");
+const all = () => readdirSync(out, { recursive: true, encoding: "utf8" }).filter((path) => /\.\w+$/.test(path));
+
+beforeAll(async () => {
+  expect(await runGenerate("--specs", pinnedSpecs, "--out", out)).toEqual({ code: 0, output: "" });
+}, 60_000);
+afterAll(() => temp[Symbol.dispose]());
+
+describe("what the generator prints from the pinned specs", () => {
+  const printed = [
+    "README.md",
+    "clients/rest.ts",
+    "clients/rpc.ts",
+    "config-types.ts",
+    "config.schema.json",
+    "errors.ts",
+    "hooks-handlers.ts",
+    "methods.ts",
+    "openapi.json",
+    "openrpc.json",
+    "push-types.ts",
+    "rest-client-types.ts",
+    "rest-handlers.ts",
+    "rest-types.ts",
+    "routes.ts",
+    "rpc-handlers.ts",
+    "rpc-types.ts",
+    ...["config", "hooks", "pushes", "rest", "rpc"].flatMap((name) => [
+      `validators/${name}.js`,
+      `validators/${name}.d.ts`,
+    ]),
+  ];
+
+  test.each(printed)("%s is what it was", async (path) => {
+    await expect(generated(path)).toMatchFileSnapshot(`__snapshots__/${path}.txt`);
+  });
+
+  test("every other file is copied, and says from where", () => {
+    const copied = all().filter((path) => !printed.includes(path));
+    expect(copied.length).toBeGreaterThan(10);
+    for (const path of copied) expect(generated(path)).toMatch(/^\/\/ Copied by "npm run generate" from scripts\//);
+  });
+
+  test("every file that can hold a comment begins with where it comes from", () => {
+    for (const path of all().filter((name) => /\.(ts|js)$/.test(name))) {
+      expect(generated(path), path).toMatch(
+        /^\/\/ (Generated|Copied) by "npm run generate" from (specs|scripts)\/\S+; do not edit\.\n/,
+      );
+    }
+  });
+
+  test("validators ask for nothing but the two files beside them", () => {
+    for (const path of all().filter((name) => name.startsWith("validators/") && name.endsWith(".js"))) {
+      expect(generated(path), path).not.toMatch(/\brequire\(/);
+      for (const [, from] of generated(path).matchAll(/^import .* from "(.*)";$/gm)) {
+        expect(["./equal.js", "./ucs2length.js"]).toContain(from);
+      }
+    }
+  });
+});
+
+describe("--check", { timeout: 60_000 }, () => {
+  const check = () => runGenerate("--check", "--specs", pinnedSpecs, "--out", out);
+
+  test("is content with what was written, so the same specs give the same bytes", async () => {
+    expect(await check()).toEqual({ code: 0, output: "" });
+  });
+
+  test("names what was edited, what is missing and what nothing asks for, and the command that mends it", async () => {
+    appendFileSync(join(out, "errors.ts"), "// edited\n");
+    rmSync(join(out, "routes.ts"));
+    writeFileSync(join(out, "clients", "extra.ts"), "");
+    const { code, output } = await check();
+    expect(code).toBe(1);
+    expect(output).toContain("errors.ts");
+    expect(output).toContain("routes.ts");
+    expect(output).toContain("clients/extra.ts (no spec asks for it)");
+    expect(output).toContain("npm run generate");
+    expect(output).not.toContain("methods.ts");
+
+    await runGenerate("--specs", pinnedSpecs, "--out", out);
+    expect(await check()).toEqual({ code: 0, output: "" });
+  });
+});
+
+describe("the types of the pinned output", () => {
+  const compile = async (body: string): Promise<string[]> => {
+    writeFileSync(join(temp.folder, "body.ts"), body);
+    const options = "--noEmit --strict --target es2023 --module preserve --moduleResolution bundler --types node".split(
+      " ",
+    );
+    const strict = "--noUncheckedIndexedAccess --erasableSyntaxOnly --verbatimModuleSyntax --skipLibCheck".split(" ");
+    const { output } = await runTsc(
+      ...options,
+      ...strict,
+      "--allowImportingTsExtensions",
+      join(temp.folder, "body.ts"),
+    );
+    return output.split("\n").filter((line) => line.includes("error TS"));
+  };
+  const head = `
+    import type { RestHandlers } from "./generated/rest-handlers.ts";
+    import type { HooksHandlers } from "./generated/hooks-handlers.ts";
+    import type { RpcHandlers } from "./generated/rpc-handlers.ts";
+    import { createRestClient } from "./generated/clients/rest.ts";
+    import { createRpcClient } from "./generated/clients/rpc.ts";
+    import { routes } from "./generated/routes.ts";
+    import { methods } from "./generated/methods.ts";
+    import type { Config, ConfigFile } from "./generated/config-types.ts";
+    import { config } from "./generated/validators/config.js";
+    export const used = [createRestClient, createRpcClient, routes, methods, config];
+  `;
+  const rest = `
+    "chat.send": async ({ body, headers }) => ({ as: "accepted", body: { turn_id: body.message }, replayed: body.stream && headers["idempotency-key"] === "" }),
+    "turns.list": async ({ query }) => [String(query.limit + 1)],
+    "turns.events": async ({ path }) => ({ as: "events", body: (async function* () { yield { event: "turn.started" as const, id: "1", data: { turn_id: path.turn_id } }; })() }),
+  `;
+
+  test("are sound, give defaults to handlers, and let callers leave them out", async () => {
+    const faults = await compile(`${head}
+      export const handlers: RestHandlers<{ now: number }> = {${rest} "turns.erase": async (_, { now }) => { now.toFixed(); } };
+      export const hooks: HooksHandlers<unknown> = { "hooks.wake": async ({ body }) => ({ ok: body.mode === "now" ? true : undefined }) };
+      export const rpc: RpcHandlers<unknown> = {
+        "turn.list": async ({ limit }) => [limit.toFixed()],
+        "turn.start": async ({ text }) => ({ turnId: text, endedAt: null }),
+      };
+      export const file: ConfigFile = { agents: { main: { backend: "echo" } } };
+      export const size = ({ port, limits, agents }: Config): number => port + limits.turns + (agents.main?.skills.length ?? 0);
+      const client = createRpcClient({ url: "", token: "" });
+      export const ids: Promise<string[]> = client.turn.list();
+      export const batch = client.batch([["turn.list"], ["turn.start", { text: "a" }]]).then(([list, started]) =>
+        (list.ok ? list.result.length : list.error.code) + (started.ok ? started.result.turnId.length : 0));
+    `);
+    expect(faults).toEqual([]);
+  }, 60_000);
+
+  test("refuse an operation without a body, on each surface, and what the contract does not know", async () => {
+    const faults = await compile(`${head}
+      export const handlers: RestHandlers<unknown> = {${rest}};
+      export const hooks: HooksHandlers<unknown> = {};
+      export const rpc: RpcHandlers<unknown> = { "turn.list": async () => [] };
+      const client = createRpcClient({ url: "", token: "" });
+      client.call("turn.start", {});
+      createRestClient({ baseUrl: "", key: "" }).call("chat.send", { body: { message: 1 } });
+    `);
+    expect(faults).toHaveLength(5);
+    expect(faults[0]).toContain('"turns.erase"');
+    expect(faults[1]).toContain('"hooks.wake"');
+    expect(faults[2]).toContain('"turn.start"');
+    expect(faults[3]).toContain("text");
+    expect(faults[4]).toContain("number");
+  }, 60_000);
+});

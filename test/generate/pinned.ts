@@ -1,0 +1,36 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+export const pinnedSpecs = "test/generate/fixtures/specs";
+export const root = resolve(import.meta.dirname, "../..");
+
+export type Run = { code: number | null; output: string };
+
+/** Runs a program of node_modules from the repository's top. */
+export function run(program: string, args: string[]): Promise<Run> {
+  const child = spawn(process.execPath, [join(root, "node_modules", program), ...args], { cwd: root });
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    output += chunk;
+  });
+  return new Promise((done, fail) => {
+    child.on("error", fail);
+    child.on("close", (code) => done({ code, output }));
+  });
+}
+
+export const runGenerate = (...args: string[]): Promise<Run> =>
+  run("tsx/dist/cli.mjs", ["scripts/generate.ts", ...args]);
+export const runTsc = (...args: string[]): Promise<Run> => run("typescript/bin/tsc", args);
+
+/** A folder outside the repository from which the repository's packages can be imported. */
+export function tempFolder() {
+  const folder = mkdtempSync(join(tmpdir(), "generate-test-"));
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+  return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+}

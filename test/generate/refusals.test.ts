@@ -1,0 +1,228 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { bundle } from "../../scripts/generate/bundle.ts";
+import { configRoot, configShapes } from "../../scripts/generate/config-types.ts";
+import { readErrors } from "../../scripts/generate/errors.ts";
+import { readOperations } from "../../scripts/generate/operations.ts";
+import { readMethods } from "../../scripts/generate/rpc-types.ts";
+import { openSpecs } from "../../scripts/generate/spec-files.ts";
+import { configValidators } from "../../scripts/generate/surfaces.ts";
+import { pinnedSpecs } from "./pinned.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "generate-refusals-"));
+  cpSync(pinnedSpecs, folder, { recursive: true });
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Replaces a part of a spec that stands there once. */
+function edit(file: string, from: string, to: string): void {
+  const path = join(folder, file);
+  const [before, after, more] = readFileSync(path, "utf8").split(from);
+  if (after === undefined || more !== undefined) throw new Error(`${file} must hold once: ${from}`);
+  writeFileSync(path, before + to + after);
+}
+
+function readAll(): void {
+  const specs = openSpecs(folder);
+  const errors = readErrors(specs);
+  readOperations(bundle(specs, "openapi.yaml", "openapi"), errors);
+  readMethods(bundle(specs, "openrpc.json", "openrpc"), errors);
+  bundle(specs, "pushes.yaml", "asyncapi");
+  configValidators(configShapes(bundle(specs, "config.schema.yaml", "schema")), configRoot);
+}
+
+test("takes the pinned specs", () => {
+  expect(readAll).not.toThrow();
+});
+
+describe("refuses what it does not know, with its place", () => {
+  test.each([
+    [
+      "a schema keyword",
+      "shapes/common.yaml",
+      "description: One run.",
+      "descripton: One run.",
+      '#/TurnId: the generator does not know "descripton"',
+    ],
+    [
+      "a keyword of OpenAPI 3.0",
+      "shapes/common.yaml",
+      "description: One run.",
+      "nullable: true",
+      '#/TurnId: the generator does not know "nullable"',
+    ],
+    [
+      "a keyword deep in a file",
+      "chat.yaml",
+      "maxLength: 5",
+      "maxLenght: 5",
+      'specs/chat.yaml#/send/post/requestBody/content/application~1json/schema/properties/message: the generator does not know "maxLenght"',
+    ],
+    [
+      "an extension of an operation",
+      "chat.yaml",
+      "x-scope: chat",
+      "x-scope: chat\n    x-cache: 5",
+      'specs/chat.yaml#/send/post: the generator does not know "x-cache"',
+    ],
+    [
+      "an extension of a method",
+      "openrpc.json",
+      '"x-idempotent": true',
+      '"x-slow": true',
+      'specs/openrpc.json#/methods/1: the generator does not know "x-slow"',
+    ],
+    [
+      "an extension of a push",
+      "pushes.yaml",
+      "summary: A turn ended.",
+      "x-stream: session",
+      'the generator does not know "x-stream" on a message',
+    ],
+    [
+      "a column of the error table",
+      "errors.yaml",
+      "retry: true",
+      "again: true",
+      'specs/errors.yaml#/errors/busy: the generator does not know "again"',
+    ],
+    [
+      "a config keyword",
+      "config.schema.yaml",
+      "minProperties: 1",
+      "minItem: 1",
+      'specs/config.schema.yaml#/properties/agents: the generator does not know "minItem"',
+    ],
+  ])("%s", (_, file, from, to, message) => {
+    edit(file, from, to);
+    expect(readAll).toThrow(message);
+  });
+});
+
+describe("refuses a contract that does not agree with itself", () => {
+  test.each([
+    [
+      "a reference to nothing",
+      "chat.yaml",
+      "shapes/responses.yaml#/Invalid",
+      "shapes/responses.yaml#/Invald",
+      "nothing is at specs/shapes/responses.yaml#/Invald",
+    ],
+    [
+      "a reference out of the specs",
+      "chat.yaml",
+      "shapes/responses.yaml#/Invalid",
+      "https://example.com/a.yaml#/Invalid",
+      "leads out of the specs",
+    ],
+    [
+      "two shapes of one name",
+      "chat.yaml",
+      "Accepted:\n",
+      "TurnId: { type: string }\nAccepted:\n  description: d\n  not: { $ref: '#/TurnId' }\n",
+      'both are called "TurnId"',
+    ],
+    [
+      "a key that stands twice",
+      "openrpc.json",
+      '"name": "turn.start",',
+      '"name": "turn.start", "name": "turn.stop",',
+      "Map keys must be unique",
+    ],
+    [
+      "an error that is no row",
+      "chat.yaml",
+      "[invalid-request, unauthenticated]",
+      "[invalid-request, unauthentic]",
+      "specs/errors.yaml has no row unauthentic",
+    ],
+    [
+      "an error without its response",
+      "chat.yaml",
+      "[invalid-request, unauthenticated]",
+      "[invalid-request, unauthenticated, busy]",
+      "it names busy, but has no problem with status 503",
+    ],
+    [
+      "a response without its error",
+      "chat.yaml",
+      "[invalid-request, unauthenticated]",
+      "[unauthenticated]",
+      "no error of x-errors has its status 400",
+    ],
+    [
+      "two replies of one name",
+      "chat.yaml",
+      "x-reply: accepted",
+      "x-reply: completed",
+      "two replies are called completed",
+    ],
+    [
+      "a stream without its events",
+      "chat.yaml",
+      "    x-stream: TurnEvent\n",
+      "",
+      "a reply of text/event-stream and x-stream belong together",
+    ],
+    ["an unknown scope", "chat.yaml", "x-scope: chat", "x-scope: all", "x-scope must be one of chat, admin, console"],
+    [
+      "idempotency without its header",
+      "chat.yaml",
+      "name: Idempotency-Key",
+      "name: Idempotency",
+      "x-idempotent needs the header parameter Idempotency-Key",
+    ],
+    [
+      "an RPC error without a code",
+      "openrpc.json",
+      '["unauthenticated", "invalid-request"]',
+      '["hook-refused"]',
+      "hook-refused has no RPC code",
+    ],
+    [
+      "an RPC error that is not described",
+      "openrpc.json",
+      '{ "$ref": "#/components/errors/Unauthenticated" }, { "code": -32600,',
+      '{ "$ref": "#/components/errors/Unauthenticated" }, { "code": -32601,',
+      "it names invalid-request, but describes no error of code -32600",
+    ],
+    [
+      "params by position",
+      "openrpc.json",
+      '"name": "turn.start",\n      "summary": "Start a turn",\n      "paramStructure": "by-name"',
+      '"name": "turn.start",\n      "paramStructure": "either"',
+      "paramStructure must be by-name",
+    ],
+    [
+      "defaults in a choice without a discriminator",
+      "config.schema.yaml",
+      '    discriminator: { propertyName: type, mapping: { memory: "#/$defs/MemoryStore" } }\n',
+      "",
+      "the shape Store: a choice with defaults in its members needs a discriminator",
+    ],
+    [
+      "a keyword that Ajv finds without effect",
+      "config.schema.yaml",
+      "backend: { type: string, enum: [echo] }",
+      "backend: { minimum: 1, enum: [echo] }",
+      'missing type "number" for keyword "minimum"',
+    ],
+  ])("%s", (_, file, from, to, message) => {
+    edit(file, from, to);
+    expect(readAll).toThrow(message);
+  });
+});
+
+test("names the way round of a shape that holds itself in openrpc.json", () => {
+  edit("shapes/common.yaml", "description: One run.", "not: { $ref: '#/Run' }");
+  edit(
+    "shapes/common.yaml",
+    "TurnEvent:\n",
+    "Run: { type: object, properties: { id: { $ref: '#/TurnId' } } }\nTurnEvent:\n",
+  );
+  expect(readAll).toThrow("specs/openrpc.json: the shape Run holds itself: Run -> TurnId -> Run");
+});

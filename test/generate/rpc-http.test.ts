@@ -1,0 +1,148 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { json } from "node:stream/consumers";
+import { Router } from "@open-rpc/server-js/build/router.js";
+import { describe, expect, test } from "vitest";
+import { ConnectionError, createRpcClient, RpcError } from "#generated/clients/rpc.ts";
+import { methods } from "#generated/methods.ts";
+import openrpc from "#generated/openrpc.json" with { type: "json" };
+import type { RpcMethod } from "#generated/rpc-types.ts";
+import { results } from "#generated/validators/rpc.js";
+import { dereference } from "./dereference.ts";
+import { serve } from "./serve.ts";
+
+/** A server for one test, which answers what `answer` gives; what it is asked is kept. */
+async function answering(answer: (body: unknown) => unknown) {
+  const seen: { body: unknown; headers: IncomingHttpHeaders }[] = [];
+  const { url, ...served } = await serve(async (req, res) => {
+    const body = await json(req);
+    seen.push({ body, headers: req.headers });
+    const given = await answer(body);
+    if (given === undefined) res.writeHead(204).end();
+    else if (given instanceof Response) res.writeHead(given.status).end(await given.text());
+    else res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(given));
+  });
+  return { ...served, url: `${url}/rpc`, seen };
+}
+
+const respond = (id: unknown, result: unknown) => ({ jsonrpc: "2.0", id, result });
+const refuse = (id: unknown, error: unknown) => ({ jsonrpc: "2.0", id, error });
+
+describe("against a mock server made from the contract", () => {
+  const document = dereference(openrpc);
+  const router = new Router(document as unknown as ConstructorParameters<typeof Router>[0], { mockMode: true });
+  const mock = () =>
+    answering(async (body) => {
+      const { id, method, params } = body as { id: string; method: string; params: object };
+      return { jsonrpc: "2.0", id, ...(await router.call(method, params as never)) };
+    });
+  const examples = (
+    document.methods as { name: RpcMethod; examples: { params: { name: string; value: unknown }[] }[] }[]
+  ).map(
+    ({ name, examples: [first] }) =>
+      [name, Object.fromEntries(first?.params.map(({ name, value }) => [name, value]) ?? [])] as const,
+  );
+
+  test("every method of the contract has an example", () => {
+    expect(examples.map(([name]) => name).sort()).toEqual(Object.keys(methods).sort());
+  });
+
+  test.each(examples)("%s takes its example and answers as the contract says", async (name, params) => {
+    await using server = await mock();
+    const { url, seen } = server;
+    const client = createRpcClient({ url, token: "secret" });
+    const result = await client.call(name, params as never);
+    expect(results[name](result), JSON.stringify(results[name].errors)).toBe(true);
+    expect(seen).toMatchObject([
+      { body: { jsonrpc: "2.0", method: name, params }, headers: { authorization: "Bearer secret" } },
+    ]);
+
+    const [noun = "", verb = ""] = name.split(".");
+    const byNoun = (client as unknown as Record<string, Record<string, (params: object) => Promise<unknown>>>)[noun]?.[
+      verb
+    ];
+    expect(results[name](await byNoun?.(params))).toBe(true);
+  });
+
+  test("wrong params are an RpcError", async () => {
+    await using server = await mock();
+    const call = createRpcClient({ url: server.url, token: "" }).call("agent.status", { agentName: 1 } as never);
+    await expect(call).rejects.toMatchObject({ code: -32602, name: "unknown" });
+  });
+});
+
+describe("over HTTP", () => {
+  test("an error has its code, name, detail and when to try again", async () => {
+    const data = { name: "session-busy", detail: "100 turns wait", requestId: "req_1", retryAfterMs: 1500 };
+    await using server = await answering((body) =>
+      refuse((body as { id: string }).id, { code: -32004, message: "Session busy", data }),
+    );
+    const error: unknown = await createRpcClient({ url: server.url, token: "" })
+      .agent.list()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RpcError);
+    expect(error).toMatchObject({
+      code: -32004,
+      name: "session-busy",
+      message: "Session busy: 100 turns wait",
+      detail: "100 turns wait",
+      requestId: "req_1",
+      retryAfterMs: 1500,
+    });
+  });
+
+  test("a refusal of the whole message is an RpcError too", async () => {
+    const error = { code: -32000, message: "Authentication failed", data: { name: "unauthenticated" } };
+    await using server = await answering(() => Response.json(refuse(null, error), { status: 401 }));
+    await expect(createRpcClient({ url: server.url, token: "" }).system.info()).rejects.toMatchObject({
+      name: "unauthenticated",
+    });
+  });
+
+  test("a batch is one message; each call succeeds or fails alone, in the order of the calls", async () => {
+    await using server = await answering((body) => {
+      const [first, second] = body as { id: string }[];
+      return [
+        refuse(second?.id, { code: -32002, message: "Agent not found", data: { name: "agent-not-found" } }),
+        respond(first?.id, { agents: [] }),
+      ];
+    });
+    const client = createRpcClient({ url: server.url, token: "" });
+    const [list, status] = await client.batch([["agent.list"], ["agent.status", { agentName: "x" }]]);
+    expect(list).toEqual({ ok: true, result: { agents: [] } });
+    expect(status).toMatchObject({ ok: false, error: { name: "agent-not-found" } });
+    expect(server.seen).toHaveLength(1);
+    expect(await client.batch([])).toEqual([]);
+    expect(server.seen).toHaveLength(1);
+  });
+
+  test("a notification has no id and waits for no answer", async () => {
+    await using server = await answering(() => undefined);
+    await createRpcClient({ url: server.url, token: "" }).notify("agent.sendMessage", {
+      agentName: "main",
+      message: "hi",
+    });
+    expect(server.seen[0]?.body).toEqual({
+      jsonrpc: "2.0",
+      method: "agent.sendMessage",
+      params: { agentName: "main", message: "hi" },
+    });
+  });
+
+  test("what is no JSON-RPC, no server, and no answer in time are ConnectionErrors", async () => {
+    await using server = await answering(() => new Response("<html>", { status: 502 }));
+    await expect(createRpcClient({ url: server.url, token: "" }).agent.list()).rejects.toThrow(
+      new ConnectionError("HTTP 502 without a JSON-RPC response"),
+    );
+    const gone = createRpcClient({ url: "http://127.0.0.1:1/rpc", token: "" });
+    await expect(gone.agent.list()).rejects.toBeInstanceOf(ConnectionError);
+    await using silent = await answering(() => new Promise(() => {}));
+    const slow = createRpcClient({ url: silent.url, token: "", timeoutMs: 50 }).agent.list();
+    await expect(slow).rejects.toThrow(new ConnectionError("no answer within 50 ms"));
+  });
+
+  test("a caller can give up", async () => {
+    await using server = await answering(() => new Promise(() => {}));
+    const call = createRpcClient({ url: server.url, token: "" }).agent.list({}, { signal: AbortSignal.timeout(20) });
+    await expect(call).rejects.toMatchObject({ name: "TimeoutError" });
+  });
+});

@@ -1,0 +1,240 @@
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { ConnectionError, createRpcClient, type Push, type RpcSocketClient } from "#generated/clients/rpc.ts";
+
+type Message = { id?: string; method: string; params: Record<string, unknown> };
+
+const token = "a token with ümlaut/+?";
+const turnId = "turn_01M7YN0XEMM1B7E5S8YF3GKP2N";
+
+/** A WebSocket server that keeps what it is sent and answers as the test says. */
+async function serve(answer: (message: Message, socket: WebSocket) => unknown = () => ({})) {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1", handleProtocols: ([first]) => first ?? false });
+  await new Promise((listening) => server.once("listening", listening));
+  const seen: Message[] = [];
+  const protocols: string[] = [];
+  const sockets: WebSocket[] = [];
+  server.on("connection", (socket, req) => {
+    sockets.push(socket);
+    protocols.push(String(req.headers["sec-websocket-protocol"]));
+    socket.on("message", (data) => {
+      const frame = JSON.parse(String(data)) as Message | Message[];
+      const messages = Array.isArray(frame) ? frame : [frame];
+      seen.push(...messages);
+      const answers = messages.flatMap((message) => {
+        const result = answer(message, socket);
+        if (message.id === undefined || result === undefined) return [];
+        return { jsonrpc: "2.0", id: message.id, ...(isError(result) ? result : { result }) };
+      });
+      if (answers.length > 0) socket.send(JSON.stringify(Array.isArray(frame) ? answers.reverse() : answers[0]));
+    });
+  });
+  const push = (method: string, params: object) =>
+    sockets.at(-1)?.send(JSON.stringify({ jsonrpc: "2.0", method, params }));
+  return {
+    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/rpc/ws`,
+    seen,
+    sockets,
+    protocols,
+    queued: (seq: number, sessionId = "s1") =>
+      push("turn.queued", { seq, cursor: `c${seq}`, sessionId, turnId, at: "" }),
+    async [Symbol.asyncDispose]() {
+      for (const socket of server.clients) socket.terminate();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+const isError = (value: unknown): value is { error: object } =>
+  typeof value === "object" && value !== null && "error" in value;
+const clientFor = (url: string, options: object = {}): RpcSocketClient =>
+  createRpcClient({
+    url,
+    token,
+    transport: "websocket",
+    WebSocket,
+    reconnect: { minMs: 5, maxMs: 20, attempts: 5 },
+    ...options,
+  });
+const next = async (pushes: AsyncIterator<Push>) => {
+  const { value } = await pushes.next();
+  return (value as { params: { seq: number } }).params.seq;
+};
+
+test("calls, batches and notifications share one connection, opened at the first of them", async () => {
+  await using server = await serve(({ method }) =>
+    method === "agent.list" ? { agents: [] } : { error: { code: -32002, message: "no" } },
+  );
+  await using client = clientFor(server.url);
+  expect(server.sockets).toHaveLength(0);
+  expect(await client.agent.list()).toEqual({ agents: [] });
+  await expect(client.agent.status({ agentName: "x" })).rejects.toMatchObject({ code: -32002 });
+  expect(await client.batch([["agent.list"], ["agent.status", { agentName: "x" }]])).toMatchObject([
+    { ok: true },
+    { ok: false },
+  ]);
+  await client.notify("agent.list");
+  await client.agent.list();
+  expect(server.sockets).toHaveLength(1);
+  expect(server.seen.filter(({ id }) => id === undefined)).toHaveLength(1);
+});
+
+test("the token goes in a subprotocol, as a browser would send it, and not in the address", async () => {
+  await using server = await serve();
+  await using client = clientFor(server.url);
+  await client.system.info();
+  const [protocol, bearer = ""] = server.protocols[0]?.split(/, ?/) ?? [];
+  expect(protocol).toBe("agent-gateway.v1");
+  expect(bearer).toMatch(/^bearer\.[\w-]+$/);
+  expect(Buffer.from(bearer.slice("bearer.".length), "base64url").toString()).toBe(token);
+});
+
+test("pushes reach every reader from when it began to read, typed by their name", async () => {
+  await using server = await serve();
+  await using client = clientFor(server.url);
+  const first = client.pushes();
+  await client.subscribe({ sessions: { s1: null } });
+  server.queued(1);
+  expect(await next(first)).toBe(1);
+  const second = client.pushes();
+  server.queued(2);
+  expect([await next(first), await next(second)]).toEqual([2, 2]);
+  await second.return?.();
+  const params = {
+    seq: 3,
+    cursor: "c3",
+    sessionId: "s1",
+    turnId,
+    at: "",
+    reply: "a",
+    usage: { input: 1, output: 2, total: 3 },
+  };
+  server.sockets[0]?.send(JSON.stringify({ jsonrpc: "2.0", method: "turn.completed", params }));
+  for await (const push of first) {
+    expect(push.method === "turn.completed" && push.params.reply.length + push.params.usage.total).toBe(4);
+    break;
+  }
+});
+
+test("a frame that is no JSON ends the connection, and nothing else", async () => {
+  await using server = await serve();
+  await using client = clientFor(server.url);
+  await client.system.info();
+  server.sockets[0]?.send("{");
+  await expect.poll(() => server.sockets[0]?.readyState).toBe(WebSocket.CLOSED);
+  await client.system.info();
+  expect(server.sockets).toHaveLength(2);
+});
+
+test("a lost connection is opened again and every stream goes on behind its last push", async () => {
+  await using server = await serve();
+  await using client = clientFor(server.url);
+  const pushes = client.pushes();
+  await client.subscribe({ sessions: { s1: null, s2: "old" }, agents: ["main"], gateway: null });
+  server.queued(1);
+  server.queued(2, "other");
+  expect([await next(pushes), await next(pushes)]).toEqual([1, 2]);
+
+  server.sockets[0]?.terminate();
+  await expect.poll(() => server.seen.length).toBe(2);
+  expect(server.seen[1]).toMatchObject({
+    method: "rpc.subscribe",
+    params: { sessions: { s1: "c1", s2: "old", other: "c2" }, agents: ["main"], gateway: null },
+  });
+  server.queued(3);
+  expect(await next(pushes)).toBe(3);
+});
+
+test("what was unsubscribed is not asked for again", async () => {
+  await using server = await serve();
+  await using client = clientFor(server.url);
+  const pushes = client.pushes();
+  await client.subscribe({ sessions: { s1: null, s2: null } });
+  await client.unsubscribe({ sessions: ["s1"] });
+  expect(server.seen[1]).toMatchObject({ method: "rpc.unsubscribe", params: { sessions: ["s1"] } });
+  server.sockets[0]?.close(1012);
+  await expect.poll(() => server.seen.length).toBe(3);
+  expect(server.seen[2]?.params).toEqual({ sessions: { s2: null } });
+  await pushes.return?.();
+});
+
+test("a call that was sent when the connection was lost fails, as nobody knows whether it was done; the next one works", async () => {
+  await using server = await serve(({ method }, socket) => (method === "agent.list" ? void socket.terminate() : {}));
+  await using client = clientFor(server.url);
+  await expect(client.agent.list()).rejects.toBeInstanceOf(ConnectionError);
+  await client.system.info();
+  expect(server.sockets).toHaveLength(2);
+});
+
+test("calls wait for a connection that is being opened again", async () => {
+  await using server = await serve();
+  await using client = clientFor(server.url);
+  const pushes = client.pushes();
+  await client.system.info();
+  server.sockets[0]?.terminate();
+  await expect.poll(() => server.sockets[0]?.readyState).toBe(WebSocket.CLOSED);
+  await client.system.info();
+  await pushes.return?.();
+});
+
+test("readers learn that a connection does not come back, and that the gateway refuses to go on", async () => {
+  const server = await serve();
+  await using client = clientFor(server.url);
+  const pushes = client.pushes();
+  await client.system.info();
+  await server[Symbol.asyncDispose]();
+  await expect(pushes.next()).rejects.toBeInstanceOf(ConnectionError);
+
+  let refuses = false;
+  await using other = await serve(() =>
+    refuses ? { error: { code: -32001, message: "Permission denied", data: { name: "forbidden" } } } : {},
+  );
+  await using second = clientFor(other.url);
+  const reader = second.pushes();
+  await second.subscribe({ sessions: { s1: null } });
+  refuses = true;
+  other.sockets[0]?.terminate();
+  await expect(reader.next()).rejects.toMatchObject({ name: "forbidden" });
+});
+
+test("a connection that cannot be opened fails the call at once", async () => {
+  await using client = clientFor("ws://127.0.0.1:1/rpc/ws");
+  await expect(client.agent.list()).rejects.toBeInstanceOf(ConnectionError);
+});
+
+test("a refusal of a whole message ends the calls that may be meant", async () => {
+  const error = { code: -32600, message: "Invalid request", data: { name: "invalid-request" } };
+  await using server = await serve(
+    (_, socket) => void socket.send(JSON.stringify({ jsonrpc: "2.0", id: null, error })),
+  );
+  await using client = clientFor(server.url);
+  await expect(client.batch([["agent.list"]])).rejects.toMatchObject({ name: "invalid-request" });
+});
+
+test("closing ends what waits and what reads, for good", async () => {
+  await using server = await serve(() => undefined);
+  const client = clientFor(server.url);
+  const reader = client.pushes();
+  const call = client.agent.list();
+  const failed = expect(call).rejects.toThrow("the client was closed");
+  const ended = reader.next();
+  await expect.poll(() => server.seen.length).toBe(1);
+  client.close();
+  await failed;
+  expect(await ended).toMatchObject({ done: true });
+  await expect(client.agent.list()).rejects.toThrow("the client was closed");
+  await expect.poll(() => server.sockets[0]?.readyState).toBe(WebSocket.CLOSED);
+});
+
+test("without a WebSocket the client says what it needs", () => {
+  const had = (globalThis as { WebSocket?: unknown }).WebSocket;
+  (globalThis as { WebSocket?: unknown }).WebSocket = undefined;
+  try {
+    expect(() => createRpcClient({ url: "ws://x", token, transport: "websocket" })).toThrow(
+      "there is no global WebSocket here",
+    );
+  } finally {
+    if (had !== undefined) (globalThis as { WebSocket?: unknown }).WebSocket = had;
+  }
+});
