@@ -1,0 +1,90 @@
+import { isIP, isIPv4 } from "node:net";
+import type { Findings } from "./check.ts";
+import type { CheckedConfig } from "./conform.ts";
+import type { Fault, Path } from "./problems.ts";
+
+/** What is served beside the webhooks, wherever they are. */
+const OTHER_PATHS = [
+  "/api/v1",
+  "/rpc",
+  "/console",
+  "/docs",
+  "/openapi.json",
+  "/openrpc.json",
+  "/healthz",
+  "/readyz",
+  "/metrics",
+];
+
+/** What the schema cannot say of addresses, paths and doors. `written` is the configuration before its defaults. */
+export function checkDoors(config: CheckedConfig, written: unknown): Findings {
+  const faults: Fault[] = [];
+  const warnings: Fault[] = [];
+  const { gateway, webhooks } = config;
+  const refuse = (path: Path, message: string) => faults.push({ path, on: "value", message });
+
+  for (const [key, networks] of Object.entries({
+    "gateway.trustedProxies": gateway.trustedProxies,
+    "gateway.clearTextFrom": gateway.clearTextFrom,
+    "webhooks.allowedIps": webhooks.allowedIps ?? [],
+  })) {
+    networks.forEach((network, index) => {
+      if (isNetwork(network)) return;
+      refuse([...key.split("."), index], "is neither an address nor a network such as 10.0.0.0/8 or fd00::/8.");
+    });
+  }
+  gateway.allowedOrigins.forEach((origin, index) => {
+    if (isOrigin(origin)) return;
+    refuse(
+      ["gateway", "allowedOrigins", index],
+      "is no origin: write it as https://host, with a port if it has one and nothing after.",
+    );
+  });
+
+  const { path } = webhooks;
+  const met = OTHER_PATHS.find((other) => under(path, other) || under(other, path));
+  if (met !== undefined)
+    refuse(["webhooks", "path"], `meets ${met}, which is taken: choose another path, for instance /hooks.`);
+  if (/\/\.{1,2}(\/|$)/.test(path))
+    refuse(["webhooks", "path"], "holds `.` or `..` as a step: no request ever has one.");
+
+  const listeners = gateway.listeners ?? [];
+  const addresses = listeners.map(({ host, port }) => `${host}:${port}`);
+  listeners.forEach(({ port }, index) => {
+    if (port === 0 || addresses.indexOf(addresses[index] as string) === index) return;
+    refuse(["gateway", "listeners", index], "has the address of another listener: give it a port of its own.");
+  });
+  const alone = ["host", "port"].filter((key) => hasKey(written, ["gateway", key]));
+  if (listeners.length > 0 && alone.length > 0) {
+    const message = "is not read, because gateway.listeners says where to listen: remove one of them.";
+    for (const key of alone) warnings.push({ path: ["gateway", key], on: "key", message });
+  }
+  return { faults, warnings };
+}
+
+const under = (path: string, other: string): boolean => path === other || path.startsWith(`${other}/`);
+
+function isNetwork(text: string): boolean {
+  const [address = "", bits, more] = text.split("/");
+  if (isIP(address) === 0 || more !== undefined) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128));
+}
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}
+
+function hasKey(value: unknown, path: readonly string[]): boolean {
+  let node = value;
+  for (const step of path) {
+    if (typeof node !== "object" || node === null || !Object.hasOwn(node, step)) return false;
+    node = (node as Record<string, unknown>)[step];
+  }
+  return true;
+}
+
+/** Whether only this machine can reach an address. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, "");
+  return bare === "localhost" || bare === "::1" || (isIPv4(bare) && bare.startsWith("127."));
+}

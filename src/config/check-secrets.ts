@@ -1,0 +1,117 @@
+import { createHash } from "node:crypto";
+import { methods } from "#generated/methods.ts";
+import type { Findings } from "./check.ts";
+import type { CheckedConfig } from "./conform.ts";
+import { nearest } from "./nearest.ts";
+import { dotted, type Fault, type Path } from "./problems.ts";
+
+const SHORT = 16;
+
+/** A secret with its surface. Those with `token` are sent in a header and known by it; the others sign. */
+type Secret = { surface: string; path: Path; value: string; token: boolean };
+
+/** Who may pass, and with what. `exposed`: another machine can reach the gateway, or it is in production. */
+export function checkSecrets(config: CheckedConfig, exposed: boolean): Findings {
+  const faults: Fault[] = [];
+  const weak: Fault[] = [];
+  const refuse = (path: Path, message: string) => faults.push({ path, on: "value", message });
+
+  checkTokenNames(config, refuse);
+  checkPermissions(config, refuse);
+
+  const secrets = secretsOf(config);
+  const first = new Map<string, Secret>();
+  for (const secret of secrets) {
+    const { path, value, surface, token } = secret;
+    const flaw = flawOf(secret);
+    if (flaw !== undefined) {
+      refuse(path, flaw);
+      continue;
+    }
+    if (value.length < SHORT) {
+      const message = `is shorter than ${SHORT} characters: anyone can guess it. Make a longer one, for instance with openssl rand -hex 24.`;
+      weak.push({ path, on: "value", message });
+    }
+    const hash = hashOf(value);
+    const other = first.get(hash);
+    if (other === undefined) first.set(hash, secret);
+    else if (other.surface !== surface) {
+      const message = `is the same as ${dotted(other.path)}: give each surface a secret of its own, or a leak of one opens both.`;
+      weak.push({ path, on: "value", message });
+    } else if (token && other.token) {
+      refuse(path, `is the same token as ${dotted(other.path)}: remove one, or give each its own.`);
+    }
+  }
+  return exposed ? { faults: [...faults, ...weak], warnings: [] } : { faults, warnings: weak };
+}
+
+/** A token as it is kept: SHA-256, in hexadecimal digits. */
+export function hashOf(token: string): string {
+  const hashed = /^sha256:([0-9a-fA-F]{64})$/.exec(token)?.[1];
+  return hashed?.toLowerCase() ?? createHash("sha256").update(token).digest("hex");
+}
+
+function secretsOf({ gateway, webhooks, channels }: CheckedConfig): Secret[] {
+  const token = (surface: string, path: Path, value: string): Secret => ({ surface, path, value, token: true });
+  const signing = (surface: string, path: Path, value: string): Secret => ({ surface, path, value, token: false });
+  const { rest, rpc, console } = gateway;
+  const shared = webhooks.token ?? [];
+  return [
+    ...rest.auth.keys.map(({ key }, index) => token("rest", ["gateway", "rest", "auth", "keys", index, "key"], key)),
+    ...rpc.auth.tokens.map((entry, index) =>
+      token("rpc", ["gateway", "rpc", "auth", "tokens", index, "token"], entry.token),
+    ),
+    ...(console.token === undefined ? [] : [token("console", ["gateway", "console", "token"], console.token)]),
+    ...(typeof shared === "string"
+      ? [token("webhooks", ["webhooks", "token"], shared)]
+      : shared.map((entry, index) =>
+          typeof entry === "string"
+            ? token("webhooks", ["webhooks", "token", index], entry)
+            : token("webhooks", ["webhooks", "token", index, "value"], entry.value),
+        )),
+    ...Object.entries(webhooks.mappings).flatMap(([name, { verify }]) =>
+      verify ? [signing("webhooks", ["webhooks", "mappings", name, "verify", "secret"], verify.secret)] : [],
+    ),
+    ...Object.entries(channels).map(([name, { secret }]) => signing("channels", ["channels", name, "secret"], secret)),
+  ];
+}
+
+function flawOf({ surface, value, token }: Secret): string | undefined {
+  if (value.trim() === "") return `is empty: give it a value, best as \${NAME} from the environment.`;
+  if (value.includes("${")) return "holds `${` after its variables were filled in: a secret never does.";
+  if (value.startsWith("sha256:") && token) {
+    if (surface !== "rest") return "is a hash, which only keys of gateway.rest can be: give the token itself.";
+    if (!/^sha256:[0-9a-fA-F]{64}$/.test(value)) return "is no hash: after `sha256:` come 64 hexadecimal digits.";
+  }
+  if (token && !/^[!-~]+$/.test(value))
+    return "holds a space or a character that no header can carry: use letters and digits.";
+  return undefined;
+}
+
+function checkTokenNames({ gateway }: CheckedConfig, refuse: (path: Path, message: string) => void): void {
+  const lists = { rest: ["auth", "keys"], rpc: ["auth", "tokens"] } as const;
+  const named = { rest: gateway.rest.auth.keys, rpc: gateway.rpc.auth.tokens };
+  for (const surface of ["rest", "rpc"] as const) {
+    const names = named[surface].map(({ name }) => name);
+    names.forEach((name, index) => {
+      if (names.indexOf(name) === index) return;
+      refuse(
+        ["gateway", surface, ...lists[surface], index, "name"],
+        "is the name of another one in this list: choose a name of its own.",
+      );
+    });
+  }
+}
+
+function checkPermissions({ gateway }: CheckedConfig, refuse: (path: Path, message: string) => void): void {
+  const known = Object.keys(methods);
+  gateway.rpc.auth.tokens.forEach(({ permissions }, token) => {
+    if (typeof permissions === "string") return;
+    permissions.forEach((permission, index) => {
+      if (permission === "*" || known.includes(permission)) return;
+      const meant = nearest(permission, known);
+      const hint = meant ? `did you mean \`${meant}\`?` : `there are *, ${known.join(", ")}.`;
+      refuse(["gateway", "rpc", "auth", "tokens", token, "permissions", index], `is no method; ${hint}`);
+    });
+  });
+}

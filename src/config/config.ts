@@ -1,0 +1,102 @@
+/** The configuration as the gateway uses it: whole, checked, frozen; spans in milliseconds, sizes in bytes, tokens as hashes. */
+export type Config = {
+  gateway: {
+    /** At least one. `gateway.host` and `gateway.port` make the only one where the file lists none. */
+    listeners: readonly Listener[];
+    defaultAgent: string;
+    concurrency: number;
+    trustedProxies: readonly string[];
+    clearTextFrom: readonly string[];
+    allowedOrigins: readonly string[];
+    announceTo: string | undefined;
+    rest: { enabled: boolean; auth: { keys: readonly RestKey[] }; rateLimit: RateLimit | undefined };
+    rpc: { enabled: boolean; auth: { tokens: readonly RpcToken[] }; rateLimit: RateLimit | undefined };
+    console: { enabled: boolean; token: Hash | undefined };
+  };
+  webhooks: {
+    enabled: boolean;
+    token: readonly WebhookToken[];
+    path: string;
+    /** Undefined lets any address in. */
+    allowedIps: readonly string[] | undefined;
+    rateLimit: RateLimit | undefined;
+    /** In the order in which they are tried. */
+    mappings: Readonly<Record<string, Mapping>>;
+  };
+  /** In the order of the file. */
+  agents: Readonly<Record<string, AgentConfig>>;
+  skills: { dirs: readonly string[] };
+  channels: Readonly<Record<string, { type: "webhook"; url: string; secret: string }>>;
+  store: StoreConfig;
+  sessions: { retention: number; webhookRetention: number; compactAt: number };
+  limits: {
+    turnsPerSession: number;
+    turns: number;
+    events: number;
+    messagesPerSession: number;
+    storeBytes: number;
+    webhookBody: number;
+    restBody: number;
+    rpcBody: number;
+  };
+  recorder: { entries: number; bytes: number; bodies: boolean };
+};
+
+export type SurfaceName = "rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics";
+export type Listener = { host: string; port: number; tls: Tls | undefined; surfaces: readonly SurfaceName[] };
+
+/** The files' contents, PEM, read together: a certificate never meets the key of another. */
+export type Tls = { cert: string; key: string };
+
+/** SHA-256 of a token in hexadecimal digits. The token itself is not kept. */
+export type Hash = string;
+export type RestKey = { name: string; hash: Hash; scopes: readonly ("chat" | "admin")[] };
+export type RpcToken = { name: string; hash: Hash; permissions: readonly string[] };
+export type WebhookToken = { hash: Hash; since: string | undefined };
+export type RateLimit = { maxRequests: number; windowMs: number };
+
+export type Mapping = {
+  /** Lookup path → the texts, any of which it may have. */
+  match: Readonly<Record<string, readonly string[]>>;
+  message: string;
+  agent: string;
+  session: string | undefined;
+  model: string | undefined;
+  channel: string | undefined;
+  delivery: "none" | "announce";
+  verify: { type: "standard-webhooks" | "github" | "stripe" | "slack"; secret: string } | undefined;
+};
+
+export type BackendName = "echo" | "model" | "a2a" | "http" | "command" | "acp";
+
+export type AgentConfig = {
+  backend: BackendName;
+  description: string;
+  instructions: string;
+  model: string | undefined;
+  models: readonly string[];
+  skills: readonly string[];
+  /** Undefined where it is off. */
+  heartbeat: { every: number | undefined };
+  concurrency: number;
+  deadline: number;
+  echo: { delayMs: number; chunks: number; failTimes: number; fail: string | undefined };
+};
+
+export type StoreConfig =
+  | { type: "memory" }
+  | { type: "sqlite"; path: string }
+  | { type: "postgres"; url: readonly string[] };
+
+/** The secrets that were made for a start without a configuration. Shown once, on the terminal. */
+export type TryOut = { restKey: string; rpcToken: string; webhookToken: string; consoleToken: string };
+
+export type LoadedConfig = {
+  config: Config;
+  /** Null for a start without a configuration. */
+  file: string | null;
+  /** The files it was read from, itself and the certificates, each with what tells this version of it from another. */
+  files: Readonly<Record<string, string>>;
+  warnings: readonly string[];
+  tryOut: TryOut | null;
+};

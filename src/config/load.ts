@@ -1,0 +1,109 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { readCertificates } from "./certificates.ts";
+import { type Built, checkNames } from "./check.ts";
+import { checkDoors, isLoopback } from "./check-doors.ts";
+import { checkSecrets } from "./check-secrets.ts";
+import type { LoadedConfig } from "./config.ts";
+import { conform } from "./conform.ts";
+import { parseConfig } from "./parse.ts";
+import { ConfigError, type ConfigProblem, dotted, type Fault, showProblem } from "./problems.ts";
+import { readConfig } from "./read.ts";
+import { resolveReferences } from "./references.ts";
+import { listenersOf, resolveConfig } from "./resolve.ts";
+import { locate, type Source, unwritten } from "./source.ts";
+import { checkSurfaces } from "./surfaces.ts";
+import { tracesOf } from "./trace.ts";
+import { tryOutConfig } from "./try-out.ts";
+
+export type LoadOptions = {
+  /** `--config`. Else `$GATEWAY_CONFIG`, else ./gateway.json5 if it is there, else the try-out. */
+  file?: string | undefined;
+  env: NodeJS.ProcessEnv;
+  /** `--host` and `--port`; they win over `$GATEWAY_HOST` and `$GATEWAY_PORT`, and those over the file. */
+  host?: string | undefined;
+  port?: number | undefined;
+  /** What this build has. */
+  built: Built;
+  /** Where gateway.json5 is looked for, if no file is named. */
+  folder?: string;
+};
+
+/** Reads the configuration. Throws ConfigError with all that is wrong; what it returns never changes. */
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
+  const usual = join(options.folder ?? ".", "gateway.json5");
+  const file = options.file ?? (options.env.GATEWAY_CONFIG || (existsSync(usual) ? usual : undefined));
+  if (file !== undefined) {
+    const trace = await tracesOf([file]);
+    const loaded = await settle(await parseConfig(file, await readConfig(file)), options);
+    return { ...loaded, files: { ...trace, ...loaded.files } };
+  }
+  const { value, tryOut } = tryOutConfig(options.env);
+  return { ...(await settle(unwritten(value), options)), tryOut };
+}
+
+/** Makes a configuration of what was written: references, schema, checks, and the form that the gateway uses. */
+export async function settle(source: Source, options: LoadOptions): Promise<LoadedConfig> {
+  const address = addressFrom(options);
+  // Only a file refers to variables; what a program hands over is taken as it is.
+  const references =
+    source.file === null ? { value: source.value, faults: [] } : resolveReferences(source.value, options.env);
+  const { checked, faults } = await conform(structuredClone(references.value));
+  // What a missing variable would have held is not held to the schema: one mistake, one sentence.
+  const unresolved = new Set(references.faults.map(({ path }) => dotted(path)));
+  const found = [...references.faults, ...faults.filter(({ path }) => !unresolved.has(dotted(path)))];
+  refuseIf(source, found, address.problems);
+
+  const exposed = isExposed(listenersOf(checked, { ...address, tls: [] }), options.env);
+  const { tls, files, faults: unreadable } = await readCertificates(checked, source.file);
+  const checks = [
+    checkNames(checked, options.built),
+    checkDoors(checked, source.value),
+    checkSecrets(checked, exposed),
+  ];
+  refuseIf(source, [...unreadable, ...checkSurfaces(checked), ...checks.flatMap((check) => check.faults)]);
+
+  return {
+    config: freeze(resolveConfig(checked, { file: source.file, ...address, tls })),
+    file: source.file,
+    files,
+    warnings: checks.flatMap(({ warnings }) => warnings.map((fault) => showProblem(locate(source, fault)))),
+    tryOut: null,
+  };
+}
+
+function refuseIf(source: Source, faults: readonly Fault[], others: readonly ConfigProblem[] = []): void {
+  if (faults.length + others.length === 0) return;
+  const located = faults.map((fault) => locate(source, fault));
+  located.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+  throw new ConfigError([...others, ...located]);
+}
+
+/** In production, or where another machine can reach it, a weak secret is refused. */
+const isExposed = (listeners: readonly { host: string }[], env: NodeJS.ProcessEnv): boolean =>
+  env.NODE_ENV === "production" || listeners.some(({ host }) => !isLoopback(host));
+
+function addressFrom({ host, port, env }: LoadOptions) {
+  const problems: ConfigProblem[] = [];
+  const written = env.GATEWAY_PORT?.trim() || undefined;
+  const given = port ?? (written === undefined ? undefined : Number(written));
+  if (given !== undefined && !(Number.isInteger(given) && given >= 0 && given <= 65535)) {
+    const key = port === undefined ? "GATEWAY_PORT" : "--port";
+    problems.push({
+      file: null,
+      line: null,
+      column: null,
+      key,
+      message: "is no port: give a whole number from 0 to 65535.",
+    });
+  }
+  return { host: host ?? (env.GATEWAY_HOST?.trim() || undefined), port: given, problems };
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    Object.values(value).forEach(freeze);
+  }
+  return value;
+}

@@ -1,0 +1,33 @@
+/** The name that was probably meant: the nearest of those known, if it is near enough. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let least = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for (const candidate of known) {
+    const steps = distance(name.toLowerCase(), candidate.toLowerCase());
+    if (steps < least && steps < candidate.length) {
+      best = candidate;
+      least = steps;
+    }
+  }
+  return best;
+}
+
+/** How many letters to add, drop, change or swap with their neighbour to get from one text to the other. */
+function distance(from: string, to: string): number {
+  let before: number[] = [];
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const same = from[i - 1] === to[j - 1];
+      let steps = Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (same ? 0 : 1));
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) {
+        steps = Math.min(steps, (before[j - 2] ?? 0) + 1);
+      }
+      next.push(steps);
+    }
+    before = row;
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

@@ -1,0 +1,42 @@
+/** A place in the configuration: keys and list indexes from the root. */
+export type Path = readonly (string | number)[];
+
+/** Something wrong at a place, before it is known where in which file that is. */
+export type Fault = { path: Path; on: "key" | "value"; message: string };
+
+/** One fault of the configuration, as people read it: `<key> <message>` is a sentence. */
+export type ConfigProblem = {
+  /** The file as it was named; null where no file is at fault. */
+  file: string | null;
+  line: number | null;
+  column: number | null;
+  key: string;
+  message: string;
+};
+
+/** The configuration is refused. Every problem that was found is told, not only the first. */
+export class ConfigError extends Error {
+  override name = "ConfigError";
+  readonly problems: readonly ConfigProblem[];
+  constructor(problems: readonly ConfigProblem[]) {
+    super(problems.map(showProblem).join("\n"));
+    this.problems = problems;
+  }
+}
+
+/** `gateway.json5:7:5: webhooks.tokn is no key of webhooks; did you mean `token`?` */
+export function showProblem({ file, line, column, key, message }: ConfigProblem): string {
+  const place = file === null ? "" : line === null ? `${file}: ` : `${file}:${line}:${column}: `;
+  return `${place}${key === "" ? message : `${key} ${message}`}`;
+}
+
+/** The dotted form of a path: `gateway.rpc.auth.tokens[0].name`, `match["body.ref"]` where a key has dots. */
+export function dotted(path: Path): string {
+  let text = "";
+  for (const step of path) {
+    if (typeof step === "number") text += `[${step}]`;
+    else if (!/^[\w$-]+$/.test(step)) text += `[${JSON.stringify(step)}]`;
+    else text += text === "" ? step : `.${step}`;
+  }
+  return text;
+}

@@ -1,0 +1,39 @@
+import type { Fault, Path } from "./problems.ts";
+import { setKey } from "./source.ts";
+
+/**
+ * Puts environment variables in place of `${NAME}` in every text; `$${` stands for `${`. What cannot be resolved is a
+ * fault that names the variable, never its value. A dollar sign before a template's `{body.…}` or `{headers.…}` is itself.
+ */
+export function resolveReferences(value: unknown, env: NodeJS.ProcessEnv): { value: unknown; faults: Fault[] } {
+  const faults: Fault[] = [];
+  return { value: resolve(value, []), faults };
+
+  function resolve(node: unknown, path: Path): unknown {
+    if (typeof node === "string") return node.includes("${") ? fill(node, path) : node;
+    if (Array.isArray(node)) return node.map((item, index) => resolve(item, [...path, index]));
+    if (typeof node !== "object" || node === null) return node;
+    const object: Record<string, unknown> = {};
+    for (const [key, item] of Object.entries(node)) setKey(object, key, resolve(item, [...path, key]));
+    return object;
+  }
+
+  function fill(text: string, path: Path): string {
+    return text.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (whole, name: string | undefined, end: string) => {
+      if (name === undefined) return "${";
+      if (/^(body|headers)\./.test(name)) return whole;
+      const fault = (message: string): string => {
+        faults.push({ path, on: "value", message });
+        return whole;
+      };
+      if (end === "" || !/^[A-Za-z_]\w*$/.test(name)) {
+        return fault(
+          `holds "\${" without the name of a variable and "}": write \${NAME}, or $\${ for the text itself.`,
+        );
+      }
+      const found = env[name];
+      if (found === undefined) return fault(`refers to the variable ${name}, which is not set: set it.`);
+      return found.trim() === "" ? fault(`refers to the variable ${name}, which is empty: give it a value.`) : found;
+    });
+  }
+}

@@ -1,0 +1,26 @@
+import type { ConfigProblem, Fault, Path } from "./problems.ts";
+import { dotted } from "./problems.ts";
+
+export type Position = { line: number; column: number };
+
+/** A configuration as it was written: what it says, and where it says it. */
+export type Source = {
+  file: string | null;
+  value: unknown;
+  /** Where a key or its value stands; for one that is not there, its nearest parent. */
+  place(path: Path, on: "key" | "value"): Position | undefined;
+};
+
+/** A configuration that no file holds. */
+export const unwritten = (value: unknown): Source => ({ file: null, value, place: () => undefined });
+
+export function locate(source: Source, { path, on, message }: Fault): ConfigProblem {
+  const at = source.place(path, on);
+  return { file: source.file, line: at?.line ?? null, column: at?.column ?? null, key: dotted(path), message };
+}
+
+/** A key of an object that was read. `__proto__` becomes a key like any other, which the schema then refuses. */
+export function setKey(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === "__proto__") Object.defineProperty(object, key, { value, enumerable: true, configurable: true });
+  else object[key] = value;
+}

@@ -1,0 +1,25 @@
+import { randomBytes } from "node:crypto";
+import type { ConfigFile } from "#generated/config-types.ts";
+import type { TryOut } from "./config.ts";
+
+/** What the gateway is without a configuration: one echo agent in memory, and secrets that are new each time. */
+export function tryOutConfig(env: NodeJS.ProcessEnv): { value: ConfigFile; tryOut: TryOut } {
+  const secret = (name: string): string => env[name]?.trim() || randomBytes(24).toString("base64url");
+  const tryOut: TryOut = {
+    restKey: secret("REST_API_KEY"),
+    rpcToken: secret("RPC_TOKEN"),
+    webhookToken: secret("WEBHOOK_TOKEN"),
+    consoleToken: secret("CONSOLE_TOKEN"),
+  };
+  const name = "try-out";
+  const value: ConfigFile = {
+    gateway: {
+      rest: { auth: { keys: [{ name, key: tryOut.restKey }] } },
+      rpc: { auth: { tokens: [{ name, token: tryOut.rpcToken, permissions: "*" }] } },
+      console: { token: tryOut.consoleToken },
+    },
+    webhooks: { token: tryOut.webhookToken },
+    agents: { main: { backend: "echo", description: "Repeats what it is told." } },
+  };
+  return { value, tryOut };
+}

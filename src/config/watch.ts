@@ -1,0 +1,162 @@
+import { watch } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Config, LoadedConfig } from "./config.ts";
+import { applyReload, type Difference, diffConfig } from "./diff.ts";
+import { ConfigError, type ConfigProblem, dotted } from "./problems.ts";
+import { tracesOf } from "./trace.ts";
+
+export type Reload =
+  | ({ reloaded: true; warnings: readonly string[]; problems: readonly [] } & Difference)
+  | { reloaded: false; changed: []; needsRestart: []; warnings: readonly []; problems: readonly ConfigProblem[] };
+
+export type ConfigWatch = {
+  /** The configuration in force. */
+  readonly config: Config;
+  /**
+   * Reads everything again, for SIGHUP and the reload methods; with an agent's name, only what the file says of that agent
+   * is taken over. Never throws for a bad file: the last good one goes on.
+   */
+  reload(agent?: string): Promise<Reload>;
+};
+
+export type WatchOptions = {
+  running: LoadedConfig;
+  load: () => Promise<LoadedConfig>;
+  /** Takes the whole configuration over, in one step. Called only if something is different; never throws. */
+  onChange: (config: Config, reload: Reload & { reloaded: true }) => void;
+  /** A file that is not valid, once for each time that it was written. */
+  onInvalid: (error: ConfigError) => void;
+  /** Ends the watching. */
+  signal: AbortSignal;
+  /** How long a file has to lie still before it is read: editors write in several steps. */
+  settleMs?: number;
+};
+
+type Watcher = { close(): void };
+
+/** Where folders cannot be watched (no descriptors left, a strange file system), the files are looked at this often. */
+const POLL_MS = 2000;
+
+/** Keeps the configuration up to date with its file, and the last good one in force. */
+export function watchConfig({ running, load, onChange, onInvalid, signal, settleMs = 50 }: WatchOptions): ConfigWatch {
+  let { config, files } = running;
+  /** The files as they were when they were last read, well or not. */
+  let seen = tell(files);
+  let queue: Promise<unknown> = Promise.resolve();
+  let moved = false;
+  let settling = false;
+  const watchers = new Map<string, Watcher>();
+
+  watchFolders();
+  signal.addEventListener("abort", stop, { once: true });
+  return {
+    get config() {
+      return config;
+    },
+    reload,
+  };
+
+  /** One at a time, in the order of asking; each reads the file anew. */
+  function reload(agent?: string): Promise<Reload> {
+    const result = queue.then(() => readAgain(agent));
+    queue = result.catch(() => {});
+    return result;
+  }
+
+  async function readAgain(agent: string | undefined): Promise<Reload> {
+    // Without a file there is nothing to read again; a try-out would only get other secrets.
+    if (running.file === null) return { reloaded: true, changed: [], needsRestart: [], warnings: [], problems: [] };
+    const before = tell(await tracesOf(Object.keys(files)));
+    try {
+      const loaded = await load();
+      if (agent === undefined) {
+        ({ files } = loaded);
+        seen = tell(files);
+        watchFolders();
+      }
+      return apply(loaded, agent === undefined ? loaded.config : withAgent(config, loaded, agent));
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      seen = before;
+      onInvalid(error);
+      return { reloaded: false, changed: [], needsRestart: [], warnings: [], problems: error.problems };
+    }
+  }
+
+  function apply({ warnings }: LoadedConfig, next: Config): Reload {
+    const difference = diffConfig(config, next);
+    const reload = { reloaded: true, ...difference, warnings, problems: [] } as const;
+    if (difference.changed.length > 0) config = applyReload(config, next);
+    if (difference.changed.length + difference.needsRestart.length > 0) onChange(config, reload);
+    return reload;
+  }
+
+  /** Folders, not files: editors put a new file in the place of the old one. */
+  function watchFolders(): void {
+    if (signal.aborted) return;
+    const folders = new Set(Object.keys(files).map((file) => dirname(file)));
+    for (const [folder, watcher] of watchers) {
+      if (folders.has(folder)) continue;
+      watcher.close();
+      watchers.delete(folder);
+    }
+    for (const folder of folders) if (!watchers.has(folder)) watchers.set(folder, watchFolder(folder));
+  }
+
+  function watchFolder(folder: string): Watcher {
+    const poll = (): Watcher => {
+      const interval = setInterval(look, POLL_MS).unref();
+      return { close: () => clearInterval(interval) };
+    };
+    try {
+      const watcher = watch(folder, { persistent: false }, look);
+      watcher.on("error", () => {
+        watcher.close();
+        if (watchers.get(folder) === watcher) watchers.set(folder, poll());
+      });
+      return watcher;
+    } catch {
+      return poll();
+    }
+  }
+
+  /** Something in a folder changed, perhaps one of our files. */
+  function look(): void {
+    moved = true;
+    if (!settling) void settle();
+  }
+
+  /** Waits until the files lie still, and reads them if they are others than before. */
+  async function settle(): Promise<void> {
+    settling = true;
+    let before: string | undefined;
+    while (moved && !signal.aborted) {
+      moved = false;
+      await sleep(settleMs, undefined, { ref: false });
+      const now = tell(await tracesOf(Object.keys(files)));
+      if (signal.aborted || now === seen) continue;
+      if (now === before) await reload();
+      else moved = true;
+      before = now;
+    }
+    settling = false;
+  }
+
+  function stop(): void {
+    for (const watcher of watchers.values()) watcher.close();
+    watchers.clear();
+  }
+}
+
+/** The configuration in force with what the file now says of one agent. */
+function withAgent(running: Config, { config, file }: LoadedConfig, name: string): Config {
+  const agent = config.agents[name];
+  if (agent === undefined) {
+    const message = "is no longer in the file: system.reload takes it away.";
+    throw new ConfigError([{ file, line: null, column: null, key: dotted(["agents", name]), message }]);
+  }
+  return Object.freeze({ ...running, agents: Object.freeze({ ...running.agents, [name]: agent }) });
+}
+
+const tell = (traces: Readonly<Record<string, string>>): string => JSON.stringify(traces);

@@ -1,0 +1,344 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
+import { describe, expect, test } from "vitest";
+import { good, load, refusal, type Written, withSections } from "./configs.ts";
+
+/** The lines that sections are refused with, without their places. */
+const refused = async (sections: object, options: Written = {}): Promise<string[]> =>
+  (await refusal(withSections(sections), options)).map((line) => line.replace(/^gateway\.json5:\d+:\d+: /, ""));
+
+/** The warnings of sections that are taken, without their places. */
+const warned = async (sections: object, options: Written = {}): Promise<string[]> =>
+  (await load(withSections(sections), options)).warnings.map((line) =>
+    line.replace(/^\S*gateway\.json5:\d+:\d+: /, ""),
+  );
+
+const two = { main: { backend: "echo" }, helper: { backend: "echo" } };
+const mapping = (more: object) => ({ webhooks: { mappings: { push: { match: {}, message: "x", ...more } } } });
+const rpc = (...tokens: object[]) => ({
+  rpc: { auth: { tokens: tokens.map((token, n) => ({ name: `t${n}`, permissions: "*", ...token })) } },
+});
+const rest = (...keys: object[]) => ({ rest: { auth: { keys: keys.map((key, n) => ({ name: `k${n}`, ...key })) } } });
+
+describe("what is not built yet is refused by its name", () => {
+  test.each(["sqlite", "postgres"])("the store %s", async (type) => {
+    const store = type === "sqlite" ? { type, path: "x" } : { type, url: ["x", "y"] };
+    expect(await refused({ store })).toEqual([
+      `store.type is \`${type}\`, which this version does not have yet: use \`memory\`.`,
+    ]);
+  });
+
+  test.each(["model", "a2a", "http", "command", "acp"])("the backend %s", async (backend) => {
+    expect(await refused({ agents: { main: { backend } } })).toEqual([
+      `agents.main.backend is \`${backend}\`, which this version does not have yet: use \`echo\`.`,
+    ]);
+  });
+
+  test("a build that has it takes it", async () => {
+    const built = { stores: ["sqlite"], backends: ["echo"] };
+    const { config } = await load(withSections({ store: { type: "sqlite", path: "/data/x.db" } }), { built });
+    expect(config.store).toEqual({ type: "sqlite", path: "/data/x.db" });
+  });
+});
+
+describe("the default agent", () => {
+  test("is the only one", async () => {
+    expect((await load(withSections({}))).config.gateway.defaultAgent).toBe("main");
+  });
+
+  test("has to be said where there are several", async () => {
+    expect(await refused({ agents: two })).toEqual([
+      "gateway.defaultAgent is missing: with several agents, say which one answers a request that names none (`main`, `helper`).",
+    ]);
+    const { config } = await load(withSections({ agents: two, gateway: { defaultAgent: "helper" } }));
+    expect(config.gateway.defaultAgent).toBe("helper");
+  });
+
+  test("has to be there", async () => {
+    expect(await refused({ gateway: { defaultAgent: "mian" } })).toEqual([
+      "gateway.defaultAgent names an agent that is not configured; did you mean `main`?",
+    ]);
+  });
+});
+
+describe("a mapping", () => {
+  test("of an agent that is not there is refused", async () => {
+    expect(await refused(mapping({ agent: "nobody" }))).toEqual([
+      "webhooks.mappings.push.agent names an agent that is not configured; there is `main`.",
+    ]);
+  });
+
+  test("gets the default agent if it names none", async () => {
+    expect((await load(withSections(mapping({})))).config.webhooks.mappings.push?.agent).toBe("main");
+  });
+
+  test.each(["{foo}", "{ body.a}", "{body}", 'a {"b": 1}', "{body.a", "{headers.}"])(
+    "with %j in its message is refused",
+    async (message) => {
+      const [line] = await refused(mapping({ message }));
+      expect(line).toMatch(
+        /^webhooks\.mappings\.push\.message holds `\{.*`, which is no placeholder: write \{body\.<path>\} or \{headers\.<name>\}, or \{\{ for a brace\.$/,
+      );
+    },
+  );
+
+  test.each(["{body.a.0.b} and {headers.x-a}", '{{"b": {body.b}}', "none"])(
+    "with %j in its message is taken",
+    async (message) => {
+      await load(withSections(mapping({ message })));
+    },
+  );
+
+  test("has texts to compare with, whatever the file writes", async () => {
+    const match = { "body.n": 1, "body.ok": true, "headers.x-event": ["push", 2] };
+    const { config } = await load(withSections(mapping({ match })));
+    expect(config.webhooks.mappings.push?.match).toEqual({
+      "body.n": ["1"],
+      "body.ok": ["true"],
+      "headers.x-event": ["push", "2"],
+    });
+  });
+
+  test("that announces to a channel that is not there is warned of", async () => {
+    expect(await warned(mapping({ delivery: "announce", channel: "opz" }))).toEqual([
+      "webhooks.mappings.push.channel is not among `channels`, so announcements of this mapping reach subscribers alone.",
+    ]);
+  });
+});
+
+test("gateway.announceTo has to be a channel", async () => {
+  expect(await refused({ gateway: { announceTo: "ops" } })).toEqual([
+    "gateway.announceTo names a channel that is not configured; there is none.",
+  ]);
+});
+
+describe("networks, origins and paths", () => {
+  test.each(["10.0.0.0/33", "10.0.0", "localhost", "::1/129", "1.2.3.4/8/9", "10.0.0.0/"])(
+    "%s is no network",
+    async (network) => {
+      expect(await refused({ webhooks: { allowedIps: ["::1", network] } })).toEqual([
+        "webhooks.allowedIps[1] is neither an address nor a network such as 10.0.0.0/8 or fd00::/8.",
+      ]);
+      expect(await refused({ gateway: { trustedProxies: [network] } })).toHaveLength(1);
+      expect(await refused({ gateway: { clearTextFrom: [network] } })).toHaveLength(1);
+    },
+  );
+
+  test.each(["10.0.0.0/8", "127.0.0.1", "fd00::/8", "::ffff:10.0.0.1"])("%s is a network", async (network) => {
+    await load(withSections({ webhooks: { allowedIps: [network] } }));
+  });
+
+  test.each(["example.com", "https://example.com/", "https://a.b/c", "*", "null"])(
+    "%s is no origin",
+    async (origin) => {
+      expect(await refused({ gateway: { allowedOrigins: [origin] } })).toEqual([
+        "gateway.allowedOrigins[0] is no origin: write it as https://host, with a port if it has one and nothing after.",
+      ]);
+    },
+  );
+
+  test.each([
+    ["/rpc", "/rpc"],
+    ["/rpc/ws", "/rpc"],
+    ["/api", "/api/v1"],
+    ["/api/v1/hooks", "/api/v1"],
+    ["/console", "/console"],
+    ["/metrics", "/metrics"],
+    ["/openapi.json", "/openapi.json"],
+    ["/healthz/x", "/healthz"],
+  ])("webhooks.path %s meets %s", async (path, other) => {
+    expect(await refused({ webhooks: { path } })).toEqual([
+      `webhooks.path meets ${other}, which is taken: choose another path, for instance /hooks.`,
+    ]);
+  });
+
+  test("webhooks.path has no dots as steps", async () => {
+    expect(await refused({ webhooks: { path: "/a/../b" } })).toEqual([
+      "webhooks.path holds `.` or `..` as a step: no request ever has one.",
+    ]);
+  });
+
+  test.each(["/rpcs", "/in/webhooks", "/h.1_~-"])("webhooks.path %s is taken", async (path) => {
+    expect((await load(withSections({ webhooks: { path } }))).config.webhooks.path).toBe(path);
+  });
+});
+
+describe("a surface", () => {
+  test("is on when it has a secret and nobody switched it off", async () => {
+    const gateway = { ...rest({ key: good(1) }), ...rpc({ token: good(2) }) };
+    const webhooks = { token: good(3), enabled: false };
+    const { config } = await load(withSections({ gateway, webhooks }));
+    expect(config.gateway.rest.enabled).toBe(true);
+    expect(config.gateway.rpc.enabled).toBe(true);
+    expect(config.gateway.console.enabled).toBe(false);
+    expect(config.webhooks.enabled).toBe(false);
+  });
+
+  test("REST and RPC are on with the console's token alone", async () => {
+    const { config } = await load(withSections({ gateway: { console: { token: good(1) } } }));
+    expect([config.gateway.rest.enabled, config.gateway.rpc.enabled, config.gateway.console.enabled]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  test("webhooks are on with a mapping that verifies", async () => {
+    const { config } = await load(withSections(mapping({ verify: { type: "github", secret: good(1) } })));
+    expect(config.webhooks.enabled).toBe(true);
+  });
+
+  test("that is switched on without a secret is refused", async () => {
+    const enabled = { enabled: true };
+    const gateway = { rest: enabled, rpc: enabled, console: enabled };
+    expect(await refused({ gateway, webhooks: enabled })).toEqual([
+      "gateway.rest.enabled is true, but there is no key: add one to gateway.rest.auth.keys, or set gateway.console.token.",
+      "gateway.rpc.enabled is true, but there is no token: add one to gateway.rpc.auth.tokens.",
+      "gateway.console.enabled is true, but there is no token: set gateway.console.token.",
+      "webhooks.enabled is true, but there is no secret: set webhooks.token, or `verify` of a mapping.",
+    ]);
+  });
+});
+
+describe("permissions", () => {
+  test("that name no method are refused", async () => {
+    expect(
+      await refused({ gateway: rpc({ token: good(1), permissions: ["agent.list", "agents.list", "everything"] }) }),
+    ).toEqual([
+      "gateway.rpc.auth.tokens[0].permissions[1] is no method; did you mean `agent.list`?",
+      expect.stringMatching(
+        /^gateway\.rpc\.auth\.tokens\[0\]\.permissions\[2\] is no method; there are \*, agent\.list, .*usage\.stats\.$/,
+      ),
+    ]);
+  });
+
+  test("may be a bare star", async () => {
+    const { config } = await load(
+      withSections({ gateway: rpc({ token: good(1) }, { token: good(2), permissions: ["*"] }) }),
+    );
+    expect(config.gateway.rpc.auth.tokens.map(({ permissions }) => permissions)).toEqual([["*"], ["*"]]);
+  });
+});
+
+describe("a secret", () => {
+  const short = { gateway: rpc({ token: "short" }) };
+  const shortSaid =
+    "gateway.rpc.auth.tokens[0].token is shorter than 16 characters: anyone can guess it. Make a longer one, for instance with openssl rand -hex 24.";
+  const shared = { gateway: { ...rest({ key: good(1) }), ...rpc({ token: good(1) }) } };
+  const sharedSaid =
+    "gateway.rpc.auth.tokens[0].token is the same as gateway.rest.auth.keys[0].key: give each surface a secret of its own, or a leak of one opens both.";
+
+  test.each([
+    ["short", short, shortSaid],
+    ["used on two surfaces", shared, sharedSaid],
+  ])("that is %s is warned of on loopback, and refused elsewhere and in production", async (_, sections, said) => {
+    expect(await warned(sections)).toEqual([said]);
+    expect(await refused(sections, { env: { NODE_ENV: "production" } })).toEqual([said]);
+    expect(await refused(sections, { host: "0.0.0.0" })).toEqual([said]);
+    expect(await refused({ ...sections, gateway: { ...sections.gateway, host: "192.0.2.1" } })).toEqual([said]);
+    expect(await warned({ ...sections, gateway: { ...sections.gateway, host: "::1" } })).toEqual([said]);
+    const listeners = [{ port: 1 }, { port: 2, host: "10.0.0.1" }];
+    expect(await refused({ ...sections, gateway: { ...sections.gateway, listeners } })).toEqual([said]);
+  });
+
+  test.each([
+    ["a mapping", mapping({ verify: { type: "github", secret: "short" } })],
+    ["a channel", { channels: { ops: { type: "webhook", url: "https://example.com", secret: "short" } } }],
+    ["the console", { gateway: { console: { token: "short" } } }],
+    ["a list of webhook tokens", { webhooks: { token: ["short"] } }],
+    ["a dated webhook token", { webhooks: { token: [{ value: "short" }] } }],
+    ["a REST key", { gateway: rest({ key: "short" }) }],
+  ])("of %s is held to the same", async (_, sections) => {
+    expect(await warned(sections)).toHaveLength(1);
+  });
+
+  test("that is there twice on one surface is refused anywhere", async () => {
+    expect(await refused({ gateway: rpc({ token: good(1) }, { token: good(1) }) })).toEqual([
+      "gateway.rpc.auth.tokens[1].token is the same token as gateway.rpc.auth.tokens[0].token: remove one, or give each its own.",
+    ]);
+    expect(await refused({ webhooks: { token: [good(1), { value: good(1) }] } })).toHaveLength(1);
+    const hash = "sha256:8ED3F6AD685B959EAD7022518E1AF76CD816F8E8EC7CCDDA1ED4018E8F2223F8";
+    expect(
+      await refused({ gateway: rest({ key: hash }, { key: "password1" }, { key: hash.toLowerCase() }) }),
+    ).toContain(
+      "gateway.rest.auth.keys[2].key is the same token as gateway.rest.auth.keys[0].key: remove one, or give each its own.",
+    );
+  });
+
+  test("of two senders may be one", async () => {
+    const push = { match: {}, message: "x", verify: { type: "github", secret: good(1) } };
+    expect(await warned({ webhooks: { mappings: { push, pull: push } } })).toEqual([]);
+  });
+
+  test("is never blank, never a reference that stayed, never what no header can carry", async () => {
+    expect(
+      await refused({
+        gateway: rpc({ token: "   " }, { token: "$${TOKEN}-and-more" }, { token: "with a space in between" }),
+      }),
+    ).toEqual([
+      "gateway.rpc.auth.tokens[0].token is empty: give it a value, best as ${NAME} from the environment.",
+      "gateway.rpc.auth.tokens[1].token holds `${` after its variables were filled in: a secret never does.",
+      "gateway.rpc.auth.tokens[2].token holds a space or a character that no header can carry: use letters and digits.",
+    ]);
+  });
+
+  test("may be a hash for REST, and only there", async () => {
+    expect(await refused({ gateway: rest({ key: "sha256:abc" }) })).toEqual([
+      "gateway.rest.auth.keys[0].key is no hash: after `sha256:` come 64 hexadecimal digits.",
+    ]);
+    expect(await refused({ gateway: rpc({ token: `sha256:${"a".repeat(64)}` }) })).toEqual([
+      "gateway.rpc.auth.tokens[0].token is a hash, which only keys of gateway.rest can be: give the token itself.",
+    ]);
+    const { config } = await load(withSections({ gateway: rest({ key: `sha256:${"AB".repeat(32)}` }) }));
+    expect(config.gateway.rest.auth.keys).toEqual([{ name: "k0", hash: "ab".repeat(32), scopes: ["chat"] }]);
+  });
+
+  test("has a name of its own in its list", async () => {
+    const tokens = [{ token: good(1) }, { token: good(2), name: "t0" }];
+    expect(await refused({ gateway: rpc(...tokens) })).toEqual([
+      "gateway.rpc.auth.tokens[1].name is the name of another one in this list: choose a name of its own.",
+    ]);
+  });
+
+  test("is not kept in the configuration, only its hash", async () => {
+    const gateway = { ...rest({ key: good(1) }), ...rpc({ token: good(2) }), console: { token: good(3) } };
+    const { config } = await load(withSections({ gateway, webhooks: { token: good(4) } }));
+    expect(JSON.stringify(config)).not.toContain("a-good-long-secret");
+  });
+});
+
+describe("listeners", () => {
+  test("with one address are refused", async () => {
+    const listeners = [{ port: 8080 }, { port: 8080, surfaces: ["rest"] }];
+    expect(await refused({ gateway: { listeners } })).toEqual([
+      "gateway.listeners[1] has the address of another listener: give it a port of its own.",
+    ]);
+    await load(withSections({ gateway: { listeners: [{ port: 0 }, { port: 0 }] } }));
+  });
+
+  test("beside host or port are warned of", async () => {
+    expect(await warned({ gateway: { listeners: [{ port: 1 }], port: 2 } })).toEqual([
+      "gateway.port is not read, because gateway.listeners says where to listen: remove one of them.",
+    ]);
+  });
+
+  test("without readable certificates are refused", async () => {
+    const tls = { cert: "./nowhere.pem", key: "/" };
+    expect(await refused({ gateway: { listeners: [{ port: 1, tls }] } })).toEqual([
+      "gateway.listeners[0].tls.cert names a file that cannot be read: it is not there. Create it, or name another one.",
+      "gateway.listeners[0].tls.key names a file that cannot be read: it is a folder. Name the file in it.",
+    ]);
+  });
+
+  test("with a certificate and another's key are refused", async () => {
+    const at = (file: string) => `${process.cwd()}/test/config/tls/${file}`;
+    const listening = (key: string) => ({
+      gateway: { listeners: [{ port: 1, tls: { cert: at("cert.pem"), key: at(key) } }] },
+    });
+    expect(await refused(listening("other-key.pem"))).toEqual([
+      "gateway.listeners[0].tls holds no certificate with its key: both have to be PEM and belong together.",
+    ]);
+    const { config, files } = await load(withSections(listening("key.pem")));
+    expect(config.gateway.listeners[0]?.tls?.cert).toMatch(/^-----BEGIN CERTIFICATE-----/);
+    expect(Object.keys(files).slice(1)).toEqual([at("cert.pem"), at("key.pem")]);
+  });
+});

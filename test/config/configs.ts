@@ -1,0 +1,45 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import type { LoadedConfig } from "#config/config.ts";
+import { type LoadOptions, loadConfig } from "#config/load.ts";
+import { ConfigError } from "#config/problems.ts";
+
+export const built = { stores: ["memory"], backends: ["echo"] };
+
+/** A folder that is gone after the test. */
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "gateway-config-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+export type Written = Partial<LoadOptions> & { name?: string };
+
+/** Writes a configuration file and loads it. */
+export function load(
+  text: string | Uint8Array,
+  { name = "gateway.json5", ...options }: Written = {},
+): Promise<LoadedConfig> {
+  const file = join(folder(), name);
+  writeFileSync(file, text);
+  return loadConfig({ file, env: {}, built, ...options });
+}
+
+/** What a configuration is refused with, line by line as it is printed, without the folder. */
+export async function refusal(text: string | Uint8Array, options: Written = {}): Promise<string[]> {
+  const error = await load(text, options).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ConfigError)) throw new Error(`expected a refusal, found ${String(error)}`);
+  return error.message.split("\n").map((line) => line.replace(/^\S*gateway-config-\w+\//, ""));
+}
+
+/** A configuration with one echo agent and these sections. */
+export const withSections = (sections: object): string =>
+  JSON.stringify({ agents: { main: { backend: "echo" } }, ...sections });
+
+/** Secrets that nothing is wrong with. */
+export const good = (n: number): string => `a-good-long-secret-${n}`;

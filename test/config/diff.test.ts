@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { applyReload, diffConfig } from "#config/diff.ts";
+import { good, load, withSections } from "./configs.ts";
+
+const config = async (sections: object) =>
+  (
+    await load(withSections({ skills: { dirs: ["/skills"] }, ...sections }), {
+      built: { stores: ["memory", "sqlite"], backends: ["echo"] },
+    })
+  ).config;
+const diff = async (a: object, b: object) => diffConfig(await config(a), await config(b));
+
+test("nothing is different between a configuration and itself", async () => {
+  expect(
+    await diff({ gateway: { console: { token: good(1) } } }, { gateway: { console: { token: good(1) } } }),
+  ).toEqual({
+    changed: [],
+    needsRestart: [],
+  });
+});
+
+test("what changed is told by its innermost key, a list as one", async () => {
+  const token = (n: number) => ({ name: "a", token: good(n), permissions: "*" });
+  const before = { gateway: { rpc: { auth: { tokens: [token(1)] } } }, limits: { turns: 1 } };
+  const after = {
+    gateway: { rpc: { auth: { tokens: [token(2)] } }, concurrency: 5 },
+    limits: { turns: 2 },
+    agents: { main: { backend: "echo", heartbeat: { every: "1m" } } },
+  };
+  expect(await diff(before, after)).toEqual({
+    changed: ["gateway.concurrency", "gateway.rpc.auth.tokens", "agents.main.heartbeat.every", "limits.turns"],
+    needsRestart: [],
+  });
+});
+
+test("an agent that came or went is told by its name", async () => {
+  const agents = { main: { backend: "echo" }, helper: { backend: "echo" } };
+  const both = { agents, gateway: { defaultAgent: "main" } };
+  expect((await diff({}, both)).changed).toEqual(["agents.helper"]);
+  expect((await diff(both, {})).changed).toEqual(["agents.helper"]);
+});
+
+test("another order is a change: lists show it, and mappings are tried in it", async () => {
+  const mapping = { match: {}, message: "x" };
+  const before = { webhooks: { mappings: { a: mapping, b: mapping } } };
+  const after = { webhooks: { mappings: { b: mapping, a: mapping } } };
+  expect((await diff(before, after)).changed).toEqual(["webhooks.mappings"]);
+});
+
+test.each([
+  [{ gateway: { host: "127.0.0.2" } }, "gateway.host"],
+  [{ gateway: { port: 1 } }, "gateway.port"],
+  [{ gateway: { listeners: [{ port: 1 }, { port: 2 }] } }, "gateway.listeners"],
+  [{ gateway: { listeners: [{ port: 18789, surfaces: ["rpc"] }] } }, "gateway.listeners"],
+  [{ store: { type: "sqlite", path: "/x.db" } }, "store"],
+  [{ webhooks: { path: "/in" } }, "webhooks.path"],
+])("%j needs a restart", async (sections, key) => {
+  expect(await diff({}, sections)).toEqual({ changed: [], needsRestart: [key] });
+});
+
+test("a reload takes over all but what needs a restart", async () => {
+  const running = await config({});
+  const next = await config({
+    gateway: { port: 1, concurrency: 5 },
+    webhooks: { path: "/in", rateLimit: { maxRequests: 7 } },
+    store: { type: "sqlite", path: "/x.db" },
+  });
+  const applied = applyReload(running, next);
+  expect(applied.gateway).toMatchObject({ concurrency: 5, listeners: [{ port: 18789 }] });
+  expect(applied.webhooks).toMatchObject({ path: "/hooks", rateLimit: { maxRequests: 7 } });
+  expect(applied.store).toEqual({ type: "memory" });
+  // It is told again each time, until the gateway is started again.
+  expect(diffConfig(applied, next)).toEqual({ changed: [], needsRestart: ["gateway.port", "webhooks.path", "store"] });
+});
+
+test("another certificate is taken over in place", async () => {
+  const listening = (more: object) => ({ gateway: { listeners: [{ port: 1, ...more }] } });
+  const at = (file: string) => `${process.cwd()}/test/config/tls/${file}`;
+  const running = await config(listening({ tls: { cert: at("cert.pem"), key: at("key.pem") } }));
+  const [listener] = running.gateway.listeners;
+  const renewed = {
+    ...running,
+    gateway: { ...running.gateway, listeners: [{ ...listener, tls: { cert: "new", key: "new" } }] },
+  };
+  const next = renewed as typeof running;
+  expect(diffConfig(running, next)).toEqual({ changed: ["gateway.listeners[0].tls"], needsRestart: [] });
+  expect(applyReload(running, next).gateway.listeners[0]?.tls?.cert).toBe("new");
+  expect(diffConfig(running, await config(listening({})))).toEqual({
+    changed: [],
+    needsRestart: ["gateway.listeners"],
+  });
+});

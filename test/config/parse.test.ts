@@ -1,0 +1,131 @@
+import { describe, expect, test } from "vitest";
+import { load, refusal } from "./configs.ts";
+
+const yaml = { name: "gateway.yaml" };
+
+describe("a configuration file", () => {
+  test.each([
+    ["gateway.json5", "// ours\n{ agents: { main: { backend: 'echo', }, }, }"],
+    ["gateway.json", '{ "agents": { "main": { "backend": "echo" } } }'],
+    ["gateway.yaml", "agents:\n  main: { backend: echo }"],
+    ["gateway.yml", "# ours\nagents:\n  main:\n    backend: echo"],
+    ["gateway.json5", "\ufeff{ agents: { main: { backend: 'echo' } } }"],
+  ])("is read as its name says: %s", async (name, text) => {
+    const { config } = await load(text, { name });
+    expect(config.agents.main?.backend).toBe("echo");
+  });
+
+  test("has another ending: refused with those that there are", async () => {
+    expect(await refusal("", { name: "gateway.toml" })).toEqual([
+      "gateway.toml: the file has a name that does not end in .json5, .json, .yaml or .yml: rename it.",
+    ]);
+  });
+
+  test("is not UTF-8: refused", async () => {
+    expect(await refusal(Uint8Array.of(0x7b, 0xff, 0x7d))).toEqual([
+      "gateway.json5: the file is not UTF-8 text: save it as UTF-8.",
+    ]);
+  });
+
+  test("is not there: refused with what to do", async () => {
+    expect(await refusal("", { file: "nowhere/gateway.json5" })).toEqual([
+      "nowhere/gateway.json5: the file cannot be read: it is not there. Create it, or name another one.",
+    ]);
+  });
+
+  test("is a folder: refused with what to do", async () => {
+    expect(await refusal("", { file: "test" })).toEqual([
+      "test: the file cannot be read: it is a folder. Name the file in it.",
+    ]);
+  });
+
+  test.each([
+    ["gateway.json5", "gateway.json5:1:1"],
+    ["gateway.yaml", "gateway.yaml:1:1"],
+  ])("is empty: what it has to hold is missing (%s)", async (name, at) => {
+    expect(await refusal("\n", { name })).toEqual([
+      `${at}: agents is missing. The agents, by name. Their order is the order of lists.`,
+    ]);
+  });
+});
+
+describe("JSON5", () => {
+  test.each([
+    ["{\n  agents: { main: { backend: 'echo' } }\n  store: {}\n}", "3:3", "`store` was not expected"],
+    ["{ agents: }", "1:11", "`}` was not expected"],
+    ["{}}", "1:3", "`}` was not expected"],
+  ])("that is broken is refused where it breaks: %j", async (text, at, said) => {
+    expect(await refusal(text)).toEqual([
+      `gateway.json5:${at}: the file is not JSON5: ${said}: look for a missing comma, quote or bracket before it.`,
+    ]);
+  });
+
+  test.each([
+    ["{\n  agents: {\n", "3:1"],
+    ["{ agents: { main", "1:17"],
+    ["{ agents: { main: [ 1, ", "1:24"],
+    ['{ agents: { main: "x', "1:21"],
+    ["{ agents: { main: {} }", "1:23"],
+  ])("that is cut off is refused at its end: %j", async (text, at) => {
+    expect(await refusal(text)).toEqual([
+      `gateway.json5:${at}: the file is not JSON5: the text ends too early: close what is open.`,
+    ]);
+  });
+
+  test("with a key twice is refused at the second", async () => {
+    expect(await refusal("{ agents: {},\n  store: { type: 'memory', type: 'memory' },\n  agents: {} }")).toEqual([
+      "gateway.json5:2:28: store.type is there twice: keep one of them.",
+      "gateway.json5:3:3: agents is there twice: keep one of them.",
+    ]);
+  });
+
+  test("with __proto__ as a key changes nothing but the refusal", async () => {
+    const lines = await refusal("{ agents: { main: { backend: 'echo', __proto__: { model: 'x' } } } }");
+    expect(lines[0]).toMatch(
+      /^gateway\.json5:1:38: agents\.main\.__proto__ is no key of agents\.main; it has backend, /,
+    );
+    expect(({} as { model?: string }).model).toBeUndefined();
+  });
+});
+
+describe("YAML", () => {
+  test("with a key twice is refused at the second", async () => {
+    expect(await refusal("agents: { main: { backend: echo } }\nstore: { type: memory }\nstore: {}", yaml)).toEqual([
+      "gateway.yaml:3:1: this key is there twice: keep one of them.",
+    ]);
+  });
+
+  test("that is broken is refused where it breaks", async () => {
+    const lines = await refusal("agents:\n\tmain: {}", yaml);
+    expect(lines[0]).toMatch(/^gateway\.yaml:2:1: the file is not YAML: Tabs are not allowed as indentation\. /);
+  });
+
+  test("with several documents is refused", async () => {
+    const lines = await refusal("agents: {}\n---\nagents: {}", yaml);
+    expect(lines).toEqual(["gateway.yaml:2:1: the file holds several documents: keep one of them."]);
+  });
+
+  test("with an anchor that is not there is refused", async () => {
+    expect((await refusal("agents: *nobody", yaml))[0]).toMatch(
+      /^gateway\.yaml:1:1: the file is not YAML: Unresolved alias/,
+    );
+  });
+
+  test("places a fault behind an alias where it is written", async () => {
+    const text =
+      "agents:\n  main: &it\n    backend: echo\n    deadlin: 3s\n  other: *it\ngateway: { defaultAgent: main }";
+    expect(await refusal(text, yaml)).toEqual([
+      "gateway.yaml:4:5: agents.main.deadlin is no key of agents.main; did you mean `deadline`?",
+      "gateway.yaml:4:5: agents.other.deadlin is no key of agents.other; did you mean `deadline`?",
+    ]);
+  });
+
+  test("reads off and dates as text", async () => {
+    const text =
+      "agents: { main: { backend: echo, heartbeat: { every: off } } }\n" +
+      "webhooks: { token: [{ value: a-good-long-secret, since: 2026-03-01 }] }";
+    const { config } = await load(text, yaml);
+    expect(config.agents.main?.heartbeat.every).toBeUndefined();
+    expect(config.webhooks.token[0]?.since).toBe("2026-03-01");
+  });
+});

@@ -1,0 +1,63 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
+import { expect, test } from "vitest";
+import { load, refusal, withSections } from "./configs.ts";
+
+const described = (description: string): string => withSections({ agents: { main: { backend: "echo", description } } });
+const description = async (text: string, env = {}) =>
+  (await load(described(text), { env })).config.agents.main?.description;
+
+test("a variable stands where its reference stood", async () => {
+  expect(await description("from ${PLACE}, ${PLACE}", { PLACE: "here" })).toBe("from here, here");
+});
+
+test("what a variable holds is not expanded again", async () => {
+  expect(await description("${A}", { A: "${B}", B: "no" })).toBe("${B}");
+});
+
+test("$${ is the text itself", async () => {
+  expect(await description("$${HOME} and $5 and {body}")).toBe("${HOME} and $5 and {body}");
+});
+
+test("a dollar sign before a placeholder is itself", async () => {
+  const mappings = { paid: { match: {}, message: "${body.amount} from ${headers.x-from}" } };
+  const { config } = await load(withSections({ webhooks: { mappings } }));
+  expect(config.webhooks.mappings.paid?.message).toBe("${body.amount} from ${headers.x-from}");
+});
+
+test("a variable that is not set is refused by its name, in both formats", async () => {
+  expect(
+    await refusal("{\n agents: { main: { backend: 'echo' } },\n webhooks: { token: '${WEBHOOK_TOKEN}' } }"),
+  ).toEqual(["gateway.json5:3:21: webhooks.token refers to the variable WEBHOOK_TOKEN, which is not set: set it."]);
+  expect(
+    await refusal("agents: { main: { backend: echo } }\nwebhooks:\n  token: ${WEBHOOK_TOKEN}", {
+      name: "gateway.yaml",
+    }),
+  ).toEqual(["gateway.yaml:3:10: webhooks.token refers to the variable WEBHOOK_TOKEN, which is not set: set it."]);
+});
+
+test.each(["", "  "])("a variable that is empty (%j) is refused by its name", async (value) => {
+  expect(await refusal(withSections({ webhooks: { token: "${T}" } }), { env: { T: value } })).toEqual([
+    "gateway.json5:1:59: webhooks.token refers to the variable T, which is empty: give it a value.",
+  ]);
+});
+
+test.each(["${REST-KEY}", "${}", "${OPEN", "${1}"])("%s is no reference and is refused", async (text) => {
+  expect(await refusal(described(text))).toEqual([
+    'gateway.json5:1:51: agents.main.description holds "${" without the name of a variable and "}": write ${NAME}, or $${ for the text itself.',
+  ]);
+});
+
+test("a missing variable is one mistake, whatever it stands for", async () => {
+  const lines = await refusal(withSections({ sessions: { retention: "${KEEP}" } }));
+  expect(lines).toEqual([
+    "gateway.json5:1:63: sessions.retention refers to the variable KEEP, which is not set: set it.",
+  ]);
+});
+
+test("what a variable holds never shows in a refusal", async () => {
+  const env = { TOKEN: "very-secret value" };
+  const lines = await refusal(withSections({ sessions: { retention: "${TOKEN}" }, webhooks: { token: "${TOKEN}" } }), {
+    env,
+  });
+  expect(lines.join("\n")).not.toContain("very-secret");
+});

@@ -1,0 +1,261 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
+import { EventEmitter, once } from "node:events";
+import { copyFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Config } from "#config/config.ts";
+import { loadConfig } from "#config/load.ts";
+import type { ConfigError } from "#config/problems.ts";
+import { type Reload, watchConfig } from "#config/watch.ts";
+import { built, folder, good, withSections } from "./configs.ts";
+
+const described = (description: string, more: object = {}) =>
+  withSections({ agents: { main: { backend: "echo", description } }, ...more });
+
+/** A file, the watch over it, and what it tells, as events to wait for. */
+async function watched(text = described("first"), { name = "gateway.json5", env = {} as NodeJS.ProcessEnv } = {}) {
+  const here = folder();
+  const file = join(here, name);
+  writeFileSync(file, text);
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const told = new EventEmitter();
+  const configs: Config[] = [];
+  const load = () => loadConfig({ file, env, built });
+  const watch = watchConfig({
+    running: await load(),
+    load,
+    onChange: (config, reload) => {
+      configs.push(config);
+      told.emit("change", config, reload);
+    },
+    onInvalid: (error) => told.emit("invalid", error),
+    signal: stop.signal,
+    settleMs: 10,
+  });
+  const changed = () => once(told, "change") as Promise<[Config, Reload]>;
+  const refused = async () => ((await once(told, "invalid")) as [ConfigError])[0];
+  return { here, file, watch, changed, refused, configs, stop };
+}
+
+const says = (config: Config) => config.agents.main?.description;
+
+describe("a file that changes", () => {
+  test("in place is in force at once", async () => {
+    const { file, watch, changed } = await watched();
+    const change = changed();
+    writeFileSync(file, described("second"));
+    const [config, reload] = await change;
+    expect(says(config)).toBe("second");
+    expect(watch.config).toBe(config);
+    expect(reload).toMatchObject({ reloaded: true, changed: ["agents.main.description"], needsRestart: [] });
+  });
+
+  test("by another in its place is in force, again and again", async () => {
+    const { here, file, changed } = await watched();
+    for (const text of ["second", "third", "fourth"]) {
+      const change = changed();
+      writeFileSync(join(here, ".new"), described(text));
+      renameSync(join(here, ".new"), file);
+      expect(says((await change)[0])).toBe(text);
+    }
+  });
+
+  test("behind a link that is turned, as a cluster does, is in force", async () => {
+    const { here, file, changed } = await watched();
+    writeFileSync(join(here, "v2"), described("second"));
+    const change = changed();
+    symlinkSync(join(here, "v2"), join(here, ".link"));
+    renameSync(join(here, ".link"), file);
+    expect(says((await change)[0])).toBe("second");
+  });
+
+  test("is read whole: each configuration is one that was written", async () => {
+    const { file, watch, configs, changed } = await watched();
+    const long = (n: number) => described(`${n}`.repeat(200_000), { limits: { turns: n } });
+    for (let n = 1; n <= 5; n++) {
+      const change = changed();
+      writeFileSync(file, long(n));
+      await change;
+    }
+    for (const config of configs) {
+      const n = config.limits.turns;
+      expect(says(config)).toBe(`${n}`.repeat(200_000));
+      expect(Object.isFrozen(config)).toBe(true);
+    }
+    expect(watch.config.limits.turns).toBe(5);
+  });
+
+  test("in nothing that matters is no change", async () => {
+    const { file, watch, configs } = await watched();
+    writeFileSync(file, `// a word\n${described("first")}`);
+    expect(await watch.reload()).toMatchObject({ reloaded: true, changed: [] });
+    expect(configs).toEqual([]);
+  });
+
+  test("in what needs a restart says so and keeps what runs", async () => {
+    const { file, changed } = await watched();
+    const change = changed();
+    writeFileSync(file, described("second", { gateway: { port: 1 }, webhooks: { path: "/in" } }));
+    const [config, reload] = await change;
+    expect(reload).toMatchObject({
+      changed: ["agents.main.description"],
+      needsRestart: ["gateway.port", "webhooks.path"],
+    });
+    expect(config.gateway.listeners[0]?.port).toBe(18789);
+    expect(config.webhooks.path).toBe("/hooks");
+  });
+
+  test("is not watched any more after the signal", async () => {
+    const { file, configs, stop, watch } = await watched();
+    stop.abort();
+    writeFileSync(file, described("second"));
+    await watch.reload();
+    expect(configs).toHaveLength(1);
+  });
+});
+
+describe("a file that is broken keeps the last good one", () => {
+  const twice = {
+    gateway: { rpc: { auth: { tokens: [1, 2].map((n) => ({ name: `t${n}`, token: good(1), permissions: "*" })) } } },
+  };
+  const lines = (sections: object) => JSON.stringify(JSON.parse(described("second", sections)), null, 1);
+
+  test.each([
+    [
+      "syntax",
+      "{\n agents: {\n",
+      "gateway.json5:3:1: the file is not JSON5: the text ends too early: close what is open.",
+    ],
+    [
+      "an unknown key",
+      lines({ recrder: {} }),
+      "gateway.json5:8:2: recrder is no key of the configuration; did you mean `recorder`?",
+    ],
+    [
+      "a variable that is not set",
+      lines({ webhooks: { token: "${NOT_SET}" } }),
+      "gateway.json5:9:12: webhooks.token refers to the variable NOT_SET, which is not set: set it.",
+    ],
+    [
+      "a bad mapping",
+      lines({ webhooks: { mappings: { push: { match: {}, message: "x", agent: "nobody" } } } }),
+      "gateway.json5:13:14: webhooks.mappings.push.agent names an agent that is not configured; there is `main`.",
+    ],
+    [
+      "the same token twice",
+      lines(twice),
+      "gateway.json5:19:16: gateway.rpc.auth.tokens[1].token is the same token as gateway.rpc.auth.tokens[0].token: remove one, or give each its own.",
+    ],
+  ])("%s", async (_, text, said) => {
+    const { here, file, watch, changed, refused, configs } = await watched();
+    const refusal = refused();
+    writeFileSync(file, text);
+    const error = await refusal;
+    expect(error.message.replaceAll(`${here}/`, "")).toBe(said);
+    expect(says(watch.config)).toBe("first");
+    expect(configs).toEqual([]);
+
+    expect(await watch.reload()).toEqual({
+      reloaded: false,
+      changed: [],
+      needsRestart: [],
+      warnings: [],
+      problems: error.problems,
+    });
+    const change = changed();
+    writeFileSync(file, described("mended"));
+    expect(says((await change)[0])).toBe("mended");
+  });
+
+  test("and so does one that is gone", async () => {
+    const { file, watch, refused, changed } = await watched();
+    const refusal = refused();
+    rmSync(file);
+    expect((await refusal).message).toMatch(
+      /the file cannot be read: it is not there\. Create it, or name another one\.$/,
+    );
+    expect(says(watch.config)).toBe("first");
+    const change = changed();
+    writeFileSync(file, described("back"));
+    expect(says((await change)[0])).toBe("back");
+  });
+});
+
+describe("a reload that is asked for", () => {
+  test("says what changed", async () => {
+    const { file, watch } = await watched();
+    writeFileSync(file, described("second", { limits: { turns: 7 } }));
+    expect(await watch.reload()).toMatchObject({
+      reloaded: true,
+      changed: ["agents.main.description", "limits.turns"],
+    });
+    expect(await watch.reload()).toMatchObject({ reloaded: true, changed: [] });
+  });
+
+  test("of one agent takes over that agent alone", async () => {
+    const agent = (description: string) => ({ backend: "echo", description });
+    const both = (description: string, turns: number) =>
+      withSections({
+        gateway: { defaultAgent: "a" },
+        agents: { a: agent(description), b: agent(description) },
+        limits: { turns },
+      });
+    const { file, watch, stop } = await watched(both("first", 1));
+    stop.abort();
+    writeFileSync(file, both("second", 2));
+    expect(await watch.reload("a")).toMatchObject({ changed: ["agents.a.description"], needsRestart: [] });
+    expect(watch.config.agents).toMatchObject({ a: { description: "second" }, b: { description: "first" } });
+    expect(watch.config.limits.turns).toBe(1);
+    writeFileSync(file, withSections({ agents: { b: agent("second") } }));
+    expect(await watch.reload("a")).toMatchObject({
+      reloaded: false,
+      problems: [{ key: "agents.a", message: "is no longer in the file: system.reload takes it away." }],
+    });
+    expect(says({ agents: { main: watch.config.agents.a } } as unknown as Config)).toBe("second");
+  });
+
+  test("many times at once is answered each time, in order", async () => {
+    const { file, watch } = await watched();
+    writeFileSync(file, described("second"));
+    const reloads = await Promise.all([watch.reload(), watch.reload(), watch.reload()]);
+    expect(reloads.map(({ changed }) => changed.length)).toEqual([1, 0, 0]);
+  });
+
+  test("without a file changes nothing, above all no secret", async () => {
+    const running = await loadConfig({ env: {}, built, folder: folder() });
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    const load = () => loadConfig({ env: {}, built, folder: folder() });
+    const watch = watchConfig({
+      running,
+      load,
+      onChange: () => expect.unreachable(),
+      onInvalid: () => {},
+      signal: stop.signal,
+    });
+    expect(await watch.reload()).toEqual({ reloaded: true, changed: [], needsRestart: [], warnings: [], problems: [] });
+    expect(watch.config).toBe(running.config);
+  });
+});
+
+test("a certificate that is renewed is read again, in place", async () => {
+  const here = folder();
+  const file = join(here, "gateway.json5");
+  for (const name of ["cert.pem", "key.pem"]) copyFileSync(join("test/config/tls", name), join(here, name));
+  const listeners = [{ port: 1, tls: { cert: "cert.pem", key: "key.pem" } }];
+  writeFileSync(file, described("first", { gateway: { listeners } }));
+
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const load = () => loadConfig({ file, env: {}, built });
+  const running = await load();
+  const renewed = new Promise<[Config, Reload]>((resolve, onInvalid) => {
+    const onChange = (config: Config, reload: Reload) => resolve([config, reload]);
+    watchConfig({ running, load, onChange, onInvalid, signal: stop.signal, settleMs: 10 });
+  });
+  writeFileSync(join(here, "cert.pem"), `renewed\n${running.config.gateway.listeners[0]?.tls?.cert}`);
+  const [config, { changed }] = await renewed;
+  expect(changed).toEqual(["gateway.listeners[0].tls"]);
+  expect(config.gateway.listeners[0]?.tls?.cert).toMatch(/^renewed/);
+});

@@ -1,0 +1,106 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { good, load } from "./configs.ts";
+
+/** Every key that there is, once. */
+const everything = `{
+  $schema: "./config.schema.json",
+  gateway: {
+    host: "127.0.0.1", port: 18789,
+    listeners: [
+      { host: "127.0.0.1", port: 8443, tls: { cert: "TLS/cert.pem", key: "TLS/key.pem" }, surfaces: ["rest", "rpc", "webhooks"] },
+      { port: 18789 },
+    ],
+    defaultAgent: "main",
+    concurrency: 4096,
+    trustedProxies: ["10.0.0.1"], clearTextFrom: ["172.17.0.0/16"], allowedOrigins: ["https://example.com"],
+    announceTo: "ops",
+    rest: {
+      enabled: true,
+      auth: { keys: [{ name: "ci", key: "\${REST_API_KEY}", scopes: ["chat", "admin"] }] },
+      rateLimit: { maxRequests: 10, windowMs: 1000 },
+    },
+    rpc: {
+      enabled: true,
+      auth: { type: "bearer", tokens: [
+        { name: "ops", token: "\${RPC_TOKEN}", permissions: ["*"] },
+        { name: "dashboard", token: "\${RPC_READ_TOKEN}", permissions: ["agent.list", "session.list", "system.health"] } ] },
+      rateLimit: { maxRequests: 10, windowMs: 1000 },
+    },
+    console: { enabled: true, token: "\${CONSOLE_TOKEN}" },
+  },
+  webhooks: {
+    enabled: true,
+    token: ["\${WEBHOOK_TOKEN}", { value: "\${OLD_WEBHOOK_TOKEN}", since: "2026-03-01" }],
+    path: "/hooks",
+    allowedIps: ["192.0.2.0/24"],
+    rateLimit: { maxRequests: 100, windowMs: 60000 },
+    mappings: {
+      "github-push": {
+        match: { "headers.x-github-event": "push", "body.ref": "refs/heads/main" },
+        message: "{body.pusher.name} pushed {body.head_commit.message}",
+        agent: "main", session: "webhook:github", model: "fast", channel: "ops", delivery: "announce",
+        verify: { type: "github", secret: "\${GITHUB_SECRET}" },
+      },
+    },
+  },
+  agents: {
+    main: {
+      backend: "echo", description: "Says it again.", instructions: "Repeat.", model: "fast", models: ["slow"], skills: ["*"],
+      heartbeat: { every: "30m" }, concurrency: 256, deadline: "10m",
+      echo: { delayMs: 1, chunks: 2, failTimes: 1, fail: "on purpose" },
+    },
+    helper: { backend: "echo" },
+  },
+  skills: { dirs: ["./skills"] },
+  channels: { ops: { type: "webhook", url: "https://example.com/hook", secret: "\${OPS_SECRET}" } },
+  store: { type: "memory" },
+  sessions: { retention: "30d", webhookRetention: "7d", compactAt: 5000 },
+  limits: {
+    turnsPerSession: 100, turns: 10000, events: 100000, messagesPerSession: 10000,
+    storeBytes: "1GiB", webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576,
+  },
+  recorder: { entries: 10000, bytes: "64MiB", bodies: true },
+}`.replaceAll("TLS/", `${process.cwd()}/test/config/tls/`);
+
+const env = Object.fromEntries(
+  [
+    "REST_API_KEY",
+    "RPC_TOKEN",
+    "RPC_READ_TOKEN",
+    "CONSOLE_TOKEN",
+    "WEBHOOK_TOKEN",
+    "OLD_WEBHOOK_TOKEN",
+    "GITHUB_SECRET",
+    "OPS_SECRET",
+  ].map((name, n) => [name, good(n)]),
+);
+
+test("a configuration with every key is taken, ready for production but for the address it repeats", async () => {
+  const { config, warnings } = await load(everything, { env: { ...env, NODE_ENV: "production" } });
+  expect(warnings.map((line) => line.replace(/^\S+ /, ""))).toEqual([
+    "gateway.host is not read, because gateway.listeners says where to listen: remove one of them.",
+    "gateway.port is not read, because gateway.listeners says where to listen: remove one of them.",
+  ]);
+  expect(config.webhooks.mappings["github-push"]).toMatchObject({
+    agent: "main",
+    delivery: "announce",
+    channel: "ops",
+  });
+  expect(config.agents.main?.echo).toEqual({ delayMs: 1, chunks: 2, failTimes: 1, fail: "on purpose" });
+});
+
+test("the schema has no key beside these but those of other stores", () => {
+  const schema = parse(readFileSync("specs/config.schema.yaml", "utf8")) as object;
+  const keys = new Set<string>();
+  const visit = (node: unknown) => {
+    if (typeof node !== "object" || node === null) return;
+    const { properties } = node as { properties?: object };
+    for (const key of Object.keys(properties ?? {})) keys.add(key);
+    for (const inner of Object.values(node)) visit(inner);
+  };
+  visit(schema);
+  const missing = [...keys].filter((key) => !new RegExp(`["\\s{]${key.replace("$", "\\$")}"?:`).test(everything));
+  expect(missing).toEqual(["path", "url"].filter((key) => missing.includes(key)));
+});
