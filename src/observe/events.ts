@@ -1,0 +1,174 @@
+import type { Level, Logger } from "#observe/logger.ts";
+import type { Registry } from "#observe/metrics.ts";
+
+type Surface = "rest" | "rpc" | "hooks" | "public";
+
+/** One access line: every request that was answered, whatever the answer. */
+interface RequestHandled {
+  surface: Surface;
+  /** The operation or method; `unknown` where there is none, never what the caller wrote. */
+  operation: string;
+  status: number;
+  ms: number;
+  requestId: string;
+  traceId?: string | undefined;
+  /** The name of the token or key. */
+  caller?: string | undefined;
+  /** The error's name in the contract. */
+  error?: string | undefined;
+  turnId?: string | undefined;
+}
+
+interface TurnRun {
+  agent: string;
+  turnId: string;
+  attempt: number;
+  sessionId?: string | undefined;
+}
+
+const statusClass = (status: number): string => `${Math.trunc(status / 100)}xx`;
+const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
+
+/**
+ * The business events: each is one log line and one count, in one call. Labels have few values; ids go to the line only.
+ * No event throws or waits.
+ */
+export const createEvents = ({ logger, registry }: { logger: Logger; registry: Registry }) => {
+  const { log } = logger;
+  const count = <Label extends string = never>(name: string, help: string, labels: readonly Label[] = []) =>
+    registry.counter(`gateway_${name}_total`, help, labels);
+  const time = <Label extends string>(name: string, help: string, labels: readonly Label[]) =>
+    registry.histogram(`gateway_${name}_seconds`, help, labels);
+
+  const requests = count("requests", "Requests answered.", ["surface", "operation", "status"]);
+  const requestSeconds = time("request_duration", "From the request's head to the end of its reply.", [
+    "surface",
+    "operation",
+  ]);
+  const errors = count("errors", "Requests answered with an error of the contract.", ["surface", "error"]);
+  const turnsStarted = count("turns_started", "Attempts to run a turn.", ["agent"]);
+  const turns = count("turns", "Turns that ended, by agent and status.", ["agent", "status"]);
+  const turnSeconds = time("turn_duration", "A turn's last attempt, from its start to its end.", ["agent"]);
+  const waitSeconds = time("turn_wait", "How long a turn was queued before an attempt.", ["agent"]);
+  const authFailures = count("auth_failures", "Requests without a token that is good here.", ["surface"]);
+  registry.read(
+    "counter",
+    "gateway_log_lines_dropped_total",
+    "Log lines dropped as their reader was too slow.",
+    logger.dropped,
+  );
+
+  /** An event that only counts, by the values of its labels, and writes its line. */
+  const event = <Fields extends object, Label extends string & keyof Fields = never>(
+    level: Level,
+    name: string,
+    [metric, help, ...labels]: readonly [metric: string, help: string, ...labels: Label[]],
+  ) => {
+    const family = count<Label>(metric, help, labels);
+    return (fields: Fields): void => {
+      family.at(...labels.map((label) => String(fields[label]))).inc();
+      log(level, name, fields);
+    };
+  };
+
+  return {
+    requestHandled: (request: RequestHandled): void => {
+      const { surface, operation, status, ms, error } = request;
+      requests.at(surface, operation, statusClass(status)).inc();
+      requestSeconds.at(surface, operation).observe(ms / 1000);
+      if (error !== undefined) errors.at(surface, error).inc();
+      log("info", "request", { ...request, ms: rounded(ms) });
+    },
+    turnStarted: (turn: TurnRun & { queuedMs: number }): void => {
+      turnsStarted.at(turn.agent).inc();
+      waitSeconds.at(turn.agent).observe(turn.queuedMs / 1000);
+      log("debug", "turn.started", turn);
+    },
+    turnEnded: (
+      turn: TurnRun & { outcome: "completed" | "failed" | "cancelled"; ms: number; reason?: string },
+    ): void => {
+      turns.at(turn.agent, turn.outcome).inc();
+      turnSeconds.at(turn.agent).observe(turn.ms / 1000);
+      log(turn.outcome === "failed" ? "warn" : "info", "turn.ended", { ...turn, ms: rounded(turn.ms) });
+    },
+    turnRetried: event<TurnRun & { delayMs: number; reason?: string }, "agent">("warn", "turn.retried", [
+      "turn_retries",
+      "Attempts of a turn that will be made again.",
+      "agent",
+    ]),
+    backendFailed: event<{ agent: string; turnId: string; error: unknown }, "agent">("warn", "backend.failed", [
+      "backend_failures",
+      "Attempts that ended with an error of the backend.",
+      "agent",
+    ]),
+    storeFailed: event<{ operation: string; error: unknown }, "operation">("error", "store.failed", [
+      "store_failures",
+      "Calls to the store that failed.",
+      "operation",
+    ]),
+    /** Nothing was stored, and the caller was told. The access line has the rest. */
+    workRefused: event<{ reason: string; surface?: Surface; requestId?: string }, "reason">("debug", "work.refused", [
+      "work_refused",
+      "Work that a limit or a shutdown refused.",
+      "reason",
+    ]),
+    /** Counted always; `logged` says whether it gets a line, as somebody who guesses must not fill the log. */
+    authFailed: ({
+      logged,
+      ...attempt
+    }: {
+      surface: Surface;
+      address?: string;
+      requestId?: string;
+      logged: boolean;
+    }): void => {
+      authFailures.at(attempt.surface).inc();
+      if (logged) log("warn", "auth.failed", attempt);
+    },
+    /** The whole error, with its stack, goes to the log and nowhere else. */
+    unexpectedError: event<{ error: unknown; requestId?: string; where?: string }>("error", "unexpected.error", [
+      "unexpected_errors",
+      "Errors that nobody expected.",
+    ]),
+    configReloaded: event<{ cause: string; changed: readonly string[]; needRestart?: readonly string[] }>(
+      "info",
+      "config.reloaded",
+      ["config_reloads", "Configurations taken over."],
+    ),
+    /** The last good configuration goes on. */
+    configRefused: event<{ cause: string; problems: unknown }>("error", "config.refused", [
+      "config_refusals",
+      "Configurations refused.",
+    ]),
+    /** Something that works and should be otherwise: a short secret, a store that forgets. */
+    configWarned: event<{ about: string; detail: string }>("warn", "config.warned", [
+      "config_warnings",
+      "Warnings given.",
+    ]),
+    skillRefused: event<{ skill: string; reason: string }>("warn", "skill.refused", [
+      "skills_refused",
+      "Skill folders that were skipped.",
+    ]),
+    keyCreated: event<{ keyId: string; name: string; caller: string }>("info", "key.created", [
+      "keys_created",
+      "REST keys made.",
+    ]),
+    keyRevoked: event<{ keyId: string; name?: string; caller: string }>("info", "key.revoked", [
+      "keys_revoked",
+      "REST keys revoked.",
+    ]),
+    acceptPaused: event<{ reason: string }, "reason">("error", "accept.paused", [
+      "accept_pauses",
+      "Times that no new connections were taken.",
+      "reason",
+    ]),
+    acceptResumed: (fields: { ms: number }): void => log("info", "accept.resumed", fields),
+    listening: (fields: { address: string; surfaces: readonly string[]; ms?: number }): void =>
+      log("info", "listening", fields),
+    surfaceOff: (fields: { surface: string; reason: string }): void => log("info", "surface.off", fields),
+    draining: (fields: { signal: string; running: number; queued?: number }): void => log("info", "draining", fields),
+    drained: (fields: { ms: number; handedBack: number }): void => log("info", "drained", fields),
+  };
+};
+
+export type Events = ReturnType<typeof createEvents>;

@@ -1,0 +1,47 @@
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+
+/** How late the event loop was, in seconds. */
+export interface Lag {
+  p50: number;
+  p99: number;
+  max: number;
+}
+
+export interface LoopLag extends Disposable {
+  /** Since the window began; the first read starts the measuring. */
+  read(): Lag;
+}
+
+const RESOLUTION_MS = 20;
+/** A read this long after the window began ends it: a block is shown for a while, and then forgotten. */
+const WINDOW_MS = 15_000;
+
+export const createLoopLag = (): LoopLag => {
+  let histogram: IntervalHistogram | undefined;
+  let began = 0;
+  // What is recorded is the time between two beats; the lag is what exceeds the beat.
+  const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1e3);
+
+  const start = (): IntervalHistogram => {
+    histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+    histogram.enable();
+    began = performance.now();
+    return histogram;
+  };
+
+  return {
+    read: () => {
+      const seen = histogram ?? start();
+      const lag = { p50: seconds(seen.percentile(50)), p99: seconds(seen.percentile(99)), max: seconds(seen.max) };
+      if (performance.now() - began >= WINDOW_MS) {
+        seen.reset();
+        began = performance.now();
+      }
+      return lag;
+    },
+    [Symbol.dispose]: () => {
+      histogram?.disable();
+      histogram = undefined;
+    },
+  };
+};

@@ -1,0 +1,88 @@
+import { findAny } from "#observe/find-any.ts";
+
+/** What stands where a secret would have stood. */
+export const HIDDEN = "[hidden]";
+
+/** A shorter text is no secret: hiding it would cut every line to pieces. */
+const SHORTEST = 4;
+/** So many written forms are kept, the newest: tokens rotate, memory must not grow with it. */
+const MOST_FORMS = 4096;
+
+const secretKey = /(?:token|secret|password|passwd|cookie|authorization|apikey|signature|privatekey)s?$/;
+
+/** Whether a field of this name holds a secret whatever its value: `Authorization`, `x-gateway-token`, `client_secret`. */
+export const isSecretKey = (key: string): boolean => secretKey.test(key.toLowerCase().replaceAll(/[-_]/g, ""));
+
+/** The ways a secret comes to stand in a line: bare, escaped in JSON, in a URL, and in base64 as a WebSocket subprotocol. */
+const formsOf = (secret: string): string[] => {
+  const bytes = Buffer.from(secret);
+  const forms = [secret, bytes.toString("base64url"), bytes.toString("base64").replace(/=+$/, "")];
+  try {
+    forms.push(encodeURIComponent(secret));
+  } catch {
+    // a lone surrogate has no form in a URL
+  }
+  return forms.flatMap((form) => [form, JSON.stringify(form).slice(1, -1)]);
+};
+
+export interface Redactor {
+  /** From now on these secrets appear in no line. */
+  hide(secrets: Iterable<string>): void;
+  /** Whether the text holds a hidden secret, in any form. */
+  finds(text: string): boolean;
+  /** The text with every hidden secret replaced. */
+  text(text: string): string;
+  /** One line of JSON with every hidden secret replaced. It stays JSON, unless a secret spans its punctuation. */
+  jsonLine(line: string): string;
+  /** The length of the longest form: who cuts a text keeps this much beyond the cut until it is redacted. */
+  longest(): number;
+}
+
+export const createRedactor = (): Redactor => {
+  const known = new Set<string>();
+  let forms: string[] = [];
+  let finds = findAny(forms);
+
+  const text = (value: string) => {
+    if (!finds(value)) return value;
+    let clean = value;
+    for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, HIDDEN);
+    return clean;
+  };
+
+  const walk = (value: unknown): unknown => {
+    if (typeof value === "string") return text(value);
+    if (typeof value === "number") return finds(String(value)) ? HIDDEN : value;
+    if (Array.isArray(value)) return value.map(walk);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [text(key), walk(inner)]));
+  };
+
+  return {
+    hide: (secrets) => {
+      for (const secret of secrets) {
+        if (secret.length < SHORTEST) continue;
+        for (const form of formsOf(secret)) {
+          known.delete(form); // a form that is seen again is the newest again
+          known.add(form);
+        }
+      }
+      const kept = [...known].slice(-MOST_FORMS);
+      known.clear();
+      for (const form of kept) known.add(form);
+      forms = kept.sort((a, b) => b.length - a.length); // the longest first: one secret may begin with another
+      finds = findAny(forms);
+    },
+    finds: (text) => finds(text),
+    text,
+    jsonLine: (line) => {
+      if (!finds(line)) return line;
+      try {
+        return text(JSON.stringify(walk(JSON.parse(line))));
+      } catch {
+        return text(line);
+      }
+    },
+    longest: () => forms[0]?.length ?? 0,
+  };
+};

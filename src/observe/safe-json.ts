@@ -1,0 +1,92 @@
+import { HIDDEN, isSecretKey } from "#observe/redact.ts";
+
+const MOST_DEPTH = 6;
+const MOST_ENTRIES = 100;
+
+/** How much of one line may still be written. It is shared by all values of the line. */
+export interface Budget {
+  /** Characters left for the whole line. */
+  left: number;
+  /** Characters that one string may have. */
+  perString: number;
+  /** Called with a string before it is cut, so that no half of a secret stays. */
+  cut(value: string, at: number): string;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that JSON escapes
+const plain = /^[^"\\\x00-\x1f\ud800-\udfff]*$/;
+
+/** A string as JSON; a lone surrogate comes out escaped, so that every reader can decode the line. */
+export const quote = (value: string): string => (plain.test(value) ? `"${value}"` : JSON.stringify(value));
+
+const stringOf = (value: string, budget: Budget): string => {
+  const most = Math.min(budget.perString, Math.max(budget.left, 0));
+  budget.left -= Math.min(value.length, most);
+  return quote(value.length <= most ? value : `${budget.cut(value, most)}…[+${value.length - most}]`);
+};
+
+const read = (from: object, key: string): unknown => {
+  try {
+    return (from as Record<string, unknown>)[key];
+  } catch {
+    return "[threw]";
+  }
+};
+
+const keysOf = (value: object): string[] =>
+  value instanceof Error
+    ? [...new Set(["name", "message", "code", "stack", "cause", "errors", ...Object.keys(value)])]
+    : Object.keys(value);
+
+const objectOf = (value: object, budget: Budget, above: readonly object[]): string => {
+  if (above.includes(value)) return '"[circular]"';
+  if (above.length >= MOST_DEPTH) return '"[deep]"';
+  if (ArrayBuffer.isView(value)) return `"[${value.byteLength} bytes]"`;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? '"[invalid date]"' : `"${value.toISOString()}"`;
+  const path = [...above, value];
+  const parts: string[] = [];
+  const isArray = Array.isArray(value);
+  const keys = isArray ? undefined : keysOf(value);
+  const length = isArray ? value.length : (keys?.length ?? 0);
+  for (let at = 0; at < length; at++) {
+    if (at >= MOST_ENTRIES || budget.left <= 0) {
+      parts.push(isArray ? `"[+${length - at}]"` : `"…":"[+${length - at}]"`);
+      break;
+    }
+    const key = keys?.[at];
+    const inner = read(value, key ?? String(at));
+    if (key === undefined) parts.push(jsonOf(inner, budget, path));
+    else if (inner !== undefined) parts.push(`${stringOf(key, budget)}:${memberOf(key, inner, budget, path)}`);
+  }
+  return isArray ? `[${parts.join(",")}]` : `{${parts.join(",")}}`;
+};
+
+/** A value under its key: what a secret's name holds is hidden, unless it is a count or a flag. */
+export const memberOf = (key: string, value: unknown, budget: Budget, above: readonly object[] = []): string => {
+  const harmless = typeof value === "number" || typeof value === "boolean" || value === null;
+  return !harmless && isSecretKey(key) ? `"${HIDDEN}"` : jsonOf(value, budget, above);
+};
+
+/** Any value as JSON text within the budget. Never throws, calls no `toJSON`, and ends on every graph. */
+export const jsonOf = (value: unknown, budget: Budget, above: readonly object[] = []): string => {
+  budget.left -= 2;
+  switch (typeof value) {
+    case "string":
+      return stringOf(value, budget);
+    case "number":
+      return Number.isFinite(value) ? String(value) : `"${value}"`;
+    case "boolean":
+      return value ? "true" : "false";
+    case "bigint":
+      return stringOf(String(value), budget);
+    case "object":
+      if (value === null) return "null";
+      try {
+        return objectOf(value, budget, above);
+      } catch {
+        return '"[unreadable]"'; // a proxy whose traps throw
+      }
+    default:
+      return `"[${typeof value}]"`;
+  }
+};

@@ -1,0 +1,133 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+interface Told {
+  lines: number;
+  dropped: number;
+  lag: number;
+  written: boolean;
+  tookMs: number;
+}
+
+interface Writer {
+  child: ChildProcess;
+  /** Its standard output, of which nothing is read until somebody listens. */
+  output: Readable;
+  tell(message: object): Promise<Told>;
+}
+
+const program = join(import.meta.dirname, "log-writer.ts");
+let folder: string;
+let running: ChildProcess[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "log-"));
+});
+afterEach(() => {
+  for (const child of running) child.kill("SIGKILL");
+  running = [];
+  rmSync(folder, { recursive: true });
+});
+
+const startWriter = async (stdout: "pipe" | number): Promise<Writer> => {
+  const child = spawn(process.execPath, ["--import", "tsx", program], { stdio: ["ignore", stdout, "inherit", "ipc"] });
+  running.push(child);
+  await once(child, "message");
+  const tell = async (message: object) => {
+    child.send(message);
+    return (await once(child, "message"))[0] as Told;
+  };
+  return { child, output: child.stdout as Readable, tell };
+};
+
+/** What Node gives a child as a pipe is a socket pair. */
+const onSocket = () => startWriter("pipe");
+
+/** What a shell gives it is a pipe. */
+const onPipe = async (): Promise<Writer> => {
+  const path = join(folder, "pipe");
+  execFileSync("mkfifo", [path]);
+  const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writeEnd = openSync(path, constants.O_WRONLY);
+  const writer = await startWriter(writeEnd);
+  closeSync(writeEnd);
+  return { ...writer, output: new Socket({ fd: readEnd, readable: true, writable: false }).pause() };
+};
+
+/** Reads from now on; `until` waits for an event and gives all that was read. */
+const read = (output: Readable) => {
+  const records: Array<Record<string, unknown>> = [];
+  const lines = createInterface({ input: output });
+  lines.on("line", (line) => records.push(JSON.parse(line) as Record<string, unknown>));
+  const until = async (event: string) => {
+    while (!records.some((record) => record.event === event)) await once(lines, "line");
+    return records;
+  };
+  return { until };
+};
+
+describe.each([
+  ["a socket", onSocket],
+  ["a pipe", onPipe],
+])("F26: the log's reader blocks, at %s", (_, start) => {
+  it("never waits, drops past its limit, and says how many once the reader reads again", async () => {
+    const { output, tell } = await start();
+    const stalled = await tell({ flood: 500 });
+    expect(stalled.dropped).toBeGreaterThan(100);
+    expect(stalled.lag).toBeLessThan(250);
+
+    const reader = read(output);
+    const records = [...(await reader.until("log.dropped"))];
+    const kept = records.filter(({ event }) => event === "flood").map(({ n }) => n);
+    expect(kept).toEqual(Array.from({ length: stalled.lines - stalled.dropped }, (_, n) => n));
+    expect(records.at(-1)).toMatchObject({ level: "warn", lines: stalled.dropped, total: stalled.dropped });
+
+    expect(await tell({ line: "after" })).toEqual({ dropped: stalled.dropped });
+    expect((await reader.until("after")).at(-1)).toMatchObject({ event: "after" });
+  });
+
+  it("lets the process end while the reader still blocks", async () => {
+    const { child, tell } = await start();
+    await tell({ flood: 200 });
+    const exit = once(child, "exit");
+    const began = performance.now();
+    const { written, tookMs } = await tell({ end: true });
+    expect(written).toBe(false);
+    expect(tookMs).toBeLessThan(1_500);
+    expect(await exit).toEqual([0, null]);
+    expect(performance.now() - began).toBeLessThan(4_000);
+  });
+
+  it("outlives a reader that goes away, and counts what nobody read", async () => {
+    const { output, tell } = await start();
+    output.destroy();
+    const { lines } = await tell({ flood: 200 });
+    const { dropped } = await tell({ line: "late" });
+    expect(lines).toBeGreaterThan(0);
+    expect(dropped).toBeGreaterThan(0);
+  });
+});
+
+it("writes a file whole and in order", async () => {
+  const path = join(folder, "file.log");
+  const fd = openSync(path, "a");
+  const { child, tell } = await startWriter(fd);
+  closeSync(fd);
+  const { lines, dropped } = await tell({ flood: 200 });
+  expect(dropped).toBe(0);
+  const exit = once(child, "exit");
+  expect(await tell({ end: true })).toMatchObject({ written: true });
+  expect(await exit).toEqual([0, null]);
+  const numbers = readFileSync(path, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).n);
+  expect(numbers).toEqual(Array.from({ length: lines }, (_, n) => n));
+});

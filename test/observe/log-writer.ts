@@ -1,0 +1,37 @@
+// A program whose standard output is what a test makes of it: it logs on command, and tells by IPC how it fared.
+import { createLogger } from "#observe/logger.ts";
+
+const logger = createLogger({ level: "info", format: "json", maxBufferedBytes: 256 * 1024 });
+const filler = "x".repeat(400);
+let next = 0;
+
+const flood = (ms: number): void => {
+  const until = performance.now() + ms;
+  let last = performance.now();
+  let lag = 0;
+  const beat = setInterval(() => {
+    const now = performance.now();
+    lag = Math.max(lag, now - last - 5);
+    last = now;
+    for (let line = 0; line < 50; line++) logger.log("info", "flood", { n: next++, filler });
+    if (now < until) return;
+    clearInterval(beat);
+    process.send?.({ lines: next, dropped: logger.dropped(), lag });
+  }, 5);
+};
+
+process.on("message", async (message: { flood?: number; line?: string; end?: boolean }) => {
+  if (message.flood) flood(message.flood);
+  if (message.line) {
+    logger.log("info", message.line);
+    process.send?.({ dropped: logger.dropped() });
+  }
+  if (message.end) {
+    const began = performance.now();
+    const written = await logger.flush();
+    process.send?.({ written, tookMs: performance.now() - began });
+    await logger[Symbol.asyncDispose]();
+    process.exit(0);
+  }
+});
+process.send?.({ ready: true });

@@ -1,0 +1,176 @@
+import { expect, it } from "vitest";
+import { createLogger, type LoggerOptions } from "#observe/logger.ts";
+
+const AT = Date.parse("2026-11-21T08:54:31.123Z");
+
+const startLogger = (options: Partial<LoggerOptions> = {}) => {
+  const writes: string[] = [];
+  const logger = createLogger({ level: "info", now: () => AT, write: (text) => writes.push(text), ...options });
+  const text = async () => {
+    await logger.flush();
+    return writes.join("");
+  };
+  const record = async () => JSON.parse(await text()) as Record<string, unknown>;
+  return { logger, writes, text, record };
+};
+
+it("writes one line of JSON an event, the time, the level and the name first", async () => {
+  const { logger, text } = startLogger();
+  logger.log("info", "request", { status: 200, ms: 1.5, caller: "ci", traceId: undefined, whole: true, none: null });
+  expect(await text()).toBe(
+    '{"time":"2026-11-21T08:54:31.123Z","level":"info","event":"request","status":200,"ms":1.5,"caller":"ci","whole":true,"none":null}\n',
+  );
+});
+
+it("writes nothing below its level", async () => {
+  const { logger, text } = startLogger({ level: "warn" });
+  logger.log("debug", "a");
+  logger.log("info", "b");
+  logger.log("error", "c");
+  expect((await text()).match(/"event":"."/g)).toEqual(['"event":"c"']);
+});
+
+it("gathers lines for one write", async () => {
+  const { logger, writes, text } = startLogger();
+  for (let n = 0; n < 100; n++) logger.log("info", "line", { n });
+  expect((await text()).split("\n")).toHaveLength(101);
+  expect(writes).toHaveLength(1);
+});
+
+it("leaves its own members alone where a field has the same name", async () => {
+  const { logger, record } = startLogger();
+  logger.log("info", "real", { event: "forged", level: "error", time: 0 });
+  expect(await record()).toMatchObject({ event: "real", level: "info", _event: "forged", _level: "error", _time: 0 });
+});
+
+it("counts lines as dropped where the writing fails, and goes on", async () => {
+  let broken = true;
+  const seen: string[] = [];
+  const write = (text: string) => {
+    if (broken) throw new Error("no space");
+    seen.push(text);
+  };
+  const { logger } = startLogger({ write });
+  logger.log("info", "lost");
+  await logger.flush();
+  expect(logger.dropped()).toBe(1);
+  broken = false;
+  logger.log("info", "kept");
+  await logger.flush();
+  expect(seen.join("")).toMatch(/"event":"kept"[\s\S]*"event":"log\.dropped","lines":1,"total":1/);
+});
+
+it("drops what comes after it was disposed", async () => {
+  const { logger, writes } = startLogger();
+  logger.log("info", "before");
+  await logger[Symbol.asyncDispose]();
+  logger.log("info", "after");
+  await logger.flush();
+  expect(writes.join("")).toContain("before");
+  expect(writes.join("")).not.toContain("after");
+  expect(logger.dropped()).toBe(1);
+});
+
+const circular: Record<string, unknown> = { name: "loop" };
+circular.self = circular;
+const deep = (levels: number): unknown => (levels === 0 ? "bottom" : { down: deep(levels - 1) });
+const thrower = {
+  get bad(): string {
+    throw new Error("no");
+  },
+  good: 1,
+};
+const closedProxy = new Proxy(
+  {},
+  {
+    ownKeys: () => {
+      throw new Error("no");
+    },
+    getPrototypeOf: () => {
+      throw new Error("no");
+    },
+  },
+);
+
+it.each([
+  ["a lone surrogate", "a\ud800b", "a\ud800b"],
+  ["a BigInt", 12345678901234567890n, "12345678901234567890"],
+  ["a circular object", circular, { name: "loop", self: "[circular]" }],
+  ["a getter that throws", thrower, { bad: "[threw]", good: 1 }],
+  ["a proxy that throws", closedProxy, "[unreadable]"],
+  ["a symbol", Symbol("x"), "[symbol]"],
+  ["a function", () => {}, "[function]"],
+  ["not a number", Number.NaN, "NaN"],
+  ["an infinity", Number.NEGATIVE_INFINITY, "-Infinity"],
+  ["an invalid date", new Date(Number.NaN), "[invalid date]"],
+  ["a date", new Date(AT), "2026-11-21T08:54:31.123Z"],
+  ["bytes", Buffer.alloc(1 << 20), "[1048576 bytes]"],
+  [
+    "a toJSON that throws",
+    {
+      toJSON: () => {
+        throw new Error("no");
+      },
+      a: 1,
+    },
+    { toJSON: "[function]", a: 1 },
+  ],
+  ["control characters", "a\u0000\n\u001b[31m", "a\u0000\n\u001b[31m"],
+])("logs %s without throwing", async (_, value, expected) => {
+  const { logger, record } = startLogger();
+  logger.log("info", "hostile", { value });
+  expect((await record()).value).toEqual(expected);
+});
+
+it("survives fields whose names cannot be read", async () => {
+  const { logger, record } = startLogger();
+  logger.log("info", "hostile", closedProxy);
+  expect(await record()).toMatchObject({ event: "hostile", unreadable: true });
+});
+
+it("writes every line as text that UTF-8 can hold", async () => {
+  const { logger, text } = startLogger();
+  logger.log("info", "a\udc00", { "\ud800": ["\udfff"] });
+  const line = await text();
+  expect(Buffer.from(line).toString()).toBe(line);
+});
+
+it("bounds a line, whatever is logged", async () => {
+  const { logger, text } = startLogger({ maxStringChars: 1000, maxLineChars: 5000 });
+  const wide = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`key${n}`, "x".repeat(500)]));
+  logger.log("info", "huge", { long: "y".repeat(1 << 20), wide, list: new Array(5000).fill("z"), deep: deep(50) });
+  const line = await text();
+  expect(line.length).toBeLessThan(8000);
+  expect(JSON.parse(line).long).toBe(`${"y".repeat(1000)}…[+${(1 << 20) - 1000}]`);
+});
+
+it("logs an error with its stack, its cause and what it carries", async () => {
+  const { logger, record } = startLogger();
+  const error = Object.assign(new Error("outer", { cause: new TypeError("inner") }), { code: "EX", detail: "more" });
+  logger.log("error", "unexpected.error", { error });
+  const logged = (await record()).error as Record<string, unknown>;
+  expect(logged).toMatchObject({ name: "Error", message: "outer", code: "EX", detail: "more" });
+  expect(logged.stack).toContain("logger.test.ts");
+  expect(logged.cause).toMatchObject({ name: "TypeError", message: "inner" });
+});
+
+it("writes short lines for people, in which nothing obeys the caller", async () => {
+  const { logger, text } = startLogger({ format: "pretty" });
+  logger.log("info", "request", {
+    operation: "chat.send",
+    status: 200,
+    text: "two words",
+    evil: "\u001b[2J\nforged\u009b",
+  });
+  expect(await text()).toBe(
+    '08:54:31.123 info  request operation=chat.send status=200 text="two words" evil="\\u001b[2J\\nforged\\u009b"\n',
+  );
+});
+
+it("puts a stack below its line for people", async () => {
+  const { logger, text } = startLogger({ format: "pretty" });
+  logger.log("error", "unexpected.error", { error: new TypeError("boom") });
+  expect(await text()).toMatch(
+    /^08:54:31\.123 error unexpected\.error error="TypeError: boom"\n {4}at .*logger\.test\.ts/,
+  );
+});

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { findAny } from "#observe/find-any.ts";
+import { createLogger } from "#observe/logger.ts";
+
+const logged = async (secrets: string[], fields: object, format: "json" | "pretty" = "json"): Promise<string> => {
+  let text = "";
+  const write = (more: string) => {
+    text += more;
+  };
+  const logger = createLogger({ level: "info", format, write, maxStringChars: 100 });
+  logger.hide(secrets);
+  logger.log("info", "first", { harmless: "stays" });
+  logger.log("info", "second", fields);
+  await logger.flush();
+  expect(text).toContain("stays");
+  return text;
+};
+
+const secret = 'tok"en\\with/odd chars+1';
+
+describe.each(["json", "pretty"] as const)("as %s, a hidden secret", (format) => {
+  it.each([
+    ["as it is", { value: `before ${secret} after` }],
+    ["as a name", { inner: { [secret]: 1 } }],
+    ["in a URL", { value: `/x?t=${encodeURIComponent(secret)}` }],
+    ["as a subprotocol", { value: `bearer.${Buffer.from(secret).toString("base64url")}` }],
+    ["in base64", { value: `Basic ${Buffer.from(secret).toString("base64")}` }],
+    ["in an error", { error: new Error(`refused ${secret}`) }],
+    ["where the value is cut", { value: `${"x".repeat(95)}${secret}${"y".repeat(50)}` }],
+  ])("never appears %s", async (_, fields) => {
+    const text = await logged([secret], fields, format);
+    const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
+    forms.push(...(["base64url", "base64"] as const).map((way) => Buffer.from(secret).toString(way)));
+    for (const form of forms) expect(text).not.toContain(form);
+    expect(text).not.toContain("tok");
+    if (format === "json") for (const line of text.trim().split("\n")) JSON.parse(line);
+  });
+});
+
+it("keeps a line JSON where a secret is a number", async () => {
+  const text = await logged(["8675309"], { value: 18675309, text: "call 8675309" });
+  expect(text).not.toContain("8675309");
+  expect(JSON.parse(text.trim().split("\n")[1] as string)).toMatchObject({ value: "[hidden]", text: "call [hidden]" });
+});
+
+it("hides the longer of two secrets of which one begins the other", async () => {
+  const text = await logged(["secret-one", "secret-one-and-more"], { value: "a secret-one-and-more b" });
+  expect(text).toContain('"a [hidden] b"');
+});
+
+it.each([
+  "authorization",
+  "Authorization",
+  "x-gateway-token",
+  "token",
+  "tokens",
+  "client_secret",
+  "Cookie",
+  "set-cookie",
+  "apiKey",
+  "password",
+  "x-hub-signature",
+])("hides what stands under %s, wherever it is", async (key) => {
+  for (const format of ["json", "pretty"] as const) {
+    const text = await logged(
+      [],
+      { [key]: "value-1", headers: { [key]: ["value-2"] }, list: [{ [key]: { a: "value-3" } }] },
+      format,
+    );
+    expect(text).not.toContain("value-");
+    expect(text.match(/\[hidden\]/g)).toHaveLength(3);
+  }
+});
+
+it("shows counts and flags under such a name", async () => {
+  expect(await logged([], { tokens: 12, inner: { secret: false } })).toContain('"tokens":12,"inner":{"secret":false}');
+});
+
+it("hides the secrets of today while those of yesterday stay hidden", async () => {
+  const rotated = Array.from({ length: 100 }, (_, n) => `rotated-token-number-${n}!`);
+  const text = await logged(rotated, { first: rotated[0], last: rotated[99] });
+  expect(text).not.toContain("rotated-token");
+});
+
+describe("findAny", () => {
+  it("finds what a search for each word finds", () => {
+    let state = 42; // a fixed sequence: a failure can be seen again
+    const random = (below: number) => {
+      state = (state * 1103515245 + 12345) % 2147483648;
+      return Math.floor((state / 2147483648) * below);
+    };
+    const word = (length: number) => Array.from({ length }, () => "abcé"[random(4)]).join("");
+    for (let round = 0; round < 3000; round++) {
+      const words = Array.from({ length: 1 + random(5) }, () => word(2 + random(5)));
+      const text = word(random(40));
+      expect([text, words, findAny(words)(text)]).toEqual([text, words, words.some((each) => text.includes(each))]);
+    }
+  });
+
+  it("finds nothing where there are no words", () => {
+    expect(findAny([])("anything")).toBe(false);
+  });
+});
