@@ -32,16 +32,3 @@ export type BackendTurn = {
 };
 
 export type Chunk = { text: string } | { usage: { input: number; output: number } };
-
-/** A failure that the backend knows the kind of. `retryable` counts only before the first piece of text. */
-export class BackendError extends Error {
-  override readonly name = "BackendError";
-  readonly retryable: boolean;
-  readonly retryAfterMs: number | undefined;
-
-  constructor(message: string, options: { retryable?: boolean; retryAfterMs?: number; cause?: unknown } = {}) {
-    super(message, { cause: options.cause });
-    this.retryable = options.retryable ?? false;
-    this.retryAfterMs = options.retryAfterMs;
-  }
-}

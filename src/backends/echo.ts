@@ -1,4 +1,5 @@
-import { type Backend, BackendError, type BackendTurn, type Chunk } from "./backend.ts";
+import { BackendError } from "#core/errors.ts";
+import type { Backend, BackendTurn, Chunk } from "./backend.ts";
 
 export type EchoSettings = {
   /** Wait before each piece of the reply. */

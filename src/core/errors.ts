@@ -35,3 +35,16 @@ export class GatewayError extends Error {
     return thrown instanceof GatewayError ? thrown : new GatewayError("internal", undefined, { cause: thrown });
   }
 }
+
+/** A failure of a backend that knows its kind. `retryable` counts only before the first piece of text. */
+export class BackendError extends Error {
+  override readonly name = "BackendError";
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, options: { retryable?: boolean; retryAfterMs?: number; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.retryable = options.retryable ?? false;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}

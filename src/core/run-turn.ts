@@ -1,6 +1,6 @@
-import { type Backend, BackendError, type BackendTurn } from "#backends/backend.ts";
+import type { Backend, BackendTurn } from "#backends/backend.ts";
 import type { TurnError, Usage } from "#store/store.ts";
-import { GatewayError } from "./errors.ts";
+import { BackendError, GatewayError } from "./errors.ts";
 
 /** Why a running turn is stopped from outside: its controller is aborted with one of these. */
 export type StopReason = "cancelled" | "timeout" | "handed-back";
@@ -44,12 +44,17 @@ export const runTurn = async (
         return stop(outcome, signal.reason as StopReason);
       }
       if (step.done) return outcome;
-      if ("text" in step.value) {
-        outcome.reply += step.value.text;
-        if (outcome.reply.length > REPLY_LIMIT) throw new BackendError("the reply is longer than 4 MiB");
-        if (step.value.text !== "") onText(step.value.text);
+      const chunk = step.value;
+      if ("text" in chunk && typeof chunk.text === "string") {
+        if (outcome.reply.length + chunk.text.length > REPLY_LIMIT) {
+          throw new BackendError("the reply is longer than 4 MiB");
+        }
+        outcome.reply += chunk.text;
+        if (chunk.text !== "") onText(chunk.text);
+      } else if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output)) {
+        outcome.usage = chunk.usage;
       } else {
-        outcome.usage = step.value.usage;
+        throw new TypeError("the backend yielded something that is no chunk");
       }
     }
   } catch (thrown) {
@@ -57,6 +62,8 @@ export const runTurn = async (
     return signal.aborted ? stop(outcome, signal.reason as StopReason) : fail(outcome, thrown);
   }
 };
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
 const NOTHING_YET = {
   status: "completed",

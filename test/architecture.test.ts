@@ -1,0 +1,145 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = resolve(import.meta.dirname, "..");
+
+type Import = { from: string; to: string; typeOnly: boolean };
+
+const filesBelow = (folder: string): string[] =>
+  readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return filesBelow(path);
+    return /\.(ts|js)$/.test(entry.name) ? [path] : [];
+  });
+
+const IMPORT =
+  /(?:^|\n)\s*(import|export)\s+(type\s+)?([^;"']*?\s+from\s+)?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']\s*\)/g;
+
+/** Every import of a file as a path from the root, or the name of a package. */
+const importsOf = (file: string): Import[] =>
+  [...readFileSync(join(root, file), "utf8").matchAll(IMPORT)].map(([, , type, names, static_, dynamic]) => {
+    const target = (static_ ?? dynamic) as string;
+    const onlyTypes = names
+      ?.match(/\{([^}]*)\}/)?.[1]
+      ?.split(",")
+      .filter((name) => name.trim() !== "")
+      .every((name) => name.trim().startsWith("type "));
+    return { from: file, to: pathOf(file, target), typeOnly: type !== undefined || onlyTypes === true };
+  });
+
+const pathOf = (file: string, target: string): string => {
+  if (target.startsWith("#generated/")) return target.slice(1);
+  if (target.startsWith("#")) return `src/${target.slice(1)}`;
+  return target.startsWith(".") ? relative(root, resolve(root, dirname(file), target)) : target;
+};
+
+const isOurs = ({ to }: Import): boolean => /^(src|generated|specs|test|scripts)\//.test(to);
+
+const SHARED = ["src/core/errors.ts", "src/core/clock.ts", "src/core/ids.ts"];
+const EVENTS = "src/observe/events.ts";
+const STORE = "src/store/store.ts";
+const BACKEND = "src/backends/backend.ts";
+
+/** What each room may import: whole rooms, single files, and files of which it may take types alone. */
+const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
+  "src/store/": { may: ["src/store/", "generated/", ...SHARED, EVENTS] },
+  "src/backends/": { may: ["src/backends/", "generated/", ...SHARED, EVENTS] },
+  "src/core/": { may: ["src/core/", "generated/", EVENTS], types: [STORE, BACKEND] },
+  "src/handlers/": { may: ["src/handlers/", "src/core/", "generated/", EVENTS], types: [STORE] },
+  "src/wire/": {
+    may: ["src/wire/", "generated/", "src/observe/", "src/core/secrets.ts", ...SHARED],
+    types: ["src/core/", STORE],
+  },
+  "src/config/": { may: ["src/config/", "generated/", EVENTS] },
+  "src/observe/": { may: ["src/observe/", "generated/"] },
+  "src/cli/": {
+    may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/", "src/gateway.ts", "src/version.ts"],
+  },
+};
+
+const allows = (rules: string[], path: string): boolean =>
+  rules.some((rule) => path === rule || (rule.endsWith("/") && path.startsWith(rule)));
+
+describe("the house", () => {
+  const sources = filesBelow("src");
+
+  it.each(Object.entries(ROOMS))("%s imports only what its row allows", (room, { may, types = [] }) => {
+    const files = sources.filter((file) => file.startsWith(room));
+    expect(files.length).toBeGreaterThan(0);
+    const wrong = files
+      .flatMap(importsOf)
+      .filter(isOurs)
+      .filter(({ to, typeOnly }) => !allows(may, to) && !(typeOnly && allows(types, to)));
+    expect(wrong).toEqual([]);
+  });
+
+  it("an engine or a backend never imports another one", () => {
+    const engineOf = (path: string) => /^src\/store\/(\w+)\//.exec(path)?.[1];
+    const crossed = sources.flatMap(importsOf).filter(({ from, to }) => {
+      return engineOf(from) !== undefined && engineOf(to) !== undefined && engineOf(from) !== engineOf(to);
+    });
+    expect(crossed).toEqual([]);
+  });
+
+  it("every folder of src has a row here", () => {
+    const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    expect(folders.map(({ name }) => `src/${name}/`).filter((folder) => !(folder in ROOMS))).toEqual([]);
+  });
+
+  it("generated code imports nothing of ours, and no source is imported from a test", () => {
+    const wrong = [
+      ...filesBelow("generated")
+        .flatMap(importsOf)
+        .filter(({ to }) => to.startsWith("src/") || to.startsWith("scripts/")),
+      ...sources.flatMap(importsOf).filter(({ to }) => /^(test|scripts)\//.test(to)),
+    ];
+    expect(wrong).toEqual([]);
+  });
+
+  it("no import climbs more than one folder", () => {
+    const climbing = sources.filter((file) => /from "\.\.\/\.\.\//.test(readFileSync(join(root, file), "utf8")));
+    expect(climbing).toEqual([]);
+  });
+
+  it("core reads no clock and sets no timer of its own", () => {
+    const wrong = sources.filter((file) => {
+      const inCore = file.startsWith("src/core/") && file !== "src/core/clock.ts";
+      return inCore && /\bDate\.now\(|\bsetTimeout\(|\bsetInterval\(/.test(readFileSync(join(root, file), "utf8"));
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("no file is over 500 lines, and the median is under 100", () => {
+    const sizes = sources
+      .map((file) => ({ file, lines: readFileSync(join(root, file), "utf8").split("\n").length }))
+      .sort((a, b) => b.lines - a.lines);
+    console.log(
+      `Largest files:\n${sizes
+        .slice(0, 5)
+        .map(({ file, lines }) => `  ${lines}  ${file}`)
+        .join("\n")}`,
+    );
+    expect(sizes[0]?.lines).toBeLessThanOrEqual(500);
+    expect(sizes[Math.floor(sizes.length / 2)]?.lines).toBeLessThan(100);
+  });
+
+  it("the top level holds what it should and no more", () => {
+    const allowed = [
+      ...["package.json", "package-lock.json", "tsconfig.json", "specs", "generated", "src", "test", "scripts", "docs"],
+      ...[
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "biome.json",
+        "redocly.yaml",
+        "vitest.config.ts",
+      ],
+      ...["dist", "node_modules", "bench-results"],
+    ];
+    const found = readdirSync(root).filter((name) => !name.startsWith("."));
+    expect(found.filter((name) => !allowed.includes(name))).toEqual([]);
+  });
+});
