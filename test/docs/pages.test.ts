@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { root, startProcess } from "#test/harness/process.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { blocksOf } from "./blocks.ts";
+
+const run = promisify(execFile);
+const PORT = /127\.0\.0\.1:18789/g;
+
+/** Runs a block of the page as a person who pastes it, at the address of this test's gateway. */
+const paste = async (text: string, { url, cwd, env }: { url: string; cwd: string; env: Record<string, string> }) => {
+  const script = `set -euo pipefail\n${text.replace(PORT, new URL(url).host)}`;
+  const { stdout } = await run("bash", ["-c", script], { cwd, env: { PATH: process.env.PATH, ...env } });
+  return stdout;
+};
+
+describe("README.md", () => {
+  const blocks = blocksOf("README.md");
+  const [start, call, answer, client, tests] = blocks as [Block, Block, Block, Block, Block];
+  type Block = (typeof blocks)[number];
+
+  it("starts the gateway with two commands that are there", () => {
+    expect(start.text.trim()).toBe("npm ci && npm start");
+    expect(manifest.scripts.start).toBe("node dist/main.js");
+    expect(tests.text.trim()).toBe("npm test");
+  });
+
+  it("shows a call with the answer that it gets, and the same call with the client", async () => {
+    const env = { REST_API_KEY: "a-key-for-the-readme-blocks" };
+    await using gateway = await startProcess({ env });
+    const given = JSON.parse(await paste(call.text, { url: gateway.url, cwd: gateway.folder, env })) as object;
+    const shown = JSON.parse(answer.text) as Record<string, unknown>;
+    const { message_id, session_id, turn_id, ...rest } = shown;
+    expect(given).toMatchObject(rest);
+    expect(Object.keys(given)).toEqual(Object.keys(shown));
+
+    // Inside the package, where its own name leads to its exports.
+    const file = join(root, "dist", `readme-${process.pid}.mjs`);
+    writeFileSync(file, client.text.replace(PORT, new URL(gateway.url).host));
+    try {
+      const { stdout } = await run(process.execPath, [file], { env: { ...process.env, ...env } });
+      expect(stdout.split("\n")[0]).toBe("Hello");
+      expect(stdout).toContain("turn.completed");
+    } finally {
+      rmSync(file);
+    }
+  });
+});
+
+describe("docs/quickstart.md", () => {
+  it("works from the first block to the last", async () => {
+    const blocks = blocksOf("docs/quickstart.md");
+    const config = blocks.find(({ name }) => name === "gateway.json5");
+    const shell = blocks.filter(({ language }) => language === "sh").map(({ text }) => text);
+    const [skill, start, ...calls] = shell as [string, string, ...string[]];
+    expect(start).toMatch(/^export (\w+=\$\(openssl rand -hex 16\) ?)+\nnpm start\n$/);
+
+    const names = [...start.matchAll(/(\w+)=\$/g)].map(([, name]) => name as string);
+    const env = Object.fromEntries(names.map((name) => [name, `secret-of-the-quickstart-${name}`]));
+    await using folder = await startProcess({ config: "{ agents: { main: { backend: 'echo' } } }" });
+    await paste(skill, { url: folder.url, cwd: folder.folder, env });
+    await using gateway = await startProcess({ config: config?.text ?? "", env, cwd: folder.folder });
+
+    const outputs: string[] = [];
+    for (const text of calls) outputs.push(await paste(text, { url: gateway.url, cwd: folder.folder, env }));
+    const [ready, sent, streamed, skills, idempotent, minted, metrics] = outputs as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
+    expect(outputs).toHaveLength(7);
+    expect(JSON.parse(ready)).toMatchObject({ ready: true });
+    expect(JSON.parse(sent)).toMatchObject({
+      session_id: "agent:main:rest:ada",
+      reply: "What changed since yesterday?",
+    });
+    expect(streamed.match(/^event: message\.delta$/gm)).toHaveLength(4);
+    expect(skills).toContain('"skill_id":"summarise"');
+    expect(skills).toContain('"reply":"/summarise {\\"lines\\":3}"');
+    expect(idempotent).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(JSON.parse(minted)).toMatchObject({ name: "another program", source: "console" });
+    expect(metrics).toMatch(/^gateway_turns_total\{agent="main",(outcome|status)="completed"\} 4$/m);
+  });
+});
