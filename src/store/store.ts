@@ -202,8 +202,8 @@ export interface Store extends AsyncDisposable {
   /**
    * Stores the message, its turn in the session's queue, the idempotency key, the delivery and the journal's entries. The session is
    * made when it is not there. A known key with the same hash starts nothing and answers the first turn (`replayed`); with another
-   * hash it is `idempotency-mismatch`. Full: `session-busy`, `gateway-busy`, `session-full`, `store-full`. Another agent's session:
-   * `session-conflict`. A refusal keeps no key.
+   * hash it is `idempotency-mismatch`, and `turn-not-found` when that turn was erased. Full: `session-busy`, `gateway-busy`,
+   * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
    */
   startTurn(order: TurnOrder): Promise<TurnStart>;
 
@@ -226,7 +226,10 @@ export interface Store extends AsyncDisposable {
   /** Ends a turn, with its reply, its usage and its entries. False, and nothing kept, when the claim does not hold any more. */
   endTurn(claim: Claim, end: TurnEnd): Promise<boolean>;
 
-  /** Gives a turn back to the head of its session's queue, not to be claimed for `delayMs`. False when the claim does not hold. */
+  /**
+   * Gives a turn back to the head of its session's queue, not to be claimed for `delayMs`; one that was to be cancelled ends as that.
+   * False when the claim does not hold.
+   */
   releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): Promise<boolean>;
 
   /** Cancels a queued turn at once; tells the watchers of a running one. Answers the turn as it is then; `turn-ended` when it had ended. */
@@ -247,6 +250,7 @@ export interface Store extends AsyncDisposable {
   /** Cancels its queued turns, tells the watchers of a running one, and erases messages, journal and recorded bodies. Usage stays. */
   deleteSession(sessionId: string, now: number): Promise<boolean>;
 
+  /** One that the recorder still keeps: the newest within its limits, and all whose turn has not ended. */
   getDelivery(deliveryId: string): Promise<Delivery | undefined>;
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;

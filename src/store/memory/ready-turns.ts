@@ -1,20 +1,24 @@
 import { Fifo } from "./fifo.ts";
 import type { TurnRow } from "./rows.ts";
 
-type Lanes = { waited: Fifo<TurnRow>; unwaited: Fifo<TurnRow>; waitedNext: boolean };
+type Lane = "waited" | "unwaited";
+type Ready = { turn: TurnRow; order: number };
+type Lanes = Record<Lane, Fifo<Ready>>;
 
-/** Turns that can be claimed: by agent, oldest first, those somebody waits for by turns with the others. */
+/** Turns that can be claimed, by agent: those that somebody waits for by turns with the others, in each kind the oldest of all first. */
 export class ReadyTurns {
   #agents = new Map<string, Lanes>();
   #delayed: { turn: TurnRow; due: number }[] = [];
+  #orders = 0;
+  #next: Lane = "waited";
 
   push(turn: TurnRow): void {
     let lanes = this.#agents.get(turn.agent);
     if (!lanes) {
-      lanes = { waited: new Fifo(), unwaited: new Fifo(), waitedNext: true };
+      lanes = { waited: new Fifo(), unwaited: new Fifo() };
       this.#agents.set(turn.agent, lanes);
     }
-    lanes[turn.waited ? "waited" : "unwaited"].push(turn);
+    lanes[laneOf(turn)].push({ turn, order: ++this.#orders });
   }
 
   pushLater(turn: TurnRow, due: number): void {
@@ -22,20 +26,20 @@ export class ReadyTurns {
     this.#delayed.splice(at < 0 ? this.#delayed.length : at, 0, { turn, due });
   }
 
-  /** Takes up to `free` turns, at most `freeOf(agent)` of each agent, an agent at a time in turn. */
+  /** Takes up to `free` turns, at most `freeOf(agent)` of each agent. */
   take(free: number, freeOf: (agent: string) => number): TurnRow[] {
     const taken: TurnRow[] = [];
-    const agents = [...this.#agents].map(([agent, lanes]) => ({ lanes, free: freeOf(agent) }));
-    for (let found = true; found && taken.length < free; ) {
-      found = false;
-      for (const agent of agents) {
-        if (agent.free < 1 || taken.length >= free) continue;
-        const turn = next(agent.lanes);
-        if (!turn) continue;
-        agent.free--;
-        taken.push(turn);
-        found = true;
-      }
+    const agents: { lanes: Lanes; free: number }[] = [];
+    for (const [agent, lanes] of this.#agents) {
+      if (headOf(lanes.waited) ?? headOf(lanes.unwaited)) agents.push({ lanes, free: freeOf(agent) });
+      // An agent comes back with its next turn: one that left the configuration would stay for good.
+      else this.#agents.delete(agent);
+    }
+    while (taken.length < free) {
+      const turn = this.#shiftOldest(agents, this.#next) ?? this.#shiftOldest(agents, otherThan(this.#next));
+      if (!turn) break;
+      this.#next = otherThan(laneOf(turn));
+      taken.push(turn);
     }
     return taken;
   }
@@ -54,18 +58,31 @@ export class ReadyTurns {
     const lanes = this.#agents.get(agent);
     return !lanes || lanes.waited.size + lanes.unwaited.size === 0;
   }
+
+  #shiftOldest(agents: { lanes: Lanes; free: number }[], lane: Lane): TurnRow | undefined {
+    let oldest: { lanes: Lanes; free: number } | undefined;
+    let order = Infinity;
+    for (const agent of agents) {
+      const head = agent.free > 0 ? headOf(agent.lanes[lane]) : undefined;
+      if (head && head.order < order) {
+        oldest = agent;
+        order = head.order;
+      }
+    }
+    if (!oldest) return undefined;
+    oldest.free--;
+    return oldest.lanes[lane].shift()?.turn;
+  }
 }
 
-const next = (lanes: Lanes): TurnRow | undefined => {
-  const first = lanes.waitedNext ? lanes.waited : lanes.unwaited;
-  const second = lanes.waitedNext ? lanes.unwaited : lanes.waited;
-  const turn = shiftQueued(first) ?? shiftQueued(second);
-  if (turn) lanes.waitedNext = !turn.waited;
-  return turn;
-};
+const laneOf = ({ waited }: TurnRow): Lane => (waited ? "waited" : "unwaited");
+const otherThan = (lane: Lane): Lane => (lane === "waited" ? "unwaited" : "waited");
 
-/** Turns that were cancelled while they were ready are skipped here, as they leave no gap in a queue. */
-const shiftQueued = (lane: Fifo<TurnRow>): TurnRow | undefined => {
-  for (let turn = lane.shift(); turn; turn = lane.shift()) if (turn.status === "queued") return turn;
+/** The first of a lane. Turns that were cancelled while they were ready leave no gap in a queue: they are skipped here. */
+const headOf = (lane: Fifo<Ready>): Ready | undefined => {
+  for (let head = lane.peek(); head; head = lane.peek()) {
+    if (head.turn.status === "queued") return head;
+    lane.shift();
+  }
   return undefined;
 };

@@ -27,7 +27,6 @@ import type { Outcome } from "./usage-counters.ts";
 
 type TurnMethods = Pick<
   Store,
-  Turn,
   "startTurn" | "claimTurns" | "extendClaims" | "endTurn" | "releaseTurn" | "cancelTurn" | "failQueuedTurns" | "getTurn"
 >;
 

@@ -1,0 +1,110 @@
+import { describe, expect, it } from "vitest";
+import { countTokens, createEchoBackend, type EchoSettings } from "#backends/echo.ts";
+import type { BackendError } from "#core/errors.ts";
+import { createRandom } from "#test/harness/random.ts";
+import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
+
+backendSuite({
+  name: "echo",
+  open: async () => createEchoBackend({ delayMs: 1, chunks: 7 }),
+  openSlow: async () => createEchoBackend({ delayMs: 150, chunks: 10 }),
+  openFailing: async () => createEchoBackend({ fail: "out of order" }),
+  deterministic: true,
+});
+
+const run = async (text: string, settings: EchoSettings = {}, attempt = 1) =>
+  await collect(
+    createEchoBackend(settings).run(
+      turnOf({ message: { text, outside: false }, attempt }),
+      new AbortController().signal,
+    ),
+  );
+const piecesOf = async (text: string, chunks: number) =>
+  (await run(text, { chunks })).flatMap((chunk) => ("text" in chunk ? [chunk.text] : []));
+const failureOf = (settings: EchoSettings, attempt: number): Promise<BackendError | undefined> =>
+  run("hello", settings, attempt).then(
+    () => undefined,
+    (error: unknown) => error as BackendError,
+  );
+
+describe("what echo answers", () => {
+  it("is the message, whole, and a token per four characters", async () => {
+    const text = "Good morning \u0000\r\n🙂 \ud800";
+    expect(await run(text)).toEqual([{ text }, { usage: { input: 5, output: 5 } }]);
+    expect([0, 1, 4, 5, 8].map((length) => countTokens("x".repeat(length)))).toEqual([0, 1, 1, 2, 2]);
+  });
+
+  it("is the bare text, whether it came from outside or not", async () => {
+    const turn = turnOf({ message: { text: "from outside", outside: true }, instructions: "be kind" });
+    expect(textOf(await collect(createEchoBackend().run(turn, new AbortController().signal)))).toBe("from outside");
+  });
+
+  it("comes in as many pieces as it was told, of like length", async () => {
+    expect(await piecesOf("abcdefghij", 3)).toEqual(["abc", "defg", "hij"]);
+    expect(await piecesOf("abcdefghij", 10)).toEqual([..."abcdefghij"]);
+    expect(await piecesOf("ab", 5)).toEqual(["a", "b"]);
+    expect(await piecesOf("", 5)).toEqual([]);
+  });
+
+  it("is cut inside no character of two code units, and loses none", async () => {
+    for (let seed = 1; seed <= 300; seed++) {
+      const random = createRandom(seed);
+      const text = Array.from({ length: random.below(30) }, () => random.pick(["a", "ü", "🙂", "👩‍🚀"])).join("");
+      const pieces = await piecesOf(text, 1 + random.below(40));
+      expect(pieces.join("")).toBe(text);
+      for (const piece of pieces) expect(piece, `seed ${seed}`).toBe(Buffer.from(piece).toString());
+    }
+  });
+
+  it("waits before each piece", async () => {
+    const began = performance.now();
+    await run("abc", { chunks: 3, delayMs: 20 });
+    // A timer may fire a millisecond early.
+    expect(performance.now() - began).toBeGreaterThanOrEqual(55);
+  });
+
+  it("asks for no history", async () => {
+    const history = () => Promise.reject(new Error("asked"));
+    await expect(
+      collect(createEchoBackend().run(turnOf({ history }), new AbortController().signal)),
+    ).resolves.toHaveLength(2);
+  });
+});
+
+describe("echo told to fail", () => {
+  it("fails every attempt with the words it was given, and not for another try", async () => {
+    for (const attempt of [1, 2, 9]) {
+      expect(await failureOf({ fail: "out of order" }, attempt)).toMatchObject({
+        message: "out of order",
+        retryable: false,
+      });
+    }
+  });
+
+  it("fails the first attempts of each turn, in a way that is worth another try, and answers then", async () => {
+    for (const attempt of [1, 2]) {
+      expect(await failureOf({ failTimes: 2 }, attempt)).toMatchObject({ retryable: true });
+      expect(await failureOf({ failTimes: 2, fail: "busy" }, attempt)).toMatchObject({ message: "busy" });
+    }
+    expect(textOf(await run("hello", { failTimes: 2 }, 3))).toBe("hello");
+    expect(textOf(await run("hello", { failTimes: 2, fail: "busy" }, 3))).toBe("hello");
+  });
+});
+
+describe("what echo makes of a conversation", () => {
+  const summarise = (...texts: string[]) =>
+    createEchoBackend().summarise(
+      texts.map((text, n) => ({ role: n % 2 ? "assistant" : "user", text, outside: false })),
+      new AbortController().signal,
+    );
+
+  it("is the first 80 characters of each message, with its role", async () => {
+    expect(await summarise("short", "x".repeat(81))).toBe(`user: short\nassistant: ${"x".repeat(80)}`);
+    expect(await summarise()).toBe("");
+  });
+
+  it("cuts no character in two", async () => {
+    expect(await summarise(`${"x".repeat(79)}🙂`)).toBe(`user: ${"x".repeat(79)}`);
+    expect(await summarise(`${"x".repeat(78)}🙂y`)).toBe(`user: ${"x".repeat(78)}🙂`);
+  });
+});

@@ -1,0 +1,160 @@
+import { describe, expect, it } from "vitest";
+import type { Backend, BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
+import { BackendError } from "#core/errors.ts";
+
+/** A backend as the suite is run against it. Each one answers something to any message. */
+export type BackendUnderTest = {
+  name: string;
+  open(): Promise<Backend>;
+  /** One that goes on for at least a second, to be stopped on its way. */
+  openSlow(): Promise<Backend>;
+  /** One that cannot answer. */
+  openFailing(): Promise<Backend>;
+  /** The same messages give the same summary. */
+  deterministic: boolean;
+};
+
+/** How soon a backend must have stopped. */
+const STOP_MS = 100;
+
+export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
+  turnId: "turn_1",
+  sessionId: "chat:a",
+  agent: "main",
+  attempt: 1,
+  model: undefined,
+  instructions: undefined,
+  skills: [],
+  message: { text: "Good morning, how are you?", outside: false },
+  history: async () => [],
+  ...more,
+});
+
+export const collect = async (chunks: AsyncIterable<Chunk>): Promise<Chunk[]> => {
+  const all: Chunk[] = [];
+  for await (const chunk of chunks) all.push(chunk);
+  return all;
+};
+
+export const textOf = (chunks: readonly Chunk[]): string =>
+  chunks.map((chunk) => ("text" in chunk ? chunk.text : "")).join("");
+
+const usagesOf = (chunks: readonly Chunk[]) => chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : []));
+const messages = (count: number): BackendMessage[] =>
+  Array.from({ length: count }, (_, n) => {
+    return { role: n % 2 ? "assistant" : "user", text: `message ${n} 🙂`.repeat(20), outside: false };
+  });
+
+/** What backend.ts asks of every backend. */
+export const backendSuite = ({ name, open, openSlow, openFailing, deterministic }: BackendUnderTest): void => {
+  describe(`the ${name} backend`, () => {
+    it("says of what kind it is, and which models it takes", async () => {
+      const backend = await open();
+      expect(backend.kind).toMatch(/^[a-z][a-z0-9-]*$/);
+      if (backend.models) expect(backend.models.every((model) => model !== "")).toBe(true);
+    });
+
+    it("answers with pieces of text, and last with what it used", async () => {
+      const chunks = await collect((await open()).run(turnOf(), new AbortController().signal));
+      expect(textOf(chunks)).not.toBe("");
+      expect(chunks.at(-1)).toHaveProperty("usage");
+      for (const { input, output } of usagesOf(chunks)) {
+        expect(Number.isSafeInteger(input) && input >= 0).toBe(true);
+        expect(Number.isSafeInteger(output) && output >= 0).toBe(true);
+      }
+    });
+
+    it("cuts no character in two", async () => {
+      for (const text of ["🙂".repeat(50), "a🙂b", "🙂"]) {
+        const turn = turnOf({ message: { text, outside: false } });
+        for (const chunk of await collect((await open()).run(turn, new AbortController().signal))) {
+          if ("text" in chunk) expect(chunk.text).toBe(Buffer.from(chunk.text).toString());
+        }
+      }
+    });
+
+    it("runs several turns at once, each with its own reply", async () => {
+      const backend = await open();
+      const run = async (text: string) =>
+        textOf(await collect(backend.run(turnOf({ message: { text, outside: false } }), new AbortController().signal)));
+      const alone = await run("one");
+      const [one, two] = await Promise.all([run("one"), run("two")]);
+      if (deterministic) expect(one).toBe(alone);
+      expect([one, two]).not.toContain("");
+    });
+
+    it("stops within 100 ms of its signal, wherever it is", async () => {
+      const backend = await openSlow();
+      for (const pieces of [0, 1]) {
+        const controller = new AbortController();
+        const chunks = backend.run(turnOf(), controller.signal)[Symbol.asyncIterator]();
+        for (let n = 0; n < pieces; n++) await chunks.next();
+        const pending = chunks.next();
+        const stopped = performance.now();
+        controller.abort(new Error("stop"));
+        // It may end, throw, or yield what is then thrown away: but it must not go on.
+        const rest = await Promise.allSettled([pending, chunks.next(), chunks.next()]);
+        expect(performance.now() - stopped).toBeLessThan(STOP_MS);
+        const last = rest.at(-1);
+        expect(last?.status === "rejected" || last?.value.done).toBe(true);
+      }
+    });
+
+    it("does nothing for a signal that was aborted before", async () => {
+      const backend = await openSlow();
+      const began = performance.now();
+      const run = collect(backend.run(turnOf(), AbortSignal.abort(new Error("stop"))));
+      const [outcome] = await Promise.allSettled([run]);
+      expect(performance.now() - began).toBeLessThan(STOP_MS);
+      if (outcome.status === "fulfilled") expect(textOf(outcome.value)).toBe("");
+    });
+
+    it("leaves no listener on a signal that it has done with", async () => {
+      const signal = new AbortController().signal;
+      let listeners = 0;
+      const add = signal.addEventListener.bind(signal);
+      const remove = signal.removeEventListener.bind(signal);
+      signal.addEventListener = (...args: Parameters<typeof add>) => {
+        listeners++;
+        add(...args);
+      };
+      signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+        listeners--;
+        remove(...args);
+      };
+      await collect((await open()).run(turnOf(), signal));
+      expect(listeners).toBe(0);
+    });
+
+    it("fails with a BackendError that says why in words for people", async () => {
+      const run = collect((await openFailing()).run(turnOf(), new AbortController().signal));
+      const error = await run.then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toBeInstanceOf(BackendError);
+      const { message, retryable, retryAfterMs } = error as BackendError;
+      expect(message).not.toBe("");
+      expect(message).not.toMatch(/\n\s+at |\/node_modules\//);
+      expect(typeof retryable).toBe("boolean");
+      if (retryAfterMs !== undefined) expect(retryAfterMs).toBeGreaterThanOrEqual(0);
+    });
+
+    it("summarises a conversation in fewer words than it has", async () => {
+      const backend = await open();
+      const long = messages(20);
+      const summary = await backend.summarise(long, new AbortController().signal);
+      expect(summary).not.toBe("");
+      expect(summary.length).toBeLessThan(long.map(({ text }) => text).join("\n").length);
+      expect(summary).toBe(Buffer.from(summary).toString());
+      if (deterministic) expect(await backend.summarise(long, new AbortController().signal)).toBe(summary);
+    });
+
+    it("summarises one message, and none", async () => {
+      const backend = await open();
+      for (const count of [0, 1]) {
+        expect(typeof (await backend.summarise(messages(count), new AbortController().signal))).toBe("string");
+      }
+    });
+  });
+};

@@ -1,0 +1,152 @@
+import type { Entry, Turn, TurnEnd, TurnOrder, Usage } from "#store/store.ts";
+import { LEASE_MS, LOST, NO_USAGE } from "./world.ts";
+
+/** The store in a few lines: slow and obvious, and without any of its guarantees about cost. */
+export type ModelTurn = {
+  session: ModelSession;
+  /** As the store should answer it. */
+  turn: Turn;
+  isCancelled: boolean;
+  /** When it may be claimed, and until when its claim holds. */
+  due: number;
+  leaseEnds: number;
+  fence: number;
+};
+export type ModelSession = {
+  id: string;
+  agent: string;
+  queue: ModelTurn[];
+  entries: string[];
+  messages: string[];
+  usage: Usage;
+};
+
+export const createModel = (maxAttempts: number) => {
+  const sessions = new Map<string, ModelSession>();
+  const turns = new Map<string, ModelTurn>();
+  const keys = new Map<string, string>();
+
+  const tell = ({ session, turn }: ModelTurn, name: Entry["name"]) => session.entries.push(`${name} ${turn.turnId}`);
+  const say = (session: ModelSession, role: string, text: string) => session.messages.unshift(`${role}: ${text}`);
+  const queuedOf = ({ queue }: ModelSession) => queue.filter(({ turn }) => turn.status === "queued");
+
+  const use = ({ turn, session }: ModelTurn, { usage }: Pick<TurnEnd, "usage">) => {
+    if (!usage) return;
+    const add = (to: Usage) => ({ input: to.input + usage.usage.input, output: to.output + usage.usage.output });
+    turn.usage = add(turn.usage ?? NO_USAGE);
+    session.usage = add(session.usage);
+  };
+
+  const end = (of: ModelTurn, how: TurnEnd) => {
+    const { turn, session } = of;
+    const isKept = turn.status === "running" && (how.status === "completed" || how.reply !== "");
+    if (isKept) {
+      tell(of, "message.completed");
+      say(session, "assistant", how.reply);
+    }
+    use(of, how);
+    tell(of, `turn.${how.status}`);
+    session.queue.splice(session.queue.indexOf(of), 1);
+    const { now: endedAt, status, error } = how;
+    Object.assign(turn, {
+      status,
+      endedAt,
+      error,
+      usage: turn.usage ?? NO_USAGE,
+      reply: isKept ? how.reply : undefined,
+    });
+  };
+  const endQueued = (of: ModelTurn, now: number, status: "cancelled" | "failed", error?: Turn["error"]) =>
+    end(of, { now, status, reply: "", error, usage: undefined });
+
+  const giveBack = (of: ModelTurn, now: number, due: number, how: Pick<TurnEnd, "usage">) => {
+    use(of, how);
+    if (of.isCancelled) return end(of, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
+    of.turn.status = "queued";
+    of.due = due;
+    tell(of, "turn.queued");
+  };
+
+  return {
+    sessions,
+    turns,
+    queuedOf,
+    end,
+    giveBack,
+    withStatus: (status: Turn["status"]) => [...turns.values()].filter(({ turn }) => turn.status === status),
+
+    /** The error that the order is refused with; the turn that it repeats; or undefined when it starts one. */
+    check({ session: { sessionId, agent }, idempotency, limits }: TurnOrder): string | ModelTurn | undefined {
+      const known = idempotency && keys.get(idempotency.key);
+      if (known) {
+        const [turnId = "", hash] = known.split(" ");
+        return hash !== idempotency.hash ? "idempotency-mismatch" : (turns.get(turnId) ?? "turn-not-found");
+      }
+      const session = sessions.get(sessionId);
+      if (!session) return undefined;
+      if (session.agent !== agent) return "session-conflict";
+      if (queuedOf(session).length >= limits.turnsPerSession) return "session-busy";
+      return session.messages.length >= limits.messagesPerSession ? "session-full" : undefined;
+    },
+
+    start(order: TurnOrder): Turn {
+      const { sessionId: id, agent } = order.session;
+      const fresh: ModelSession = { id, agent, queue: [], entries: [], messages: [], usage: NO_USAGE };
+      const session = sessions.get(id) ?? fresh;
+      sessions.set(id, session);
+      const { turnId, messageId, surface, caller, model, skillIds, now: createdAt } = order;
+      const seq = session.entries.length + 2;
+      const of = { turnId, sessionId: id, agent, surface, caller, createdAt, model, skillIds, messageId, seq };
+      const none = { startedAt: undefined, endedAt: undefined, reply: undefined, error: undefined, usage: undefined };
+      const turn: Turn = { ...of, ...none, status: "queued", attempt: 0, deliveryId: order.delivery?.deliveryId };
+      const made: ModelTurn = { session, turn, isCancelled: false, due: 0, leaseEnds: 0, fence: 0 };
+      tell(made, "message.created");
+      tell(made, "turn.queued");
+      say(session, "user", order.text);
+      session.queue.push(made);
+      turns.set(turnId, made);
+      if (order.idempotency) keys.set(order.idempotency.key, `${turnId} ${order.idempotency.hash}`);
+      return turn;
+    },
+
+    /** The turns that may be claimed at a time. */
+    claimable: (time: number): ModelTurn[] =>
+      [...sessions.values()].flatMap(({ queue: [head] }) =>
+        head?.turn.status === "queued" && head.due <= time ? [head] : [],
+      ),
+
+    claim(of: ModelTurn, now: number, time: number, fence: number): void {
+      Object.assign(of.turn, { status: "running", attempt: of.turn.attempt + 1, startedAt: now });
+      Object.assign(of, { leaseEnds: time + LEASE_MS, fence });
+      tell(of, "turn.started");
+      tell(of, "message.created");
+    },
+
+    cancel(of: ModelTurn, now: number): void {
+      if (of.turn.status === "running") of.isCancelled = true;
+      else endQueued(of, now, "cancelled");
+    },
+
+    failQueued(agent: string, now: number, error: Turn["error"]): number {
+      const failed = [...turns.values()].filter(({ turn }) => turn.agent === agent && turn.status === "queued");
+      for (const of of failed) endQueued(of, now, "failed", error);
+      return failed.length;
+    },
+
+    remove(id: string): boolean {
+      for (const [turnId, { session }] of turns) if (session.id === id) turns.delete(turnId);
+      return sessions.delete(id);
+    },
+
+    /** What a sweep does to claims whose lease has ended. */
+    sweep(now: number, time: number): void {
+      for (const of of turns.values()) {
+        if (of.turn.status !== "running" || of.leaseEnds > time) continue;
+        if (of.turn.attempt < maxAttempts) giveBack(of, now, time, { usage: undefined });
+        else end(of, { now, status: "failed", reply: "", error: LOST, usage: undefined });
+      }
+    },
+  };
+};
+
+export type Model = ReturnType<typeof createModel>;

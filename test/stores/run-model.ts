@@ -1,0 +1,171 @@
+import { expect } from "vitest";
+import type { ClaimedTurn } from "#store/store.ts";
+import { createRandom, type Random } from "#test/harness/random.ts";
+import { createModel, type ModelTurn } from "./model.ts";
+import { deliveryOf, type Engine, LEASE_MS, openWorld, refusal, used, type World } from "./world.ts";
+
+const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];
+const AGENTS = ["one", "two"];
+const KEYS = ["k1", "k2", "k3"];
+const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
+const MAX_ATTEMPTS = 3;
+const LIMITS = { turnsPerSession: 5, messagesPerSession: 40 };
+
+/** Does `steps` random things to a store and to the model, and compares what each of them answers and holds. */
+export const runModel = async (engine: Engine, seed: number, steps: number): Promise<void> => {
+  await using world = await openWorld(engine);
+  const run = createRun(world, createRandom(seed));
+  for (let step = 1; step <= steps; step++) {
+    const name = await run.step();
+    if (step % 20 === 0 || step === steps) await run.compare(`seed ${seed}, step ${step}, after ${name}`);
+  }
+};
+
+const createRun = (world: World, random: Random) => {
+  const { store, clock } = world;
+  const model = createModel(MAX_ATTEMPTS);
+  /** Every claim ever handed out; most do not hold any more. */
+  const claims: ClaimedTurn[] = [];
+
+  const pickClaim = (): { claimed: ClaimedTurn; held: ModelTurn | undefined } | undefined => {
+    if (claims.length === 0) return undefined;
+    const recent = random.chance(0.8) ? claims.slice(-4) : claims;
+    const claimed = random.pick(recent);
+    const { turnId, fence } = claimed.claim;
+    const of = model.turns.get(turnId);
+    return { claimed, held: of?.turn.status === "running" && of.fence === fence ? of : undefined };
+  };
+  const someUsage = () => (random.chance(0.5) ? used(random.below(9), random.below(9)) : undefined);
+
+  const start = async () => {
+    const session = random.pick(SESSIONS);
+    const order = world.order({
+      session,
+      agent: random.chance(0.9) ? (AGENTS[SESSIONS.indexOf(session) % 2] as string) : random.pick(AGENTS),
+      text: random.pick(TEXTS),
+      model: random.pick([undefined, "fast", "ü"]),
+      skillIds: random.pick([[], ["a"], ["a", "b"]]),
+      surface: random.pick(["rest", "rpc", "hooks", "heartbeat"] as const),
+      caller: random.pick(["ci", "ops ü"]),
+      waited: random.chance(0.5),
+      limits: LIMITS,
+      delivery: random.chance(0.3) ? deliveryOf(world.newId("dlv")) : undefined,
+    });
+    const hash = random.chance(0.8) ? "same" : "other";
+    const key = { key: random.pick(KEYS), hash, expiresAt: Number.MAX_SAFE_INTEGER };
+    if (random.chance(0.2)) order.idempotency = key;
+    const expected = model.check(order);
+    const call = store.startTurn(order);
+    expect(await refusal(call)).toBe(typeof expected === "string" ? expected : "not refused");
+    if (typeof expected === "string") return;
+    const { turn, replayed } = await call;
+    expect(replayed).toBe(expected !== undefined);
+    expect(turn).toEqual(expected ? expected.turn : model.start(order));
+  };
+
+  const claim = async () => {
+    const free = 1 + random.below(4);
+    const places = new Map(AGENTS.map((agent) => [agent, random.below(3)]));
+    const time = clock.monotonic();
+    const possible = new Set(model.claimable(time));
+    const { turns, nextDueInMs } = await world.claim({ free, freeOf: (agent) => places.get(agent) ?? 0 });
+    for (const claimed of turns) {
+      const of = model.turns.get(claimed.turn.turnId);
+      if (!of || !possible.delete(of)) throw new Error(`${claimed.turn.turnId} could not be claimed`);
+      model.claim(of, clock.now(), time, claimed.claim.fence);
+      expect(claimed.turn).toEqual(of.turn);
+      expect(claimed.replySeq).toBe(of.session.entries.length);
+      places.set(of.turn.agent, (places.get(of.turn.agent) ?? 0) - 1);
+      claims.push(claimed);
+    }
+    expect(turns.length).toBeLessThanOrEqual(free);
+    expect(Math.min(...places.values())).toBeGreaterThanOrEqual(0);
+    const missed = [...possible].filter(({ turn }) => (places.get(turn.agent) ?? 0) > 0);
+    if (turns.length < free) expect(missed).toEqual([]);
+    const dues = model.withStatus("queued").flatMap(({ due }) => (due > time ? [due - time] : []));
+    if (dues.length > 0) expect(nextDueInMs).toBeLessThanOrEqual(Math.min(...dues));
+  };
+
+  const end = async () => {
+    const picked = pickClaim();
+    if (!picked) return;
+    const status = random.pick(["completed", "failed", "cancelled"] as const);
+    const detail = random.pick([undefined, "why ü"]);
+    const error = status === "failed" ? ({ name: "turn-timeout", detail } as const) : undefined;
+    const how = { now: clock.now(), status, reply: random.pick(["", ...TEXTS]), error, usage: someUsage() };
+    expect(await world.end(picked.claimed, how)).toBe(picked.held !== undefined);
+    if (picked.held) model.end(picked.held, how);
+  };
+
+  const release = async () => {
+    const picked = pickClaim();
+    if (!picked) return;
+    const delayMs = random.pick([0, 50, 5_000]);
+    const usage = someUsage();
+    expect(await world.release(picked.claimed, delayMs, usage)).toBe(picked.held !== undefined);
+    if (picked.held) model.giveBack(picked.held, clock.now(), clock.monotonic() + delayMs, { usage });
+  };
+
+  const cancel = async () => {
+    if (model.turns.size === 0) return;
+    const of = random.pick([...model.turns.values()]);
+    const { turnId, status } = of.turn;
+    const isOpen = status === "queued" || status === "running";
+    expect(await refusal(store.cancelTurn(turnId, clock.now()))).toBe(isOpen ? "not refused" : "turn-ended");
+    if (isOpen) model.cancel(of, clock.now());
+  };
+
+  const remove = async () => {
+    const id = random.pick(SESSIONS);
+    expect(await store.deleteSession(id, clock.now())).toBe(model.remove(id));
+  };
+
+  const pass = async () => {
+    await clock.advance(random.pick([10, 100, 6_000, LEASE_MS]));
+    await world.sweep({ maxAttempts: MAX_ATTEMPTS });
+    model.sweep(clock.now(), clock.monotonic());
+  };
+
+  const failQueued = async () => {
+    const agent = random.pick(AGENTS);
+    const error = { name: "agent-removed", detail: undefined } as const;
+    const count = await store.failQueuedTurns(agent, error, clock.now());
+    expect(count).toBe(model.failQueued(agent, clock.now(), error));
+  };
+
+  const often = { start, claim, end };
+  const seldom = { release, cancel, pass, remove, failQueued };
+  const actions = [...Object.entries(often), ...Object.entries(often), ...Object.entries(seldom)];
+
+  return {
+    async step(): Promise<string> {
+      const [name, act] = random.pick(actions);
+      await act();
+      return name;
+    },
+    async compare(when: string): Promise<void> {
+      expect(store.stats(), when).toMatchObject({
+        sessions: model.sessions.size,
+        turnsQueued: model.withStatus("queued").length,
+        turnsRunning: model.withStatus("running").length,
+      });
+      for (const session of model.sessions.values()) {
+        const { id, agent, entries, messages, usage } = session;
+        const kept = await world.entries(id);
+        const words = kept.map(({ seq, name, turnId }) => `${seq} ${name} ${turnId}`);
+        expect(words, when).toEqual(entries.map((entry, n) => `${n + 1} ${entry}`));
+        const read = await store.readMessages(id, { limit: 1_000 });
+        expect(
+          read.map(({ role, text }) => `${role}: ${text}`),
+          when,
+        ).toEqual(messages);
+        const counts = { messageCount: messages.length, turnsQueued: model.queuedOf(session).length };
+        const expected = { agent, lastSeq: entries.length, usage, ...counts };
+        expect(await store.getSession(id), when).toMatchObject(expected);
+      }
+      for (const { turn } of model.turns.values()) expect(await store.getTurn(turn.turnId), when).toEqual(turn);
+      const listed = await store.listSessions({ limit: 100 });
+      expect(listed.items.map(({ sessionId }) => sessionId).sort(), when).toEqual([...model.sessions.keys()].sort());
+    },
+  };
+};

@@ -1,0 +1,159 @@
+import { describe, expect, it } from "vitest";
+import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
+
+const claimOneByOne = async (world: World, count: number): Promise<string[]> => {
+  const turnIds: string[] = [];
+  for (let n = 0; n < count; n++) turnIds.push((await world.claimNext()).turn.turnId);
+  return turnIds;
+};
+
+export const claimingTests = (engine: Engine): void => {
+  describe("claiming turns", () => {
+    it("hands out a turn with its message, as running, with the entries that say so", async () => {
+      await using world = await openWorld(engine);
+      const { turnId, seq } = await world.start({ text: "hello" });
+      await world.clock.advance(100);
+      const claimed = await world.claimNext({ node: "node_b" });
+      expect(claimed.claim).toEqual({ turnId, sessionId: "chat:a", node: "node_b", fence: expect.any(Number) });
+      expect(claimed.message).toEqual({ text: "hello", outside: false });
+      expect(claimed.turn).toMatchObject({ status: "running", attempt: 1, startedAt: world.clock.now(), seq });
+      expect(await world.store.getTurn(turnId)).toEqual(claimed.turn);
+      const [, , started, created] = await world.entries();
+      expect(started).toEqual({ seq: 3, at: world.clock.now(), turnId, name: "turn.started", attempt: 1 });
+      expect(created).toMatchObject({ seq: claimed.replySeq, name: "message.created", role: "assistant", text: "" });
+      expect(created).toMatchObject({ messageId: claimed.replyMessageId });
+      expect(await world.store.getSession("chat:a")).toMatchObject({ turnsQueued: 0 });
+    });
+
+    it("hands out nothing when nothing waits", async () => {
+      await using world = await openWorld(engine);
+      expect(await world.claim()).toEqual({ turns: [], nextDueInMs: undefined });
+    });
+
+    it("hands out only the head of a session's queue, and the next when that has ended", async () => {
+      await using world = await openWorld(engine);
+      const [first, second] = [await world.start(), await world.start()];
+      const { turns } = await world.claim();
+      expect(turns.map(({ turn }) => turn.turnId)).toEqual([first.turnId]);
+      expect((await world.claim()).turns).toEqual([]);
+      await world.end(turns[0] as (typeof turns)[0]);
+      expect((await world.claimNext()).turn.turnId).toBe(second.turnId);
+    });
+
+    it("hands out at most as many as are free", async () => {
+      await using world = await openWorld(engine);
+      for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
+      expect((await world.claim({ free: 2 })).turns).toHaveLength(2);
+      expect((await world.claim({ free: 2 })).turns).toHaveLength(1);
+      expect((await world.claim({ free: 2 })).turns).toHaveLength(0);
+    });
+
+    it("hands out at most as many of an agent as that agent has free, and the others' all the same", async () => {
+      await using world = await openWorld(engine);
+      const free: Record<string, number> = { full: 0, small: 2, large: 9 };
+      for (const agent of Object.keys(free)) {
+        for (let n = 0; n < 4; n++) await world.start({ agent, session: `chat:${agent}${n}` });
+      }
+      const { turns } = await world.claim({ freeOf: (agent) => free[agent] ?? 0 });
+      const count = (agent: string) => turns.filter(({ turn }) => turn.agent === agent).length;
+      expect([count("full"), count("small"), count("large")]).toEqual([0, 2, 4]);
+    });
+
+    it("asks for the places of each agent whose turns it could hand out", async () => {
+      await using world = await openWorld(engine);
+      await world.start({ agent: "one", session: "chat:1" });
+      await world.start({ agent: "two", session: "chat:2" });
+      const asked = new Set<string>();
+      await world.claim({ freeOf: (agent) => asked.add(agent).size * 0 });
+      expect([...asked].sort()).toEqual(["one", "two"]);
+    });
+
+    it("hands out the oldest first", async () => {
+      await using world = await openWorld(engine);
+      const expected: string[] = [];
+      for (const session of ["chat:c", "chat:a", "chat:d", "chat:b"]) {
+        expected.push((await world.start({ session })).turnId);
+        await world.clock.advance(1);
+      }
+      expect(await claimOneByOne(world, 4)).toEqual(expected);
+    });
+
+    it("hands out the oldest first whosever they are, so that no agent's turns wait behind all of another's", async () => {
+      await using world = await openWorld(engine);
+      const expected: string[] = [];
+      for (const [n, agent] of ["busy", "busy", "quiet", "busy", "busy"].entries()) {
+        expected.push((await world.start({ agent, session: `chat:${n}` })).turnId);
+        await world.clock.advance(1);
+      }
+      expect(await claimOneByOne(world, 5)).toEqual(expected);
+    });
+
+    it("takes those that are waited for by turns with those that are not, one by one", async () => {
+      await using world = await openWorld(engine);
+      const isWaited = await startBothKinds(world);
+      const order = (await claimOneByOne(world, 6)).map((turnId) => isWaited.get(turnId));
+      expect(order.filter((waited, n) => waited === order[n - 1])).toEqual([]);
+    });
+
+    it("takes those that are waited for by turns with those that are not, all at once", async () => {
+      await using world = await openWorld(engine);
+      const isWaited = await startBothKinds(world);
+      const { turns } = await world.claim({ free: 4 });
+      expect(turns.filter(({ turn }) => isWaited.get(turn.turnId))).toHaveLength(2);
+    });
+
+    it("takes from one of the two kinds when the other has none", async () => {
+      await using world = await openWorld(engine);
+      await startBothKinds(world);
+      expect((await world.claim()).turns).toHaveLength(6);
+    });
+
+    it("raises the fence and the attempt with each claim of a turn", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start();
+      const fences: number[] = [];
+      for (const attempt of [1, 2, 3]) {
+        const claimed = await world.claimNext();
+        expect(claimed.turn).toMatchObject({ turnId, attempt });
+        fences.push(claimed.claim.fence);
+        await world.release(claimed);
+      }
+      expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
+    });
+
+    it("gives every attempt a reply message of its own", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      const first = await world.claimNext();
+      await world.release(first);
+      const second = await world.claimNext();
+      expect(second.replyMessageId).not.toBe(first.replyMessageId);
+      expect(second.replySeq).toBeGreaterThan(first.replySeq);
+    });
+
+    it("extends the leases of claims that hold and answers those that do not", async () => {
+      await using world = await openWorld(engine);
+      for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
+      const { turns } = await world.claim();
+      const [held, ended, released] = turns as [(typeof turns)[0], (typeof turns)[0], (typeof turns)[0]];
+      await world.end(ended);
+      await world.release(released);
+      const others = { ...held.claim, node: "node_b" };
+      const claims = [held.claim, ended.claim, released.claim, others];
+      await world.clock.advance(LEASE_MS - 1);
+      expect(await world.store.extendClaims(claims, LEASE_MS)).toEqual([ended.claim, released.claim, others]);
+      await world.clock.advance(LEASE_MS - 1);
+      await world.sweep();
+      expect(await world.store.getTurn(held.turn.turnId)).toMatchObject({ status: "running", attempt: 1 });
+    });
+  });
+};
+
+const startBothKinds = async (world: World): Promise<Map<string, boolean>> => {
+  const isWaited = new Map<string, boolean>();
+  for (const [n, waited] of [false, false, false, true, true, true].entries()) {
+    isWaited.set((await world.start({ waited, session: `chat:${n}` })).turnId, waited);
+    await world.clock.advance(1);
+  }
+  return isWaited;
+};

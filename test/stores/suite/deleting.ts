@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { deliveryOf, type Engine, openWorld, used } from "../world.ts";
+
+export const deletingTests = (engine: Engine): void => {
+  describe("deleting a session", () => {
+    it("erases its record, its turns, its entries and its messages, and answers that it was there", async () => {
+      await using world = await openWorld(engine);
+      const ended = await world.start();
+      await world.end(await world.claimNext());
+      const queued = await world.start();
+      const other = await world.start({ session: "chat:b" });
+      const before = await world.everything(["chat:b"], [other.turnId]);
+      expect(await world.store.deleteSession("chat:a", world.clock.now())).toBe(true);
+      const nothing = { sessions: [undefined], entries: [[]], turns: [undefined, undefined] };
+      expect(await world.everything(["chat:a"], [ended.turnId, queued.turnId])).toMatchObject(nothing);
+      expect(await world.store.readMessages("chat:a", { limit: 10 })).toEqual([]);
+      expect((await world.store.listSessions({ limit: 10 })).items).toHaveLength(1);
+      expect((await world.store.listSessions({ agent: "main", limit: 10 })).items).toHaveLength(1);
+      const after = await world.everything(["chat:b"], [other.turnId]);
+      expect({ ...after, stats: undefined }).toEqual({ ...before, stats: undefined });
+      expect(world.store.stats()).toMatchObject({ sessions: 1, turnsQueued: 1, turnsRunning: 0 });
+    });
+
+    it("answers that there was none the second time", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      await world.store.deleteSession("chat:a", world.clock.now());
+      expect(await world.store.deleteSession("chat:a", world.clock.now())).toBe(false);
+      expect(await world.store.deleteSession("chat:unknown", world.clock.now())).toBe(false);
+    });
+
+    it("tells of each queued turn's end and of the running one's, and then that the session is gone", async () => {
+      await using world = await openWorld(engine);
+      const running = await world.start();
+      await world.claimNext();
+      const queued = [await world.start(), await world.start()];
+      world.told.length = 0;
+      await world.store.deleteSession("chat:a", world.clock.now());
+      await world.hears(({ kind }) => kind === "deleted");
+      const ends = world.told.flatMap((what) => (what.kind === "entries" ? what.entries : []));
+      expect(ends.map(({ name, turnId }) => [name, turnId]).sort()).toEqual(
+        queued.map(({ turnId }) => ["turn.cancelled", turnId]),
+      );
+      expect(world.told).toContainEqual({ kind: "cancel", turnId: running.turnId });
+      expect(world.told.at(-1)).toEqual({ kind: "deleted", sessionId: "chat:a" });
+    });
+
+    it("keeps nothing that the running turn brings afterwards", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      const claimed = await world.claimNext();
+      await world.store.deleteSession("chat:a", world.clock.now());
+      expect(await world.store.extendClaims([claimed.claim], 1_000)).toEqual([claimed.claim]);
+      expect(await world.release(claimed)).toBe(false);
+      expect(await world.end(claimed, { reply: "late" })).toBe(false);
+      expect(await world.store.getSession("chat:a")).toBeUndefined();
+      expect((await world.claim()).turns).toEqual([]);
+    });
+
+    it("lets its id begin anew, for any agent", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      const late = await world.claimNext();
+      await world.store.deleteSession("chat:a", world.clock.now());
+      const turn = await world.start({ agent: "other" });
+      expect(turn.seq).toBe(2);
+      expect(await world.store.getSession("chat:a")).toMatchObject({ agent: "other", lastSeq: 2, messageCount: 1 });
+      expect(await world.end(late)).toBe(false);
+      expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
+    });
+
+    it("erases the bodies that were recorded of its requests, and keeps the rest of the record", async () => {
+      await using world = await openWorld(engine);
+      await world.start({ delivery: deliveryOf("dlv_1", "secret") });
+      await world.start({ delivery: deliveryOf("dlv_2", "secret") });
+      await world.start({ session: "chat:b", delivery: deliveryOf("dlv_3", "other") });
+      await world.store.deleteSession("chat:a", world.clock.now());
+      for (const id of ["dlv_1", "dlv_2"]) {
+        expect(await world.store.getDelivery(id)).toEqual({ ...deliveryOf(id, "secret"), body: undefined });
+      }
+      expect(await world.store.getDelivery("dlv_3")).toEqual(deliveryOf("dlv_3", "other"));
+    });
+
+    it("keeps what its turns used", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      await world.end(await world.claimNext(), { usage: used(4, 2) });
+      const before = await world.store.readUsage({ from: 0, to: Infinity });
+      await world.store.deleteSession("chat:a", world.clock.now());
+      expect(before).toHaveLength(1);
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual(before);
+    });
+  });
+};

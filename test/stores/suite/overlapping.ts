@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { type Engine, openWorld, refusal } from "../world.ts";
+
+const times = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
+
+export const overlappingTests = (engine: Engine): void => {
+  describe("overlapping calls", () => {
+    it("starts one turn for any number of calls with the same key", async () => {
+      await using world = await openWorld(engine);
+      const orders = times(20, (n) => world.order({ key: "k", session: `chat:${n}` }));
+      const starts = await Promise.all(orders.map((order) => world.store.startTurn(order)));
+      expect(starts.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(new Set(starts.map(({ turn }) => turn.turnId)).size).toBe(1);
+      expect(world.store.stats()).toMatchObject({ sessions: 1, turnsQueued: 1 });
+    });
+
+    it("numbers the entries of starts that overlap without a gap, and tells of them in order", async () => {
+      await using world = await openWorld(engine);
+      const turns = await Promise.all(times(50, () => world.start()));
+      const entries = await world.entries();
+      expect(entries.map(({ seq }) => seq)).toEqual(times(100, (n) => n + 1));
+      for (const { turnId, seq } of turns) {
+        expect(entries[seq - 1]).toMatchObject({ name: "turn.queued", turnId });
+        expect(entries[seq - 2]).toMatchObject({ name: "message.created", turnId });
+      }
+      await world.hears((what) => what.kind === "entries" && what.entries.at(-1)?.seq === 100);
+      const told = world.told.flatMap((what) => (what.kind === "entries" ? what.entries : []));
+      expect(told.map(({ seq }) => seq)).toEqual(times(100, (n) => n + 1));
+    });
+
+    it("passes no limit when starts overlap", async () => {
+      await using world = await openWorld(engine);
+      const limits = { turnsPerSession: 5 };
+      const outcomes = await Promise.all(times(20, () => refusal(world.store.startTurn(world.order({ limits })))));
+      expect(outcomes.filter((outcome) => outcome === "not refused")).toHaveLength(5);
+      expect(outcomes.filter((outcome) => outcome === "session-busy")).toHaveLength(15);
+      expect((await world.store.getSession("chat:a"))?.turnsQueued).toBe(5);
+    });
+
+    it("hands out each turn to one of those who claim at once, and never two of a session", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 40; n++) await world.start({ session: `chat:${n % 20}` });
+      const claims = await Promise.all(times(8, (n) => world.claim({ free: 5, node: `node_${n}` })));
+      const sessions = claims.flatMap(({ turns }) => turns.map(({ turn }) => turn.sessionId));
+      expect(new Set(sessions).size).toBe(sessions.length);
+      expect(sessions).toHaveLength(20);
+    });
+
+    it("keeps one end of a turn for which several come at once", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start();
+      const claimed = await world.claimNext();
+      const kept = await Promise.all(times(10, (n) => world.end(claimed, { reply: `reply ${n}` })));
+      expect(kept.filter(Boolean)).toHaveLength(1);
+      expect((await world.store.getTurn(turnId))?.reply).toBe(`reply ${kept.indexOf(true)}`);
+      expect((await world.names()).filter((name) => name === "turn.completed")).toHaveLength(1);
+    });
+
+    it("ends a turn once when cancelling, claiming and deleting overlap", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 20; n++) {
+        const session = `chat:${n}`;
+        const { turnId } = await world.start({ session });
+        const now = world.clock.now();
+        const cancelled = refusal(world.store.cancelTurn(turnId, now));
+        const deleted = n % 2 ? world.store.deleteSession(session, now) : undefined;
+        const [{ turns }] = await Promise.all([world.claim(), cancelled, deleted]);
+        for (const claimed of turns) await world.end(claimed, { status: "cancelled" });
+        const ends = (await world.names(session)).filter((name) => name === "turn.cancelled");
+        expect(ends).toHaveLength(deleted ? 0 : 1);
+        expect(await world.store.getTurn(turnId)).toEqual(
+          deleted ? undefined : expect.objectContaining({ status: "cancelled" }),
+        );
+      }
+      expect(world.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
+    });
+
+    it("shows each call what every call before it has kept", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 1; n <= 10; n++) {
+        const { turnId } = await world.start();
+        const reads = await Promise.all([
+          world.store.getTurn(turnId),
+          world.store.getSession("chat:a"),
+          world.store.readEntries("chat:a", { after: 0, limit: 1_000 }),
+          world.store.listSessions({ limit: 1 }),
+        ]);
+        expect(reads[0]?.status).toBe("queued");
+        expect([reads[1]?.lastSeq, reads[2].length, reads[3].items[0]?.lastSeq]).toEqual([2 * n, 2 * n, 2 * n]);
+      }
+    });
+  });
+};

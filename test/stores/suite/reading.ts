@@ -1,0 +1,211 @@
+import { describe, expect, it } from "vitest";
+import type { Entry, Session } from "#store/store.ts";
+import { type Engine, openWorld, refusal, type World } from "../world.ts";
+
+/** A session with `turns` ended turns: six entries each. */
+const fill = async (world: World, turns: number, session = "chat:a"): Promise<void> => {
+  for (let n = 0; n < turns; n++) {
+    await world.start({ session, text: `question ${n}` });
+    await world.end(await world.claimNext(), { reply: `answer ${n}` });
+  }
+};
+
+const pagesOf = async (world: World, limit: number, agent?: string): Promise<Session[][]> => {
+  const pages: Session[][] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await world.store.listSessions({ agent, limit, cursor });
+    pages.push(page.items);
+    cursor = page.next;
+    if (cursor === undefined) return pages;
+  }
+};
+const TEXTS = {
+  "nothing at all": "",
+  "control characters": "\u0000\u0001\u001f\r\n\t\u007f\u2028",
+  "characters of every size": "a é ü 漢 🙂 👩‍🚀 \ufeff",
+  "halves of characters": "\ud83d and \ude42",
+  "a text of 300 KiB": "x".repeat(300 * 1024),
+  "a text of 100 000 wide characters": "漢".repeat(100_000),
+};
+const idsOf = (sessions: readonly Session[]) => sessions.map(({ sessionId }) => sessionId);
+
+export const readingTests = (engine: Engine): void => {
+  describe("reading", () => {
+    it("answers nothing for what is not there", async () => {
+      await using world = await openWorld(engine);
+      const { store } = world;
+      expect(await store.getTurn("turn_unknown")).toBeUndefined();
+      expect(await store.getSession("chat:unknown")).toBeUndefined();
+      expect(await store.getDelivery("dlv_unknown")).toBeUndefined();
+      expect(await store.readEntries("chat:unknown", { after: 0, limit: 10 })).toEqual([]);
+      expect(await store.readMessages("chat:unknown", { limit: 10 })).toEqual([]);
+      expect(await store.listSessions({ limit: 10 })).toEqual({ items: [], next: undefined });
+      expect(await store.listSessions({ agent: "unknown", limit: 10 })).toEqual({ items: [], next: undefined });
+      expect(await store.readUsage({ from: 0, to: Infinity })).toEqual([]);
+      expect(await store.listKeys()).toEqual([]);
+      await store.ping();
+    });
+
+    it("numbers a session's entries from 1 without a gap, and the session knows the newest", async () => {
+      await using world = await openWorld(engine);
+      await fill(world, 5);
+      await fill(world, 2, "chat:b");
+      for (const [session, count] of [
+        ["chat:a", 30],
+        ["chat:b", 12],
+      ] as const) {
+        const seqs = (await world.entries(session)).map(({ seq }) => seq);
+        expect(seqs).toEqual(Array.from({ length: count }, (_, n) => n + 1));
+        expect((await world.store.getSession(session))?.lastSeq).toBe(count);
+      }
+    });
+
+    it("reads the entries after a place, in order, as many as asked for", async () => {
+      await using world = await openWorld(engine);
+      await fill(world, 3);
+      const all = await world.entries();
+      const read = (after: number, limit: number): Promise<Entry[]> =>
+        world.store.readEntries("chat:a", { after, limit });
+      expect(await read(0, 4)).toEqual(all.slice(0, 4));
+      expect(await read(7, 5)).toEqual(all.slice(7, 12));
+      expect(await read(17, 10)).toEqual(all.slice(17));
+      expect(await read(18, 10)).toEqual([]);
+      expect(await read(999, 10)).toEqual([]);
+    });
+
+    it("reads complete messages, newest first, below a place", async () => {
+      await using world = await openWorld(engine);
+      await fill(world, 2);
+      await world.start({ text: "question 2" });
+      await world.claimNext();
+      const read = async (query: { before?: number; limit: number }) =>
+        (await world.store.readMessages("chat:a", query)).map(({ role, text }) => `${role}: ${text}`);
+      const all = ["question 2", "answer 1", "question 1", "answer 0", "question 0"];
+      const roles = ["user: ", "assistant: ", "user: ", "assistant: ", "user: "];
+      const messages = all.map((text, n) => `${roles[n]}${text}`);
+      expect(await read({ limit: 10 })).toEqual(messages);
+      expect(await read({ limit: 2 })).toEqual(messages.slice(0, 2));
+      const [, second] = await world.store.readMessages("chat:a", { limit: 2 });
+      expect(await read({ before: second?.seq, limit: 2 })).toEqual(messages.slice(2, 4));
+      expect(await read({ before: 1, limit: 2 })).toEqual([]);
+      expect(await read({ before: 9_999, limit: 1 })).toEqual(messages.slice(0, 1));
+    });
+
+    it("names for each message the entry that holds its text", async () => {
+      await using world = await openWorld(engine);
+      await fill(world, 3);
+      const entries = await world.entries();
+      for (const { seq, messageId, text } of await world.store.readMessages("chat:a", { limit: 10 })) {
+        expect(entries[seq - 1]).toMatchObject({ seq, messageId, text });
+      }
+    });
+
+    it("answers a turn that has ended as it was, whatever came between its entries", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start({ text: "first", skillIds: ["a", "b"], model: "fast", caller: "ops" });
+      for (let n = 0; n < 40; n++) await world.start({ text: `behind it ${n}` });
+      await world.release(await world.claimNext());
+      for (let n = 0; n < 40; n++) await world.start({ text: `later ${n}` });
+      const claimed = await world.claimNext();
+      for (let n = 0; n < 40; n++) await world.start({ text: `later still ${n}` });
+      await world.clock.advance(5);
+      const endedAt = world.clock.now();
+      await world.end(claimed, { reply: "done" });
+      const ended = { status: "completed", reply: "done", endedAt, usage: { input: 0, output: 0 } };
+      expect(await world.store.getTurn(turnId)).toEqual({ ...claimed.turn, ...ended });
+    });
+
+    for (const [what, text] of Object.entries(TEXTS)) {
+      it(`keeps every text as it came: ${what}`, async () => {
+        await using world = await openWorld(engine);
+        const detail = text.slice(0, 1_000);
+        const { turnId } = await world.start({ text, caller: `ci ${detail}`, model: `m ${detail}` });
+        const { turnId: failed } = await world.start();
+        const claimed = await world.claimNext();
+        expect(claimed.message.text).toBe(text);
+        await world.end(claimed, { reply: text });
+        const turn = await world.store.getTurn(turnId);
+        expect(turn).toMatchObject({ reply: text, caller: `ci ${detail}`, model: `m ${detail}` });
+        const messages = await world.store.readMessages("chat:a", { limit: 10 });
+        expect(messages.map((message) => message.text)).toEqual([text, "hello", text]);
+        expect((await world.entries())[0]).toMatchObject({ text });
+        await world.end(await world.claimNext(), { status: "failed", error: { name: "turn-failed", detail } });
+        expect((await world.store.getTurn(failed))?.error).toEqual({ name: "turn-failed", detail });
+      });
+    }
+
+    it("counts as many messages as can be read", async () => {
+      await using world = await openWorld(engine);
+      await fill(world, 2);
+      await world.start();
+      await world.end(await world.claimNext(), { status: "failed", reply: "half" });
+      await world.start();
+      await world.end(await world.claimNext(), { status: "cancelled" });
+      await world.start();
+      await world.claimNext();
+      const messages = await world.store.readMessages("chat:a", { limit: 100 });
+      expect((await world.store.getSession("chat:a"))?.messageCount).toBe(messages.length);
+      expect(messages).toHaveLength(8);
+    });
+
+    it("lists sessions newest first, a page at a time, all or one agent's", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 7; n++) await world.start({ session: `chat:${n}`, agent: n % 3 === 0 ? "third" : "main" });
+      expect((await pagesOf(world, 3)).map(idsOf)).toEqual([
+        ["chat:6", "chat:5", "chat:4"],
+        ["chat:3", "chat:2", "chat:1"],
+        ["chat:0"],
+      ]);
+      expect((await pagesOf(world, 2, "third")).map(idsOf)).toEqual([["chat:6", "chat:3"], ["chat:0"]]);
+      expect((await pagesOf(world, 7)).map(idsOf)).toHaveLength(1);
+      expect((await pagesOf(world, 100))[0]?.[3]).toEqual(await world.store.getSession("chat:3"));
+    });
+
+    it("lists newest created first, whichever was used last", async () => {
+      await using world = await openWorld(engine);
+      await fill(world, 1, "chat:old");
+      await fill(world, 1, "chat:new");
+      await fill(world, 1, "chat:old");
+      expect((await pagesOf(world, 10)).map(idsOf)).toEqual([["chat:new", "chat:old"]]);
+    });
+
+    it("shows each session once, in pages between which others are made and deleted", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 9; n++) await world.start({ session: `chat:${n}` });
+      const first = await world.store.listSessions({ limit: 3 });
+      await world.start({ session: "chat:later" });
+      for (const gone of ["chat:7", "chat:6", "chat:4"]) await world.store.deleteSession(gone, world.clock.now());
+      const second = await world.store.listSessions({ limit: 3, cursor: first.next });
+      const third = await world.store.listSessions({ limit: 3, cursor: second.next });
+      expect([first, second, third].map(({ items }) => idsOf(items))).toEqual([
+        ["chat:8", "chat:7", "chat:6"],
+        ["chat:5", "chat:3", "chat:2"],
+        ["chat:1", "chat:0"],
+      ]);
+      expect(third.next).toBeUndefined();
+    });
+
+    it("refuses a cursor that no page gave", async () => {
+      await using world = await openWorld(engine);
+      for (const session of ["chat:a", "chat:b"]) await world.start({ session });
+      for (const cursor of ["", "nonsense", "0", "-1", "null", "%00", "' or 1=1", "c".repeat(600)]) {
+        expect(await refusal(world.store.listSessions({ limit: 1, cursor })), cursor).toBe("invalid-params");
+      }
+    });
+
+    it("counts what it holds", async () => {
+      await using world = await openWorld(engine);
+      expect(world.store.stats()).toMatchObject({ sessions: 0, turnsQueued: 0, turnsRunning: 0, deliveries: 0 });
+      await world.start({ session: "chat:a" });
+      await world.start({ session: "chat:a" });
+      await world.start({ session: "chat:b" });
+      const { turns } = await world.claim();
+      expect(world.store.stats()).toMatchObject({ sessions: 2, turnsQueued: 1, turnsRunning: 2 });
+      await world.end(turns[0] as (typeof turns)[0]);
+      expect(world.store.stats()).toMatchObject({ sessions: 2, turnsQueued: 1, turnsRunning: 1 });
+      const { bytes } = world.store.stats();
+      await world.start({ session: "chat:c", text: "x".repeat(10_000) });
+      expect(world.store.stats().bytes).toBeGreaterThanOrEqual(bytes + 10_000);
+    });
+  });
+};

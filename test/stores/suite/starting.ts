@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import { deliveryOf, type Engine, openWorld } from "../world.ts";
+
+export const startingTests = (engine: Engine): void => {
+  describe("starting a turn", () => {
+    it("keeps the turn, its session, its message, its entries and its delivery", async () => {
+      await using world = await openWorld(engine);
+      const { store, clock } = world;
+      const order = world.order({
+        surface: "rpc",
+        caller: "ops",
+        text: "good morning ☀️ \u0000",
+        model: "fast",
+        skillIds: ["sum"],
+        delivery: deliveryOf("dlv_1"),
+      });
+      const { turn, replayed, claimed } = await store.startTurn(order);
+      expect({ replayed, claimed }).toEqual({ replayed: false, claimed: undefined });
+      expect(turn).toEqual({
+        turnId: order.turnId,
+        sessionId: "chat:a",
+        agent: "main",
+        surface: "rpc",
+        caller: "ops",
+        status: "queued",
+        attempt: 0,
+        createdAt: clock.now(),
+        startedAt: undefined,
+        endedAt: undefined,
+        model: "fast",
+        skillIds: ["sum"],
+        messageId: order.messageId,
+        seq: 2,
+        reply: undefined,
+        error: undefined,
+        usage: undefined,
+        deliveryId: "dlv_1",
+      });
+      expect(await store.getTurn(order.turnId)).toEqual(turn);
+      expect(await store.getSession("chat:a")).toEqual({
+        sessionId: "chat:a",
+        agent: "main",
+        channel: "rest",
+        userId: "ada",
+        createdAt: clock.now(),
+        updatedAt: clock.now(),
+        lastSeq: 2,
+        messageCount: 1,
+        turnsQueued: 1,
+        usage: { input: 0, output: 0 },
+      });
+      const { turnId, messageId, text } = order;
+      const at = clock.now();
+      expect(await world.entries()).toEqual([
+        { seq: 1, at, turnId, name: "message.created", messageId, role: "user", text, outside: false },
+        { seq: 2, at, turnId, name: "turn.queued" },
+      ]);
+      expect(await store.readMessages("chat:a", { limit: 10 })).toEqual([
+        { messageId, role: "user", text, turnId, seq: 1, createdAt: at, outside: false },
+      ]);
+      expect(await store.getDelivery("dlv_1")).toEqual(deliveryOf("dlv_1"));
+    });
+
+    it("goes on with a session that is there, and keeps its first channel and user", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      await world.clock.advance(5_000);
+      const place = { sessionId: "chat:a", agent: "main", channel: "other", userId: "bob" };
+      const { turn } = await world.store.startTurn({ ...world.order(), session: place });
+      expect(turn.seq).toBe(4);
+      const session = await world.store.getSession("chat:a");
+      expect(session).toMatchObject({ channel: "rest", userId: "ada", lastSeq: 4, messageCount: 2, turnsQueued: 2 });
+      expect((session?.updatedAt ?? 0) - (session?.createdAt ?? 0)).toBe(5_000);
+    });
+
+    it("keeps that a message came from outside, in its entry, its record and the claim", async () => {
+      await using world = await openWorld(engine);
+      await world.start({ outside: true, text: "from a stranger" });
+      expect((await world.entries())[0]).toMatchObject({ name: "message.created", outside: true });
+      expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ outside: true }]);
+      expect((await world.claimNext()).message).toEqual({ text: "from a stranger", outside: true });
+    });
+
+    it("claims the turn in the same transaction when that is asked for and nothing of its session is before it", async () => {
+      await using world = await openWorld(engine);
+      const { store, clock } = world;
+      const request = { now: clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_reply" };
+      const { turn, claimed } = await store.startTurn(world.order({ text: "now", claim: request }));
+      expect(turn).toMatchObject({ status: "running", attempt: 1, startedAt: clock.now() });
+      expect(claimed).toEqual({
+        claim: { turnId: turn.turnId, sessionId: "chat:a", node: "node_a", fence: expect.any(Number) },
+        turn,
+        message: { text: "now", outside: false },
+        replyMessageId: "msg_reply",
+        replySeq: 4,
+      });
+      expect(await world.names()).toEqual(["message.created", "turn.queued", "turn.started", "message.created"]);
+      expect((await world.claim()).turns).toEqual([]);
+      expect(await store.getSession("chat:a")).toMatchObject({ turnsQueued: 0, messageCount: 1 });
+    });
+
+    it("does not claim a turn that has another of its session before it, whatever is asked for", async () => {
+      await using world = await openWorld(engine);
+      const request = () => ({ now: world.clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_reply" });
+      const first = await world.start();
+      const second = await world.store.startTurn(world.order({ claim: request() }));
+      expect(second).toMatchObject({ claimed: undefined, turn: { status: "queued", attempt: 0 } });
+      expect((await world.claimNext()).turn.turnId).toBe(first.turnId);
+      const third = await world.store.startTurn(world.order({ claim: request() }));
+      expect(third.claimed).toBeUndefined();
+    });
+  });
+};

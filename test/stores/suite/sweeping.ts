@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import { type Engine, LEASE_MS, LOST, openWorld, type World } from "../world.ts";
+
+const sessionsOf = async (world: World): Promise<string[]> =>
+  (await world.store.listSessions({ limit: 100 })).items.map(({ sessionId }) => sessionId).sort();
+
+const endOne = async (world: World, session: string): Promise<void> => {
+  await world.start({ session });
+  await world.end(await world.claimNext());
+};
+
+export const sweepingTests = (engine: Engine): void => {
+  describe("sweeping", () => {
+    it("gives a turn back when its lease has ended, and shuts out the one that ran it", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start();
+      const slow = await world.claimNext({ node: "node_slow" });
+      await world.clock.advance(LEASE_MS - 1);
+      await world.sweep();
+      expect(await world.store.getTurn(turnId)).toMatchObject({ status: "running", attempt: 1 });
+      await world.clock.advance(1);
+      await world.sweep();
+      expect(await world.store.getTurn(turnId)).toMatchObject({ status: "queued", attempt: 1 });
+      expect((await world.entries()).at(-1)).toMatchObject({ name: "turn.queued", turnId });
+      expect(await world.end(slow, { reply: "late" })).toBe(false);
+      const again = await world.claimNext();
+      expect(again.turn).toMatchObject({ turnId, attempt: 2 });
+      expect(again.claim.fence).toBeGreaterThan(slow.claim.fence);
+      expect(await world.end(slow, { reply: "late" })).toBe(false);
+      expect(await world.end(again, { reply: "on time" })).toBe(true);
+      expect((await world.store.getTurn(turnId))?.reply).toBe("on time");
+    });
+
+    it("gives it back to the head of its session's queue", async () => {
+      await using world = await openWorld(engine);
+      const first = await world.start();
+      await world.start();
+      await world.claimNext();
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      expect((await world.claim()).turns.map(({ turn }) => turn.turnId)).toEqual([first.turnId]);
+    });
+
+    it("fails a turn whose lease ended as often as it may be tried", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start();
+      const next = await world.start();
+      for (const attempt of [1, 2]) {
+        expect((await world.claimNext()).turn.attempt).toBe(attempt);
+        await world.clock.advance(LEASE_MS);
+        await world.sweep({ maxAttempts: 2 });
+      }
+      expect(await world.store.getTurn(turnId)).toMatchObject({ status: "failed", error: LOST });
+      expect((await world.claimNext()).turn.turnId).toBe(next.turnId);
+    });
+
+    it("cancels a turn whose lease ended when that was asked for while it ran", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start();
+      await world.claimNext();
+      await world.store.cancelTurn(turnId, world.clock.now());
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      expect(await world.store.getTurn(turnId)).toMatchObject({ status: "cancelled" });
+    });
+
+    it("ends no lease early when the wall clock jumps", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start();
+      await world.claimNext();
+      for (const ms of [3_600_000, -7_200_000]) {
+        world.clock.jump(ms);
+        await world.sweep();
+        expect(await world.store.getTurn(turnId)).toMatchObject({ status: "running" });
+      }
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      expect(await world.store.getTurn(turnId)).toMatchObject({ status: "queued" });
+    });
+
+    it("deletes sessions that nobody used since their retention began, webhooks' by their own", async () => {
+      await using world = await openWorld(engine);
+      for (const session of ["chat:old", "webhook:old", "chat:used"]) await endOne(world, session);
+      await world.clock.advance(1_000);
+      const before = world.clock.now() - 1;
+      for (const session of ["chat:new", "webhook:new", "chat:used"]) await endOne(world, session);
+      world.told.length = 0;
+      await world.sweep({ webhookSessionsBefore: before });
+      expect(await sessionsOf(world)).toEqual(["chat:new", "chat:old", "chat:used", "webhook:new"]);
+      await world.sweep({ sessionsBefore: before });
+      expect(await sessionsOf(world)).toEqual(["chat:new", "chat:used", "webhook:new"]);
+      await world.hears((what) => what.kind === "deleted" && what.sessionId === "chat:old");
+      expect(world.told).toContainEqual({ kind: "deleted", sessionId: "webhook:old" });
+    });
+
+    it("keeps a session with an unfinished turn, however old", async () => {
+      await using world = await openWorld(engine);
+      for (const session of ["chat:running", "chat:queued", "chat:given-back"]) await world.start({ session });
+      const { turns } = await world.claim();
+      await world.release(turns[1] as (typeof turns)[0]);
+      await world.release(turns[2] as (typeof turns)[0], 60_000);
+      const sessionsBefore = world.clock.now() + 1;
+      await world.sweep({ sessionsBefore });
+      expect(await sessionsOf(world)).toEqual(["chat:given-back", "chat:queued", "chat:running"]);
+    });
+
+    it("works off any number in slices, and says when it is done", async () => {
+      await using world = await openWorld(engine);
+      const count = 1_200;
+      for (let n = 0; n < count; n++) await world.start({ session: `chat:${n}`, key: `k${n}` });
+      const keptOne = await world.start({ session: "chat:kept" });
+      for (const claimed of (await world.claim({ free: count, freeOf: () => count })).turns) await world.end(claimed);
+      const slices = await world.sweep({ sessionsBefore: world.clock.now() });
+      expect(slices).toBeGreaterThan(1);
+      expect(await sessionsOf(world)).toEqual(["chat:kept"]);
+      expect(await world.store.getTurn(keptOne.turnId)).toMatchObject({ status: "queued" });
+      expect(await world.sweep({ sessionsBefore: world.clock.now() })).toBe(1);
+    });
+  });
+};

@@ -1,0 +1,107 @@
+import { isDeepStrictEqual } from "node:util";
+import { describe, expect, it } from "vitest";
+import type { Entry } from "#store/store.ts";
+import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
+
+const toldOf = (world: World, sessionId: string): Entry[] =>
+  world.told.flatMap((what) => (what.kind === "entries" && what.sessionId === sessionId ? what.entries : []));
+
+/** Does what may make a turn claimable and waits until the watcher is told that one is. */
+const expectWork = async (world: World, act: () => Promise<unknown>): Promise<void> => {
+  world.told.length = 0;
+  await act();
+  await world.hears(({ kind }) => kind === "work");
+};
+
+export const watchingTests = (engine: Engine): void => {
+  describe("watching", () => {
+    it("tells of each entry once, in order, in every session", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 3; n++) for (const session of ["chat:a", "chat:b"]) await world.start({ session });
+      await world.end(await world.claimNext());
+      await world.release(await world.claimNext());
+      await world.end(await world.claimNext(), { status: "failed", reply: "half" });
+      const { turnId } = await world.start();
+      await world.store.cancelTurn(turnId, world.clock.now());
+      await world.store.failQueuedTurns("main", { name: "agent-removed", detail: "" }, world.clock.now());
+      for (const session of ["chat:a", "chat:b"]) {
+        const kept = await world.entries(session);
+        const lastSeq = kept.length;
+        await world.hears((what) => what.kind === "entries" && what.entries.at(-1)?.seq === lastSeq);
+        expect(toldOf(world, session)).toEqual(kept);
+      }
+    });
+
+    it("tells of what is kept already: who is told can read it", async () => {
+      await using world = await openWorld(engine);
+      const { store } = world;
+      const reads: Promise<boolean>[] = [];
+      store.watch({
+        entries: (sessionId, entries) => {
+          const read = async ({ seq }: Entry) => (await store.readEntries(sessionId, { after: seq - 1, limit: 1 }))[0];
+          reads.push(...entries.map(async (entry) => isDeepStrictEqual(await read(entry), entry)));
+        },
+        sessionDeleted: (sessionId) => {
+          reads.push(store.getSession(sessionId).then((session) => session === undefined));
+        },
+        work: () => {},
+        cancel: (turnId) => {
+          reads.push(store.getTurn(turnId).then((turn) => turn?.status === "running"));
+        },
+      });
+      const { turnId } = await world.start();
+      const claimed = await world.claimNext();
+      await store.cancelTurn(turnId, world.clock.now());
+      await world.end(claimed, { reply: "hi" });
+      await world.hears((what) => what.kind === "entries" && what.entries.at(-1)?.name === "turn.completed");
+      const results = await Promise.all(reads);
+      expect(results).toHaveLength(7);
+      expect(results).not.toContain(false);
+    });
+
+    it("tells that a turn can be claimed whenever that has become true", async () => {
+      await using world = await openWorld(engine);
+      await expectWork(world, () => world.start());
+      await world.start();
+      const first = await world.claimNext();
+      await expectWork(world, () => world.end(first));
+      const second = await world.claimNext();
+      await expectWork(world, () => world.release(second));
+      const head = await world.start({ session: "chat:b" });
+      await world.start({ session: "chat:b" });
+      await expectWork(world, () => world.store.cancelTurn(head.turnId, world.clock.now()));
+      await world.claim();
+      await world.clock.advance(LEASE_MS);
+      await expectWork(world, () => world.sweep());
+    });
+
+    it("tells of each running turn that should end, and of no queued one", async () => {
+      await using world = await openWorld(engine);
+      const running = await world.start();
+      await world.claimNext();
+      const queued = await world.start();
+      for (const { turnId } of [queued, running]) await world.store.cancelTurn(turnId, world.clock.now());
+      await world.hears(({ kind }) => kind === "cancel");
+      expect(world.told.filter(({ kind }) => kind === "cancel")).toEqual([{ kind: "cancel", turnId: running.turnId }]);
+    });
+
+    it("tells every watcher, until it has had enough", async () => {
+      await using world = await openWorld(engine);
+      const heard: string[] = [];
+      const unwatch = world.store.watch({
+        entries: (sessionId) => heard.push(sessionId),
+        sessionDeleted: () => {},
+        work: () => {},
+        cancel: () => {},
+      });
+      const isToldOf = (session: string) =>
+        world.hears((what) => what.kind === "entries" && what.sessionId === session);
+      await world.start({ session: "chat:a" });
+      await isToldOf("chat:a");
+      unwatch();
+      await world.start({ session: "chat:b" });
+      await isToldOf("chat:b");
+      expect(heard).toEqual(["chat:a"]);
+    });
+  });
+};

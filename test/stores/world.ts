@@ -1,0 +1,210 @@
+import type {
+  Claim,
+  ClaimedTurn,
+  Delivery,
+  Entry,
+  RecorderLimits,
+  Store,
+  StoreLimits,
+  TurnEnd,
+  TurnOrder,
+  Usage,
+  UsageRow,
+} from "#store/store.ts";
+import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
+
+/** An engine as the suite is run against it. */
+export type Engine = {
+  name: string;
+  /** A store that holds nothing yet. */
+  open(clock: ManualClock): Promise<Store>;
+  /** Of a durable engine: ends `store` and opens what it kept. */
+  reopen?: (store: Store, clock: ManualClock) => Promise<Store>;
+};
+
+/** What a watcher was told, in order. */
+export type Told =
+  | { kind: "entries"; sessionId: string; entries: readonly Entry[] }
+  | { kind: "deleted"; sessionId: string }
+  | { kind: "work" }
+  | { kind: "cancel"; turnId: string };
+
+export type Wish = Partial<
+  Omit<TurnOrder, "session" | "limits" | "recorder" | "idempotency"> & {
+    session: string;
+    agent: string;
+    key: string;
+    hash: string;
+    limits: Partial<StoreLimits>;
+    recorder: RecorderLimits;
+  }
+>;
+
+export const LEASE_MS = 30_000;
+export const DAY = 86_400_000;
+export const NO_USAGE: Usage = { input: 0, output: 0 };
+export const LOST = { name: "turn-failed", detail: "lost" } as const;
+const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
+
+/** A store with a clock that a test moves, everything that a watcher was told, and short ways to say what the suite says often. */
+export const openWorld = async (engine: Engine) => {
+  const clock = createManualClock();
+  const world = { clock, store: await engine.open(clock) };
+  let made = 0;
+  const newId = (prefix: string): string => `${prefix}_${String(++made).padStart(6, "0")}`;
+
+  const told: Told[] = [];
+  const waiting = new Set<() => void>();
+  const hear = (what: Told) => {
+    told.push(what);
+    for (const look of waiting) look();
+  };
+  const watch = (store: Store) =>
+    store.watch({
+      entries: (sessionId, entries) => hear({ kind: "entries", sessionId, entries }),
+      sessionDeleted: (sessionId) => hear({ kind: "deleted", sessionId }),
+      work: () => hear({ kind: "work" }),
+      cancel: (turnId) => hear({ kind: "cancel", turnId }),
+    });
+  watch(world.store);
+
+  /** Resolves when the watcher has been told something of which `is` holds. */
+  const hears = (is: (what: Told) => boolean): Promise<void> =>
+    new Promise((resolve) => {
+      const look = () => {
+        if (!told.some(is)) return;
+        waiting.delete(look);
+        resolve();
+      };
+      waiting.add(look);
+      look();
+    });
+
+  const order = (wish: Wish = {}): TurnOrder => {
+    const { session = "chat:a", agent = "main", key, hash = "hash", limits, ...rest } = wish;
+    const now = rest.now ?? clock.now();
+    return {
+      now,
+      turnId: newId("turn"),
+      messageId: newId("msg"),
+      session: { sessionId: session, agent, channel: "rest", userId: "ada" },
+      surface: "rest",
+      caller: "ci",
+      text: "hello",
+      outside: false,
+      model: undefined,
+      skillIds: [],
+      waited: false,
+      idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
+      delivery: undefined,
+      recorder: { entries: 1_000, bytes: 1e9 },
+      claim: undefined,
+      ...rest,
+      limits: { ...AMPLE, ...limits },
+    };
+  };
+
+  const start = async (wish: Wish = {}) => (await world.store.startTurn(order(wish))).turn;
+
+  const claim = async (wish: { free?: number; freeOf?: (agent: string) => number; node?: string } = {}) => {
+    const { free = 1_000, freeOf = () => 1_000, node = "node_a" } = wish;
+    const request = { now: clock.now(), node, leaseMs: LEASE_MS, free, freeOf, newMessageId: () => newId("msg") };
+    return await world.store.claimTurns(request);
+  };
+
+  /** Claims the turn that comes next. */
+  const claimNext = async (wish: Parameters<typeof claim>[0] = {}): Promise<ClaimedTurn> => {
+    const { turns } = await claim({ ...wish, free: 1 });
+    if (!turns[0]) throw new Error("no turn can be claimed");
+    return turns[0];
+  };
+
+  const end = ({ claim }: { claim: Claim }, how: Partial<TurnEnd> = {}): Promise<boolean> =>
+    world.store.endTurn(claim, {
+      now: clock.now(),
+      status: "completed",
+      reply: how.status && how.status !== "completed" ? "" : "hi",
+      error: how.status === "failed" ? { name: "turn-failed", detail: "broken" } : undefined,
+      usage: undefined,
+      ...how,
+    });
+
+  const release = ({ claim }: { claim: Claim }, delayMs = 0, usage?: UsageRow): Promise<boolean> =>
+    world.store.releaseTurn(claim, { now: clock.now(), delayMs, usage });
+
+  const sweep = async (wish: Partial<Parameters<Store["sweep"]>[0]> = {}): Promise<number> => {
+    const request = { now: clock.now(), maxAttempts: 3, lost: LOST, sessionsBefore: 0, webhookSessionsBefore: 0 };
+    let slices = 1;
+    while (await world.store.sweep({ ...request, usageBefore: 0, ...wish })) slices++;
+    return slices;
+  };
+
+  const entries = (sessionId = "chat:a") => world.store.readEntries(sessionId, { after: 0, limit: 1_000 });
+  const names = async (sessionId?: string) => (await entries(sessionId)).map(({ name }) => name);
+
+  /** All that can be read of some sessions and turns, to see that nothing has changed. */
+  const everything = async (sessionIds: readonly string[], turnIds: readonly string[] = []) => ({
+    stats: world.store.stats(),
+    sessions: await Promise.all(sessionIds.map((id) => world.store.getSession(id))),
+    entries: await Promise.all(sessionIds.map((id) => entries(id))),
+    turns: await Promise.all(turnIds.map((id) => world.store.getTurn(id))),
+  });
+
+  return Object.assign(world, {
+    told,
+    hears,
+    order,
+    start,
+    claim,
+    claimNext,
+    end,
+    release,
+    sweep,
+    entries,
+    names,
+    everything,
+    newId,
+    /** The same, after the engine was ended and opened again. */
+    async reopen(): Promise<void> {
+      if (!engine.reopen) throw new Error(`${engine.name} keeps nothing`);
+      world.store = await engine.reopen(world.store, clock);
+      watch(world.store);
+    },
+    [Symbol.asyncDispose]: () => world.store[Symbol.asyncDispose](),
+  });
+};
+
+export type World = Awaited<ReturnType<typeof openWorld>>;
+
+export const deliveryOf = (deliveryId: string, body = "{}"): Delivery => ({
+  deliveryId,
+  at: 1,
+  surface: "rest",
+  operation: "chat.send",
+  method: "POST",
+  path: "/api/v1/chat/send",
+  address: "127.0.0.1",
+  requestId: "req_1",
+  caller: "ci",
+  headers: { "content-type": "application/json" },
+  body: Buffer.from(body),
+  bytes: body.length,
+});
+
+export const used = (input: number, output: number, model = "echo", latencyMs = 10): UsageRow => ({
+  model,
+  usage: { input, output },
+  latencyMs,
+});
+
+/** The name of the GatewayError that `call` was refused with. */
+export const refusal = async (call: Promise<unknown>): Promise<string> => {
+  try {
+    await call;
+  } catch (error) {
+    const { GatewayError } = await import("#core/errors.ts");
+    if (error instanceof GatewayError) return error.name;
+    throw error;
+  }
+  return "not refused";
+};
