@@ -1,9 +1,9 @@
 import type { Delivery } from "#store/store.ts";
 import type { Scope } from "./keys.ts";
 
-/** Who is calling, after authentication. */
+/** Who is calling, after authentication. Two REST keys may have one name, but never one `tokenId`. */
 export type Caller =
-  | { surface: "rest"; name: string; scopes: readonly (Scope | "console")[] }
+  | { surface: "rest"; tokenId: string; name: string; scopes: readonly (Scope | "console")[] }
   | { surface: "rpc"; name: string; permissions: readonly string[] }
   | { surface: "hooks"; name: string };
 

@@ -55,6 +55,10 @@ export const createCore = async (parts: {
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
   });
 
+  let isClosed = false;
+  const sweepAfter = (ms: number) => {
+    if (!isClosed) stopSweep = clock.after(ms, runSweep);
+  };
   const sweep = async (): Promise<void> => {
     const now = clock.now();
     const more = await store.sweep({
@@ -65,15 +69,16 @@ export const createCore = async (parts: {
       webhookSessionsBefore: now - settings.webhookRetentionMs,
       usageBefore: now - USAGE_DAYS * 86_400_000,
     });
-    stopSweep = clock.after(more ? 10 : SWEEP_EVERY_MS, runSweep);
+    sweepAfter(more ? 10 : SWEEP_EVERY_MS);
   };
   const runSweep = () => {
     sweep().catch((error: unknown) => {
-      events.storeFailed({ operation: "sweep", error });
-      stopSweep = clock.after(SWEEP_EVERY_MS, runSweep);
+      if (!isClosed) events.storeFailed({ operation: "sweep", error });
+      sweepAfter(SWEEP_EVERY_MS);
     });
   };
-  let stopSweep = clock.after(SWEEP_EVERY_MS, runSweep);
+  let stopSweep = () => {};
+  sweepAfter(SWEEP_EVERY_MS);
 
   const loadSkills = async (): Promise<InvalidSkill[]> => {
     const invalid = await skills.load(settings.skillDirs);
@@ -82,6 +87,18 @@ export const createCore = async (parts: {
   };
   await Promise.all([keys.load(), loadSkills()]);
   runner.wake();
+
+  const replaceAgents = async (next: CoreSettings): Promise<void> => {
+    // Another came meanwhile, and is next.
+    if (settings !== next) return;
+    await loadSkills();
+    for (const gone of agents.replace(next.agents, next.defaultAgent)) {
+      const error = { name: "agent-removed", detail: `the agent ${gone} left the configuration` } as const;
+      await store.failQueuedTurns(gone, error, clock.now());
+    }
+    runner.wake();
+  };
+  let replaced = Promise.resolve();
 
   return {
     agents,
@@ -95,18 +112,21 @@ export const createCore = async (parts: {
     clock,
     events,
     replyWaitMs,
-    /** Takes a new configuration; running turns finish on the old one. */
-    async reconfigure(next: CoreSettings): Promise<void> {
+    /** Takes a new configuration; running turns finish on the old one. Of several that overlap, the last one stays. */
+    reconfigure(next: CoreSettings): Promise<void> {
       settings = next;
       keys.configure(next.keys);
-      await loadSkills();
-      for (const gone of agents.replace(next.agents, next.defaultAgent)) {
-        const error = { name: "agent-removed", detail: `the agent ${gone} left the configuration` } as const;
-        await store.failQueuedTurns(gone, error, clock.now());
-      }
-      runner.wake();
+      replaced = replaced.catch(() => {}).then(() => replaceAgents(next));
+      return replaced;
+    },
+    /** What still waits in a store that forgets will never run: who waits for it is told. */
+    async giveUpQueued(): Promise<void> {
+      if (store.durable) return;
+      const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
+      for (const { name } of agents.list()) await store.failQueuedTurns(name, error, clock.now());
     },
     async close(): Promise<void> {
+      isClosed = true;
       stopSweep();
       unwatch();
     },

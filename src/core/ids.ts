@@ -17,7 +17,7 @@ const word = (): number => {
   return pool[used++] as number;
 };
 
-let lastMs = 0;
+let lastMs = -1;
 let timePart = "";
 const encodeTime = (ms: number): string => {
   if (ms !== lastMs) {

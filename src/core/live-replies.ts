@@ -28,8 +28,8 @@ export const createLiveReplies = () => {
       reply.length += text.length;
       wake(reply.turnId);
     },
-    close(turnId: string): void {
-      replies.delete(turnId);
+    close(reply: LiveReply): void {
+      if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
     },
     get: (turnId: string): LiveReply | undefined => replies.get(turnId),
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */

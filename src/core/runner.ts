@@ -1,7 +1,8 @@
 import type { Events } from "#observe/events.ts";
-import type { Claim, ClaimedTurn, Store, TurnEnd, UsageRow } from "#store/store.ts";
+import type { Claim, ClaimedTurn, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import type { Agent, Agents } from "./agents.ts";
 import type { Clock } from "./clock.ts";
+import { readHistory } from "./history.ts";
 import { newId } from "./ids.ts";
 import type { Journal } from "./journal.ts";
 import type { LiveReplies } from "./live-replies.ts";
@@ -12,7 +13,6 @@ export const MAX_ATTEMPTS = 3;
 const LEASE_MS = 30_000;
 const TICK_MS = 250;
 const FIRST_BACKOFF_MS = 500;
-const HISTORY_MESSAGES = 200;
 const COMMIT_TRIES = 5;
 
 type Run = { claimed: ClaimedTurn; agent: Agent; controller: AbortController; since: number };
@@ -37,10 +37,14 @@ export const createRunner = (parts: RunnerParts) => {
   const node = newId("node", clock.now());
   const runs = new Map<string, Run>();
   const runningOf = new Map<string, number>();
+  /** Agents that had no place when turns were claimed: some of theirs may be ready, and nobody will tell of them again. */
+  const full = new Set<string>();
   let state: "running" | "draining" | "stopped" = "running";
   let taken = 0;
   let wanted = false;
   let pumping = false;
+  /** Places are promised to a claim that is under way: none is left to reserve. */
+  let claiming = false;
   let stopTick: (() => void) | undefined;
   let stopDue: (() => void) | undefined;
   let whenIdle: (() => void) | undefined;
@@ -50,10 +54,20 @@ export const createRunner = (parts: RunnerParts) => {
     const agent = agents.find(name);
     return agent ? agent.concurrency - (runningOf.get(name) ?? 0) : 0;
   };
+  const askFree = (name: string): number => {
+    const free = freeOf(name);
+    if (free < 1) full.add(name);
+    return free;
+  };
   const mayClaim = () => state === "running" || (state === "draining" && !store.durable);
   const hold = (name: string, by: 1 | -1) => {
     taken += by;
     runningOf.set(name, (runningOf.get(name) ?? 0) + by);
+  };
+  const letGo = (name: string) => {
+    hold(name, -1);
+    if (full.delete(name) || wanted) wake();
+    if (taken === 0) whenIdle?.();
   };
 
   const wake = () => {
@@ -67,11 +81,13 @@ export const createRunner = (parts: RunnerParts) => {
     try {
       while (wanted && mayClaim() && taken < concurrency()) {
         wanted = false;
-        const request = { now: clock.now(), node, leaseMs: LEASE_MS, free: concurrency() - taken, freeOf };
+        claiming = true;
+        const request = { now: clock.now(), node, leaseMs: LEASE_MS, free: concurrency() - taken, freeOf: askFree };
         const { turns, nextDueInMs } = await store.claimTurns({
           ...request,
           newMessageId: () => newId("msg", clock.now()),
         });
+        claiming = false;
         for (const claimed of turns) begin(claimed, false);
         if (turns.length > 0) wanted = true;
         stopDue?.();
@@ -81,6 +97,7 @@ export const createRunner = (parts: RunnerParts) => {
       events.storeFailed({ operation: "claimTurns", error });
       clock.after(1_000, wake);
     } finally {
+      claiming = false;
       pumping = false;
     }
   };
@@ -91,17 +108,25 @@ export const createRunner = (parts: RunnerParts) => {
     if (!held) hold(turn.agent, 1);
     const agent = agents.find(turn.agent);
     const run: Run = { claimed, agent: agent as Agent, controller: new AbortController(), since: clock.monotonic() };
+    // Its lease ended while it ran here: that attempt has lost its turn.
+    runs.get(turn.turnId)?.controller.abort("handed-back" satisfies StopReason);
     runs.set(turn.turnId, run);
     stopTick ??= clock.after(TICK_MS, tick);
     const ended = agent ? runAndEnd(parts, run) : endRemoved(parts, claimed);
     ended
       .catch((error: unknown) => events.unexpectedError({ error, where: "runner" }))
       .finally(() => {
-        runs.delete(turn.turnId);
-        hold(turn.agent, -1);
-        if (wanted) wake();
-        if (taken === 0) whenIdle?.();
+        if (runs.get(turn.turnId) === run) runs.delete(turn.turnId);
+        letGo(turn.agent);
       });
+  };
+
+  /** Turns whose lease ended are another's, or nobody's: what they write here would be thrown away. */
+  const stopLost = (lost: readonly Claim[]): void => {
+    for (const { turnId, fence } of lost) {
+      const run = runs.get(turnId);
+      if (run?.claimed.claim.fence === fence) run.controller.abort("handed-back" satisfies StopReason);
+    }
   };
 
   const tick = (): void => {
@@ -114,9 +139,9 @@ export const createRunner = (parts: RunnerParts) => {
     }
     if (held.length === 0 || time - lastExtended < LEASE_MS / 3) return;
     lastExtended = time;
-    store
-      .extendClaims(held, LEASE_MS)
-      .catch((error: unknown) => events.storeFailed({ operation: "extendClaims", error }));
+    store.extendClaims(held, LEASE_MS).then(stopLost, (error: unknown) => {
+      events.storeFailed({ operation: "extendClaims", error });
+    });
   };
 
   return {
@@ -125,12 +150,12 @@ export const createRunner = (parts: RunnerParts) => {
     reserve(
       agent: string,
     ): { request: NonNullable<Parameters<Store["startTurn"]>[0]["claim"]>; free: () => void } | undefined {
-      if (state !== "running" || wanted || taken >= concurrency() || freeOf(agent) < 1) return undefined;
+      if (state !== "running" || wanted || claiming || taken >= concurrency() || freeOf(agent) < 1) return undefined;
       hold(agent, 1);
       const now = clock.now();
       return {
         request: { now, node, leaseMs: LEASE_MS, replyMessageId: newId("msg", now) },
-        free: () => hold(agent, -1),
+        free: () => letGo(agent),
       };
     },
     begin: (claimed: ClaimedTurn) => begin(claimed, true),
@@ -198,10 +223,16 @@ const runAndEnd = async (parts: RunnerParts, { claimed, agent, controller }: Run
   if (outcome.thrown !== undefined)
     events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
   const row: UsageRow = { model: turn.model ?? agent.model ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
-  const again = retryDelay(outcome, turn.attempt);
+  // The agent may have left the configuration meanwhile: then nobody would claim the turn again.
+  const again = parts.agents.find(turn.agent) ? retryDelay(outcome, turn.attempt) : undefined;
+  if (outcome.status === "handed-back" && again === undefined) outcome.error = removed(turn.agent);
   const kept = await commit(parts, claimed, outcome, row, again);
-  live.close(turn.turnId);
-  if (!kept) return parts.journal.turnErased(turn.turnId);
+  live.close(reply);
+  if (!kept) {
+    // Its session was deleted, or its lease ended and it goes on elsewhere.
+    if (!(await parts.store.getTurn(turn.turnId))) parts.journal.turnErased(turn.turnId);
+    return;
+  }
   if (again === undefined)
     events.turnEnded({ turnId: turn.turnId, agent: turn.agent, outcome: statusOf(outcome), attempt: turn.attempt, ms });
   else events.turnRetried({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, delayMs: again });
@@ -241,12 +272,11 @@ const commit = async (
 };
 
 const endRemoved = async ({ store, clock }: RunnerParts, { claim, turn }: ClaimedTurn): Promise<void> => {
-  const error = { name: "agent-removed", detail: `the agent ${turn.agent} left the configuration` } as const;
+  const error = removed(turn.agent);
   await store.endTurn(claim, { now: clock.now(), status: "failed", reply: "", error, usage: undefined });
 };
 
-const readHistory = async (store: Store, { turn }: ClaimedTurn) => {
-  // The turn's own message comes right before its `turn.queued` entry.
-  const messages = await store.readMessages(turn.sessionId, { before: turn.seq - 1, limit: HISTORY_MESSAGES });
-  return messages.reverse().map(({ role, text, outside }) => ({ role, text, outside }));
-};
+const removed = (agent: string): TurnError => ({
+  name: "agent-removed",
+  detail: `the agent ${agent} left the configuration`,
+});

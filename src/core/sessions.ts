@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { newBareId } from "./ids.ts";
 
 /** What a caller says of the session it wants. */
@@ -10,11 +11,23 @@ export type SessionWish = {
 
 export type SessionPlace = { sessionId: string; agent: string; channel: string; userId: string };
 
-/** `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. */
+const ID_LIMIT = 256;
+
+/**
+ * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. Where that is longer than an id
+ * may be, a hash stands for the user, and then for the channel too.
+ */
 export const placeOf = (wish: SessionWish, channelOfSurface: string, caller: string): SessionPlace => {
   const { agent, channel = channelOfSurface, userId = caller } = wish;
-  const sessionId = wish.sessionId ?? `agent:${encode(agent)}:${encode(channel)}:${encode(userId)}`;
-  return { sessionId, agent, channel, userId };
+  return { sessionId: wish.sessionId ?? idOf(agent, channel, userId), agent, channel, userId };
+};
+
+const idOf = (agent: string, channel: string, userId: string): string => {
+  const ofChannel = `agent:${encode(agent)}:${encode(channel)}`;
+  const id = `${ofChannel}:${encode(userId)}`;
+  if (id.length <= ID_LIMIT) return id;
+  const hashed = `${ofChannel}:${hash(userId)}`;
+  return hashed.length <= ID_LIMIT ? hashed : `agent:${encode(agent)}:${hash(channel)}:${hash(userId)}`;
 };
 
 /** A chat that names neither session nor user is a conversation of its own. */
@@ -26,7 +39,9 @@ export const placeOfChat = (wish: SessionWish, caller: string, now: number): Ses
 /** Where heartbeats run. */
 export const mainSessionOf = (agent: string): string => `agent:${encode(agent)}:main`;
 
-// toWellFormed: encodeURIComponent throws on half a surrogate pair.
-const encode = (part: string): string => (isPlain(part) ? part : encodeURIComponent(toWellFormed(part)));
-const isPlain = (part: string): boolean => /^[A-Za-z0-9_.~-]*$/.test(part);
+// No encoded part begins with the tilde of a hash. toWellFormed: encodeURIComponent throws on half a surrogate pair.
+const encode = (part: string): string =>
+  isPlain(part) ? part : encodeURIComponent(toWellFormed(part)).replace(/^~/, "%7E");
+const isPlain = (part: string): boolean => /^(?!~)[A-Za-z0-9_.~-]*$/.test(part);
+const hash = (part: string): string => `~${createHash("sha256").update(part).digest("base64url")}`;
 const toWellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");

@@ -22,9 +22,17 @@ export const createTurnSteps = ({ store, journal, live }: { store: Store; journa
     const { turnId, sessionId } = turn;
     const cameLate = isEnded(turn);
     const mark: StepMark = from ? { ...from } : { seq: turn.seq - 1, offset: 0 };
+    /** What was read of the session. A mark names entries of this turn alone, so that it can be held to them. */
+    let read = mark.seq;
     let replySeq: number | undefined;
+    let looked = false;
+    let ended = cameLate;
     const bell = createBell();
-    const unfollow = journal.follow(sessionId, { entries: bell.ringEntries, deleted: bell.ringDeleted });
+    const hear = (entries: readonly Entry[]) => {
+      ended ||= entries.some((entry) => entry.turnId === turnId && isTurnEnd(entry));
+      bell.ringEntries();
+    };
+    const unfollow = journal.follow(sessionId, { entries: hear, deleted: bell.ringDeleted });
     const unread = live.read(turnId, bell.ringText);
     signal.addEventListener("abort", bell.ringText, { once: true });
 
@@ -37,23 +45,29 @@ export const createTurnSteps = ({ store, journal, live }: { store: Store; journa
     try {
       while (!signal.aborted) {
         if (bell.takeDeleted()) throw erased(turnId);
-        const entries = bell.takeEntries() ? await store.readEntries(sessionId, { after: mark.seq, limit: PAGE }) : [];
+        const isAllKept = ended;
+        const entries = bell.takeEntries() ? await store.readEntries(sessionId, { after: read, limit: PAGE }) : [];
         if (entries.length === PAGE) bell.ringEntries();
+        // Deleted before this reader followed its session.
+        if (!looked && entries.length === 0 && !(await store.getTurn(turnId))) throw erased(turnId);
+        looked = true;
         for (const entry of entries) {
-          if (entry.turnId === turnId) {
-            if (entry.name === "message.completed" && replySeq !== undefined && !cameLate) {
-              const rest = entry.text.slice(mark.offset);
-              if (rest !== "") yield piece(entry.messageId, replySeq, rest);
-            }
-            if (entry.name === "message.created" && entry.role === "assistant") replySeq = entry.seq;
-            mark.offset = 0;
+          read = entry.seq;
+          if (entry.turnId !== turnId) continue;
+          if (entry.name === "message.completed" && replySeq !== undefined && !cameLate) {
+            const rest = entry.text.slice(mark.offset);
+            if (rest !== "") yield piece(entry.messageId, replySeq, rest);
           }
+          if (entry.name === "message.created" && entry.role === "assistant") replySeq = entry.seq;
           mark.seq = entry.seq;
-          if (entry.turnId === turnId) yield { kind: "entry", entry, mark: { ...mark } };
-          if (entry.turnId === turnId && isTurnEnd(entry)) return;
+          mark.offset = 0;
+          yield { kind: "entry", entry, mark: { ...mark } };
+          if (isTurnEnd(entry)) return;
         }
+        // The place it was asked to go on from lies behind the turn's end.
+        if (isAllKept && entries.length < PAGE) return;
         const reply = live.get(turnId);
-        if (reply && reply.seq <= mark.seq) {
+        if (reply && reply.seq <= read) {
           replySeq = reply.seq;
           const text = readSince(reply, mark.offset);
           if (text !== "") yield piece(reply.messageId, reply.seq, text);

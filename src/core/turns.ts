@@ -55,6 +55,7 @@ export const createTurns = (parts: {
         else reject(erased(turn.turnId));
       });
       const leave = () => resolve(undefined);
+      if (signal?.aborted) leave();
       signal?.addEventListener("abort", leave, { once: true });
       stop = () => {
         stopTimer();
@@ -62,6 +63,8 @@ export const createTurns = (parts: {
         signal?.removeEventListener("abort", leave);
       };
     });
+    // A turn that is erased before anybody awaits this is told by the read that comes first.
+    ended.catch(() => {});
     return { ended, stop };
   };
 
@@ -139,7 +142,11 @@ export const erased = (turnId: string): GatewayError =>
 export const failureOf = ({ turnId, status, error }: Turn, replayed: boolean): GatewayError =>
   status === "cancelled"
     ? new GatewayError("turn-cancelled", undefined, { turnId, replayed })
-    : new GatewayError(error?.name ?? "turn-failed", error?.detail, { turnId, replayed });
+    : new GatewayError(error?.name ?? "turn-failed", error?.detail, {
+        turnId,
+        replayed,
+        ...(error?.name === "shutting-down" && { retryAfterMs: 1_000 }),
+      });
 
 const withEnd = (turn: Turn, entry: Parameters<typeof isTurnEnd>[0]): Turn => {
   if (!isTurnEnd(entry)) return turn;

@@ -1,6 +1,8 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
+import type { StepMark } from "#core/turn-events.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
+import type { Turn } from "#store/store.ts";
 import { turnEvents } from "./answer.ts";
 import { markOf, turnOf } from "./present.ts";
 
@@ -8,7 +10,15 @@ export const turns = (core: Core): Pick<RestHandlers<CallContext>, "turns.get" |
   "turns.get": async ({ path }) => turnOf(await core.turns.get(path.turn_id)),
   "turns.events": async ({ path, headers }, { signal }) => {
     const turn = await core.turns.get(path.turn_id);
-    return { as: "events", body: turnEvents(core, turn, markOf(headers["last-event-id"]), signal) };
+    const from = await placeIn(core, turn, markOf(headers["last-event-id"]));
+    return { as: "events", body: turnEvents(core, turn, from, signal) };
   },
   "turns.cancel": async ({ path }) => turnOf(await core.turns.cancel(path.turn_id)),
 });
+
+/** The place to go on from; undefined, the start, for one that this turn's stream never gave. */
+const placeIn = async ({ store }: Core, turn: Turn, mark: StepMark | undefined): Promise<StepMark | undefined> => {
+  if (!mark) return undefined;
+  const [entry] = await store.readEntries(turn.sessionId, { after: mark.seq - 1, limit: 1 });
+  return entry?.turnId === turn.turnId ? mark : undefined;
+};

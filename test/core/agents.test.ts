@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { createEchoBackend } from "#backends/echo.ts";
+import { type Agent, checkModel, createAgents } from "#core/agents.ts";
+
+const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
+  name,
+  description: "",
+  instructions: undefined,
+  model: undefined,
+  skills: [],
+  concurrency: 1,
+  deadlineMs: 1,
+  backend: createEchoBackend(),
+  ...more,
+});
+
+describe("agents", () => {
+  it("are listed in the configuration's order and found by name", () => {
+    const agents = createAgents([agentOf("zoe"), agentOf("ada")], "zoe");
+    expect(agents.list().map(({ name }) => name)).toEqual(["zoe", "ada"]);
+    expect(agents.find("ada")?.name).toBe("ada");
+    expect(agents.find("bob")).toBeUndefined();
+  });
+
+  it("have a default, which is taken when none is named", () => {
+    const agents = createAgents([agentOf("zoe"), agentOf("ada")], "ada");
+    expect(agents.get(undefined).name).toBe("ada");
+    expect(agents.get("zoe").name).toBe("zoe");
+  });
+
+  it("refuse a name that is not there, the empty one too, and say so when there is no default", () => {
+    const agents = createAgents([agentOf("zoe")], undefined);
+    const refusal = (name: string | undefined) => {
+      try {
+        return agents.get(name).name;
+      } catch (error) {
+        const { name, detail } = error as { name: string; detail: string };
+        return `${name}: ${detail}`;
+      }
+    };
+    expect(refusal("bob")).toBe("agent-not-found: no agent bob");
+    expect(refusal(undefined)).toBe("agent-not-found: no default agent");
+    expect(refusal("")).toBe("agent-not-found: no agent ");
+    expect(refusal("constructor")).toBe("agent-not-found: no agent constructor");
+  });
+
+  it("are replaced all at once, and the names that are gone are told", () => {
+    const agents = createAgents([agentOf("a"), agentOf("b"), agentOf("c")], "a");
+    const old = agents.get("b");
+    expect(agents.replace([agentOf("d"), agentOf("b", { description: "new" })], "d")).toEqual(["a", "c"]);
+    expect(agents.list().map(({ name }) => name)).toEqual(["d", "b"]);
+    expect(agents.get(undefined).name).toBe("d");
+    expect(agents.get("b").description).toBe("new");
+    expect(old.description).toBe("");
+    expect(agents.find("a")).toBeUndefined();
+  });
+});
+
+describe("models", () => {
+  const some = agentOf("main", { backend: { ...createEchoBackend(), models: ["small", "large"] } });
+  const none = agentOf("main", { backend: { ...createEchoBackend(), models: [] } });
+
+  it("are taken when the agent knows them, or takes any, or none was named", () => {
+    for (const [agent, model] of [
+      [some, "large"],
+      [some, undefined],
+      [none, undefined],
+      [agentOf("main"), "anything"],
+    ] as const) {
+      expect(() => checkModel(agent, model)).not.toThrow();
+    }
+  });
+
+  it("are refused when the agent does not know them, with those that it does", () => {
+    const refused = (detail: string) => expect.objectContaining({ name: "unknown-model", detail });
+    expect(() => checkModel(some, "huge")).toThrow(refused("the agent main takes small, large"));
+    expect(() => checkModel(none, "huge")).toThrow(refused("the agent main takes no model by name"));
+  });
+});

@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { newBareId, newId } from "#core/ids.ts";
+
+const NOW = Date.UTC(2026, 10, 21, 8);
+
+it("makes ids of a prefix and 26 characters of Crockford's base 32", () => {
+  for (const prefix of ["msg", "turn", "evt", "dlv", "key", "req"] as const) {
+    expect(newId(prefix, NOW)).toMatch(new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`));
+  }
+  expect(newBareId(NOW)).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
+});
+
+it("makes them whole at any time, the first one too", () => {
+  for (const time of [0, 1, 2 ** 20 - 1, 2 ** 32, 2 ** 40 + 12_345, 2 ** 48 - 1]) {
+    expect(newId("turn", time)).toHaveLength(31);
+    expect(newId("turn", time)).toHaveLength(31);
+  }
+});
+
+it("sorts them by time as text", () => {
+  const times = [
+    0,
+    1,
+    31,
+    32,
+    1_023,
+    1_024,
+    2 ** 20 - 1,
+    2 ** 20,
+    2 ** 31,
+    2 ** 32 - 1,
+    2 ** 32,
+    NOW,
+    NOW + 1,
+    2 ** 48 - 1,
+  ];
+  const ids = times.map((time) => newId("turn", time));
+  expect([...ids].sort()).toEqual(ids);
+  const backwards = [...times].reverse().map((time) => newId("turn", time));
+  expect([...backwards].sort().reverse()).toEqual(backwards);
+});
+
+it("holds its time: the first ten characters say the millisecond", () => {
+  const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+  for (const time of [0, 1, NOW, NOW + 999, 2 ** 48 - 1]) {
+    const digits = [...newId("msg", time).slice(4, 14)].map((letter) => alphabet.indexOf(letter));
+    expect(digits.reduce((sum, digit) => sum * 32 + digit, 0)).toBe(time);
+  }
+});
+
+it("makes no id twice, also within a millisecond", () => {
+  const ids = new Set(Array.from({ length: 100_000 }, () => newId("turn", NOW)));
+  expect(ids.size).toBe(100_000);
+});

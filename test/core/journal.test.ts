@@ -1,0 +1,100 @@
+import { expect, it } from "vitest";
+import { createJournal } from "#core/journal.ts";
+import { createLiveReplies, readSince } from "#core/live-replies.ts";
+import type { Entry } from "#store/store.ts";
+
+const usage = { input: 0, output: 0 };
+const queued = (turnId: string): Entry => ({ seq: 1, at: 0, turnId, name: "turn.queued" });
+const completed = (turnId: string): Entry => ({ seq: 2, at: 0, turnId, name: "turn.completed", usage, reply: "" });
+
+it("tells those who follow a session of its entries, and nobody else", () => {
+  const journal = createJournal();
+  const heard: string[] = [];
+  const listen = (name: string) => ({
+    entries: (entries: readonly Entry[]) => heard.push(`${name} ${entries.length}`),
+    deleted: () => heard.push(`${name} deleted`),
+  });
+  const stop = journal.follow("chat:a", listen("first"));
+  journal.follow("chat:a", listen("second"));
+  journal.follow("chat:b", listen("other"));
+  journal.watcher.entries("chat:a", [queued("turn_1")]);
+  stop();
+  journal.watcher.entries("chat:a", [queued("turn_1"), completed("turn_1")]);
+  journal.watcher.sessionDeleted("chat:a");
+  expect(heard).toEqual(["first 1", "second 1", "second 2", "second deleted"]);
+});
+
+it("tells who waits for a turn of its end alone, once", () => {
+  const journal = createJournal();
+  const heard: (string | undefined)[] = [];
+  const stop = journal.onTurnEnd("turn_1", (entry) => {
+    heard.push(entry?.name);
+    stop();
+  });
+  journal.watcher.entries("chat:a", [queued("turn_1"), completed("turn_2")]);
+  expect(heard).toEqual([]);
+  journal.watcher.entries("chat:a", [completed("turn_1")]);
+  journal.watcher.entries("chat:a", [completed("turn_1")]);
+  expect(heard).toEqual(["turn.completed"]);
+});
+
+it("tells who waits for a turn that it was erased", () => {
+  const journal = createJournal();
+  const heard: unknown[] = [];
+  journal.onTurnEnd("turn_1", (entry) => heard.push(entry));
+  journal.turnErased("turn_1");
+  journal.turnErased("turn_2");
+  expect(heard).toEqual([undefined]);
+});
+
+it("tells every listener, also when one of them leaves meanwhile", () => {
+  const journal = createJournal();
+  const heard: number[] = [];
+  const stops = [1, 2, 3].map((n) =>
+    journal.follow("chat:a", {
+      entries: () => {
+        heard.push(n);
+        stops[0]?.();
+      },
+      deleted: () => {},
+    }),
+  );
+  journal.watcher.entries("chat:a", [queued("turn_1")]);
+  journal.watcher.entries("chat:a", [queued("turn_1")]);
+  expect(heard).toEqual([1, 2, 3, 2, 3]);
+});
+
+it("reads a reply from any place on, while it grows", () => {
+  const live = createLiveReplies();
+  const reply = live.open("turn_1", "msg_1", 4);
+  const pieces = ["a", "bcd", "", "🙂e", "f"];
+  let whole = "";
+  for (const piece of pieces) {
+    live.append(reply, piece);
+    whole += piece;
+    for (let from = 0; from <= whole.length + 1; from++) expect(readSince(reply, from)).toBe(whole.slice(from));
+  }
+});
+
+it("wakes the readers of a reply that grows, until they have had enough", () => {
+  const live = createLiveReplies();
+  const heard: string[] = [];
+  const stop = live.read("turn_1", () => heard.push("first"));
+  live.read("turn_1", () => heard.push("second"));
+  live.read("turn_2", () => heard.push("other"));
+  const reply = live.open("turn_1", "msg_1", 4);
+  live.append(reply, "x");
+  stop();
+  live.append(reply, "y");
+  expect(heard).toEqual(["first", "second", "second"]);
+});
+
+it("closes the reply of an attempt, and not that of the next one", () => {
+  const live = createLiveReplies();
+  const first = live.open("turn_1", "msg_1", 4);
+  const second = live.open("turn_1", "msg_2", 7);
+  live.close(first);
+  expect(live.get("turn_1")).toBe(second);
+  live.close(second);
+  expect(live.get("turn_1")).toBeUndefined();
+});

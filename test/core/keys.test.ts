@@ -1,0 +1,167 @@
+import { describe, expect, it } from "vitest";
+import { type ConfiguredKey, configLineOf, createKeys } from "#core/keys.ts";
+import { createSecretIndex, hashOf, hashOfConfigured } from "#core/secrets.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+
+const configuredKey = (name: string, secret: string): ConfiguredKey => ({
+  name,
+  hash: hashOf(secret),
+  prefix: undefined,
+  scopes: ["chat"],
+});
+
+const openKeys = async (configured: readonly ConfiguredKey[] = []) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock });
+  const keys = createKeys({ store, clock, configured });
+  await keys.load();
+  return { clock, store, keys };
+};
+
+describe("minted keys", () => {
+  it("show their secret once, and are kept as a hash", async () => {
+    const { keys, store, clock } = await openKeys();
+    const { key, secret } = await keys.create({ name: "ci", scopes: ["chat", "admin"] });
+    expect(secret).toMatch(/^gw_[A-Za-z0-9_-]{43}$/);
+    expect(key).toEqual({
+      keyId: expect.stringMatching(/^key_[0-9A-Z]{26}$/),
+      name: "ci",
+      prefix: secret.slice(0, 9),
+      hash: hashOf(secret).toString("hex"),
+      scopes: ["chat", "admin"],
+      createdAt: clock.now(),
+      lastUsedAt: undefined,
+    });
+    expect(await store.listKeys()).toEqual([key]);
+    expect(JSON.stringify([await store.listKeys(), await keys.list()])).not.toContain(secret);
+  });
+
+  it("are good at once, and no secret but their own is", async () => {
+    const { keys } = await openKeys();
+    const { key, secret } = await keys.create({ name: "ci", scopes: ["chat"] });
+    expect(keys.use(hashOf(secret))).toMatchObject({ keyId: key.keyId, name: "ci", scopes: ["chat"] });
+    expect(keys.use(hashOf(`${secret}x`))).toBeUndefined();
+    expect(keys.use(hashOf(key.hash))).toBeUndefined();
+    expect(keys.use(hashOf(""))).toBeUndefined();
+  });
+
+  it("are good in whatever opens their store next", async () => {
+    const { keys, store, clock } = await openKeys();
+    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const others = createKeys({ store, clock, configured: [] });
+    expect(others.use(hashOf(secret))).toBeUndefined();
+    await others.load();
+    expect(others.use(hashOf(secret))).toMatchObject({ name: "ci" });
+  });
+
+  it("end when they are revoked, once, and no other with them", async () => {
+    const { keys } = await openKeys();
+    const first = await keys.create({ name: "one", scopes: ["chat"] });
+    const second = await keys.create({ name: "two", scopes: ["chat"] });
+    await keys.revoke(first.key.keyId);
+    expect(keys.use(hashOf(first.secret))).toBeUndefined();
+    expect(keys.use(hashOf(second.secret))).toMatchObject({ name: "two" });
+    await expect(keys.revoke(first.key.keyId)).rejects.toMatchObject({ name: "key-not-found" });
+    await expect(keys.revoke("key_unknown")).rejects.toMatchObject({ name: "key-not-found" });
+    expect((await keys.list()).map(({ name }) => name)).toEqual(["two"]);
+  });
+
+  it("are all there when several are made at once", async () => {
+    const { keys } = await openKeys();
+    const made = await Promise.all(["a", "b", "c", "d"].map((name) => keys.create({ name, scopes: ["chat"] })));
+    for (const { key, secret } of made) expect(keys.use(hashOf(secret))?.keyId).toBe(key.keyId);
+    expect(await keys.list()).toHaveLength(4);
+  });
+
+  it("note when they were last used, to the minute", async () => {
+    const { keys, clock } = await openKeys();
+    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const lastUsedAt = async () => (await keys.list())[0]?.lastUsedAt;
+    expect(await lastUsedAt()).toBeUndefined();
+    const first = clock.now();
+    keys.use(hashOf(secret));
+    expect(await lastUsedAt()).toBe(first);
+    await clock.advance(59_999);
+    keys.use(hashOf(secret));
+    expect(await lastUsedAt()).toBe(first);
+    await clock.advance(1);
+    keys.use(hashOf(secret));
+    expect(await lastUsedAt()).toBe(first + 60_000);
+  });
+
+  it("let a call pass whose note the store does not take", async () => {
+    const clock = createManualClock();
+    const store = createMemoryStore({ clock });
+    const failing = { ...store, touchKey: () => Promise.reject(new Error("down")) };
+    const keys = createKeys({ store: failing, clock, configured: [] });
+    const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
+    expect(keys.use(hashOf(secret))).toMatchObject({ name: "ci" });
+    await clock.settle();
+  });
+
+  it("have a line for the configuration that stands for the same secret", async () => {
+    const { keys } = await openKeys();
+    const { key, secret } = await keys.create({ name: 'my "key"', scopes: ["chat"] });
+    const line = configLineOf(key);
+    expect(line).toBe(`{ name: "my \\"key\\"", key: "sha256:${key.hash}", scopes: ["chat"] }`);
+    expect(hashOfConfigured(`sha256:${key.hash}`)).toEqual(hashOf(secret));
+  });
+});
+
+describe("keys of the configuration", () => {
+  it("come first in the list, in their order; then the minted ones, newest first", async () => {
+    const { keys } = await openKeys([configuredKey("z", "secret z"), configuredKey("a", "secret a")]);
+    for (const name of ["old", "new"]) await keys.create({ name, scopes: ["chat"] });
+    expect((await keys.list()).map(({ name }) => name)).toEqual(["z", "a", "new", "old"]);
+  });
+
+  it("have no id, and cannot be revoked", async () => {
+    const { keys } = await openKeys([configuredKey("ci", "secret")]);
+    expect(await keys.list()).toEqual([
+      {
+        keyId: undefined,
+        name: "ci",
+        prefix: undefined,
+        scopes: ["chat"],
+        createdAt: undefined,
+        lastUsedAt: undefined,
+      },
+    ]);
+    await expect(keys.revoke("ci")).rejects.toMatchObject({ name: "key-not-found" });
+    expect(keys.use(hashOf("secret"))).toMatchObject({ name: "ci" });
+  });
+
+  it("are good from the moment the configuration has them until it has them no more", async () => {
+    const { keys } = await openKeys([configuredKey("old", "old secret")]);
+    const minted = await keys.create({ name: "minted", scopes: ["chat"] });
+    keys.configure([configuredKey("new", "new secret")]);
+    expect(keys.use(hashOf("old secret"))).toBeUndefined();
+    expect(keys.use(hashOf("new secret"))).toMatchObject({ name: "new" });
+    expect(keys.use(hashOf(minted.secret))).toMatchObject({ name: "minted" });
+  });
+
+  it("keep when they were last used over a new configuration", async () => {
+    const { keys, clock } = await openKeys([configuredKey("ci", "secret")]);
+    keys.use(hashOf("secret"));
+    const at = clock.now();
+    keys.configure([configuredKey("ci", "secret")]);
+    expect(await keys.list()).toMatchObject([{ name: "ci", lastUsedAt: at }]);
+  });
+});
+
+describe("secrets", () => {
+  it("are hashed in clear, and taken as they are when they are hashes already", () => {
+    expect(hashOfConfigured("secret")).toEqual(hashOf("secret"));
+    expect(hashOfConfigured(`sha256:${hashOf("secret").toString("hex")}`)).toEqual(hashOf("secret"));
+  });
+
+  it("are found among many, also among those that share their beginning", () => {
+    const like = (first: number, last: number) => Buffer.from([1, 2, 3, 4, ...Buffer.alloc(27, first), last]);
+    const entries = [1, 2, 3].map((n) => ({ hash: like(n, n), value: `value ${n}` }));
+    const find = createSecretIndex(entries);
+    for (const { hash, value } of entries) expect(find(Buffer.from(hash))).toBe(value);
+    expect(find(like(1, 9))).toBeUndefined();
+    expect(find(Buffer.alloc(32))).toBeUndefined();
+  });
+});

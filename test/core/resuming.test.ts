@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+import type { TurnStep } from "#core/turn-events.ts";
+import { createRandom } from "#test/harness/random.ts";
+import { ENTRIES, entriesOf, isSaid, startCore, textOf } from "./start-core.ts";
+
+describe("resuming", () => {
+  it("goes on after any mark while the reply is written: nothing twice, nothing left out", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const first = core.follow(turn);
+    const run = await core.scripted.next();
+    for (const text of ["alpha ", "beta ", "gamma "]) {
+      run.say(text);
+      await first.until(isSaid(text));
+    }
+    await core.start({ text: "another of the session" });
+    await core.clock.settle();
+    const before = [...first.steps];
+    const readers = before.map(({ mark }) => core.follow(turn, mark));
+    run.say("delta");
+    await core.clock.settle();
+    run.end();
+    await first.done;
+    expect(before).toHaveLength(6);
+    for (const [n, reader] of readers.entries()) {
+      const steps = [...before.slice(0, n + 1), ...(await reader.done)];
+      expect(textOf(steps)).toBe("alpha beta gamma delta");
+      expect(entriesOf(steps)).toEqual(ENTRIES);
+    }
+  });
+
+  it("goes on after any mark when the turn has ended: the entries that are left", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const first = core.follow(turn);
+    const run = await core.scripted.next();
+    for (const text of ["alpha ", "beta "]) {
+      run.say(text);
+      await first.until(isSaid(text));
+    }
+    run.end();
+    const all = await first.done;
+    const ended = await core.ended(turn);
+    for (const [n, { mark }] of all.entries()) {
+      const rest = await core.follow(ended, mark).done;
+      expect(entriesOf([...all.slice(0, n + 1), ...rest])).toEqual(ENTRIES);
+      expect(textOf(rest)).toBe("");
+    }
+  });
+
+  it("ends at once after the last mark of a turn that has ended, also when its session goes on", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    (await core.scripted.next()).end();
+    const ended = await core.ended(turn);
+    const all = await core.follow(ended).done;
+    const last = all.at(-1)?.mark;
+    expect(await core.follow(ended, last).done).toEqual([]);
+    await core.start({ text: "the session goes on" });
+    expect(await core.follow(ended, last).done).toEqual([]);
+  });
+
+  it("ends with the turn when the mark lies behind all that there will be", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const reader = core.follow(turn, { seq: 999_999, offset: 7 });
+    (await core.scripted.next()).end();
+    expect(await reader.done).toEqual([]);
+  });
+
+  it("loses and repeats nothing, whenever a reader breaks off and comes back", async () => {
+    for (let seed = 1; seed <= 30; seed++) {
+      const random = createRandom(seed);
+      await using core = await startCore();
+      const turn = await core.start();
+      const run = await core.scripted.next();
+      const seen: TurnStep[] = [];
+      let reply = "";
+      for (let round = 0; round < 12; round++) {
+        const reader = core.follow(turn, seen.at(-1)?.mark);
+        for (let n = random.below(4); n > 0; n--) {
+          const text = "abcdefgh🙂".slice(random.below(5));
+          reply += text;
+          run.say(text);
+          if (random.chance(0.3)) await core.clock.settle();
+          if (random.chance(0.2)) await core.start({ text: "another of the session" });
+        }
+        await core.clock.settle();
+        reader.stop();
+        seen.push(...(await reader.done));
+      }
+      const last = core.follow(turn, seen.at(-1)?.mark);
+      await core.clock.settle();
+      run.end();
+      seen.push(...(await last.done));
+      expect(textOf(seen), `seed ${seed}`).toBe(reply);
+      expect(entriesOf(seen), `seed ${seed}`).toEqual(ENTRIES);
+    }
+  });
+});

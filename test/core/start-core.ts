@@ -1,0 +1,155 @@
+import type { Backend } from "#backends/backend.ts";
+import type { Agent } from "#core/agents.ts";
+import { type CoreSettings, createCore } from "#core/core.ts";
+import type { FollowTurn, StepMark, TurnStep } from "#core/turn-events.ts";
+import type { TurnWish } from "#core/turns.ts";
+import { createEvents } from "#observe/events.ts";
+import { createLogger } from "#observe/logger.ts";
+import { createRegistry } from "#observe/metrics.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import type { Store, Turn } from "#store/store.ts";
+import { createScriptedBackend } from "#test/backends/scripted.ts";
+import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
+
+export type CoreOptions = {
+  agents?: readonly (Partial<Agent> & { name: string })[];
+  backend?: Backend;
+  settings?: Partial<CoreSettings>;
+  /** Puts something between the core and its store: a slow engine, one that fails. */
+  wrapStore?: (store: Store) => Store;
+  admit?: () => void;
+  clock?: ManualClock;
+};
+
+export const AMPLE: CoreSettings["limits"] = {
+  store: { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 },
+  recorder: { entries: 1_000, bytes: 1e9 },
+};
+
+/** The core over a memory store, a clock that a test moves and a backend that it plays. */
+export const startCore = async (options: CoreOptions = {}) => {
+  const clock = options.clock ?? createManualClock();
+  const scripted = createScriptedBackend();
+  const backend = options.backend ?? scripted.backend;
+  const lines: Record<string, unknown>[] = [];
+  const logger = createLogger({
+    level: "debug",
+    write: (text) => {
+      for (const line of text.trim().split("\n")) lines.push(JSON.parse(line) as Record<string, unknown>);
+    },
+  });
+  const settingsWith = (agents: CoreOptions["agents"] = [{ name: "main" }]): CoreSettings => ({
+    agents: agents.map((agent) => ({ ...agentOf(backend), ...agent })),
+    defaultAgent: agents[0]?.name,
+    keys: [],
+    skillDirs: [],
+    concurrency: 4_096,
+    limits: AMPLE,
+    retentionMs: 1e15,
+    webhookRetentionMs: 1e15,
+    ...options.settings,
+  });
+  const memory = createMemoryStore({ clock });
+  const store = options.wrapStore?.(memory) ?? memory;
+  const core = await createCore({
+    settings: settingsWith(options.agents),
+    store,
+    clock,
+    events: createEvents({ logger, registry: createRegistry() }),
+    admit: options.admit ?? (() => {}),
+  });
+  await clock.settle();
+
+  const start = (wish: Partial<TurnWish> & { session?: string; agent?: string } = {}) => {
+    const { session = "chat:a", agent = "main", ...rest } = wish;
+    const place = { sessionId: session, agent, channel: "rest", userId: "ada" };
+    return core.turns.start({ place, surface: "rest", caller: "ci", text: "hello", ...rest });
+  };
+
+  /** Waits until the turn has ended; answers it as the store has it. */
+  const ended = async ({ turnId }: { turnId: string }): Promise<Turn> => {
+    await core.turns.wait(await core.turns.get(turnId), 1e12);
+    return await core.turns.get(turnId);
+  };
+
+  return {
+    ...core,
+    core,
+    store,
+    clock,
+    scripted,
+    settingsWith,
+    /** Starts a turn that nobody waits for, unless told. */
+    start: async (wish?: Parameters<typeof start>[0]): Promise<Turn> => (await start(wish)).turn,
+    startFully: start,
+    ended,
+    /** What was logged so far, as records. */
+    async logged(event?: string): Promise<Record<string, unknown>[]> {
+      await logger.flush();
+      return event === undefined ? lines : lines.filter((line) => line.event === event);
+    },
+    /** Follows a turn from a place on, in the background. */
+    follow: (turn: Turn, from?: StepMark) => followInBackground(core.followTurn, turn, from),
+    [Symbol.asyncDispose]: async () => {
+      await core.close();
+      await store[Symbol.asyncDispose]();
+    },
+  };
+};
+
+export type TestCore = Awaited<ReturnType<typeof startCore>>;
+
+const agentOf = (backend: Backend): Omit<Agent, "name"> => ({
+  description: "",
+  instructions: undefined,
+  model: undefined,
+  skills: ["*"],
+  concurrency: 256,
+  deadlineMs: 600_000,
+  backend,
+});
+
+const followInBackground = (
+  follow: FollowTurn,
+  turn: Turn,
+  from: StepMark | undefined,
+): {
+  steps: TurnStep[];
+  done: Promise<TurnStep[]>;
+  stop: () => void;
+  until: (is: (step: TurnStep) => boolean) => Promise<void>;
+} => {
+  const controller = new AbortController();
+  const steps: TurnStep[] = [];
+  let look = () => {};
+  const run = async () => {
+    for await (const step of follow(turn, from, controller.signal)) {
+      steps.push(step);
+      look();
+    }
+    return steps;
+  };
+  const done = run();
+  const until = (is: (step: TurnStep) => boolean) =>
+    new Promise<void>((resolve, reject) => {
+      look = () => steps.some(is) && resolve();
+      look();
+      done.then(() => reject(new Error("the stream ended first")), reject);
+    });
+  return { steps, done, stop: () => controller.abort(), until };
+};
+
+/** The pieces of a stream put together, and each step in a word. */
+export const textOf = (steps: readonly TurnStep[]): string =>
+  steps.map((step) => (step.kind === "delta" ? step.text : "")).join("");
+export const namesOf = (steps: readonly TurnStep[]): string[] =>
+  steps.map((step) => (step.kind === "delta" ? `+${step.text}` : step.entry.name));
+
+/** The entries of a turn that completes, as its stream tells them. */
+export const ENTRIES = ["turn.queued", "turn.started", "message.created", "message.completed", "turn.completed"];
+export const entriesOf = (steps: readonly TurnStep[]): string[] =>
+  namesOf(steps).filter((name) => !name.startsWith("+"));
+export const isSaid =
+  (text: string) =>
+  (step: TurnStep): boolean =>
+    step.kind === "delta" && step.text === text;

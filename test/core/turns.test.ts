@@ -1,0 +1,291 @@
+import { describe, expect, it } from "vitest";
+import { GatewayError } from "#core/errors.ts";
+import { failureOf } from "#core/turns.ts";
+import { deliveryOf } from "#test/stores/world.ts";
+import { AMPLE, startCore } from "./start-core.ts";
+
+const storesNothing = (core: Awaited<ReturnType<typeof startCore>>) =>
+  expect(core.store.stats()).toMatchObject({ sessions: 0, turnsQueued: 0, turnsRunning: 0, deliveries: 0 });
+
+describe("starting a turn", () => {
+  it("keeps message, turn, idempotency key and delivery before it resolves", async () => {
+    await using core = await startCore();
+    const delivery = deliveryOf("dlv_1");
+    const wish = { text: "hello", idempotency: { key: "k", hash: "hash" }, delivery, caller: "ops", model: "m" };
+    const turn = await core.start(wish);
+    expect(turn.turnId).toMatch(/^turn_[0-9A-HJKMNP-TV-Z]{26}$/);
+    expect(turn.messageId).toMatch(/^msg_[0-9A-HJKMNP-TV-Z]{26}$/);
+    expect(await core.turns.get(turn.turnId)).toEqual(turn);
+    expect(turn).toMatchObject({ surface: "rest", caller: "ops", model: "m", deliveryId: "dlv_1", skillIds: [] });
+    expect(await core.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ text: "hello", outside: false }]);
+    expect(await core.store.getDelivery("dlv_1")).toEqual(delivery);
+    expect(await core.startFully(wish)).toMatchObject({ turn: { turnId: turn.turnId }, replayed: true });
+  });
+
+  it("begins a turn at once when its agent has a place", async () => {
+    await using core = await startCore();
+    expect(await core.start()).toMatchObject({ status: "running", attempt: 1 });
+    expect(core.scripted.runs).toHaveLength(1);
+  });
+
+  it("refuses an agent, a model and a skill that are not there, and stores nothing", async () => {
+    const models = ["small", "large"];
+    const { createScriptedBackend } = await import("#test/backends/scripted.ts");
+    await using core = await startCore({ backend: createScriptedBackend(models).backend });
+    const refused = (wish: Parameters<typeof core.start>[0]) => expect(core.start(wish)).rejects;
+    await refused({ agent: "nobody" }).toMatchObject({ name: "agent-not-found", detail: "no agent nobody" });
+    await refused({ model: "medium" }).toMatchObject({
+      name: "unknown-model",
+      detail: "the agent main takes small, large",
+    });
+    await refused({ skillIds: ["sing"] }).toMatchObject({
+      name: "skill-not-found",
+      detail: "the agent main has no skill sing",
+    });
+    storesNothing(core);
+    expect((await core.start({ model: "large" })).model).toBe("large");
+  });
+
+  it("stores nothing while the gateway takes no new work", async () => {
+    const admit = () => {
+      throw new GatewayError("shutting-down");
+    };
+    await using core = await startCore({ admit });
+    await expect(core.start()).rejects.toMatchObject({ name: "shutting-down" });
+    storesNothing(core);
+  });
+
+  it("takes the limits as they are now", async () => {
+    const agents = [{ name: "main", concurrency: 0 }];
+    await using core = await startCore({ agents });
+    await core.start();
+    const limits = { ...AMPLE, store: { ...AMPLE.store, turnsPerSession: 1 } };
+    await core.core.reconfigure({ ...core.settingsWith(agents), limits });
+    await expect(core.start()).rejects.toMatchObject({ name: "session-busy" });
+  });
+});
+
+describe("waiting for a reply", () => {
+  it("resolves with the reply when the turn has ended", async () => {
+    await using core = await startCore();
+    const answer = core.startFully({ waitMs: 90_000 });
+    const run = await core.scripted.next();
+    run.say("good ");
+    run.say("morning");
+    run.use(3, 4);
+    run.end();
+    const { turn, replayed } = await answer;
+    expect(replayed).toBe(false);
+    expect(turn).toMatchObject({ status: "completed", reply: "good morning", usage: { input: 3, output: 4 } });
+    expect(await core.turns.get(turn.turnId)).toEqual(turn);
+  });
+
+  it("resolves for a turn that had to wait for its place", async () => {
+    await using core = await startCore();
+    await core.start();
+    const answer = core.startFully({ waitMs: 90_000 });
+    (await core.scripted.next()).end();
+    const run = await core.scripted.next();
+    run.say("second");
+    run.end();
+    expect((await answer).turn).toMatchObject({ status: "completed", reply: "second" });
+  });
+
+  it("resolves for a turn that ended before its start had been told", async () => {
+    let hold = (): Promise<void> | undefined => undefined;
+    await using core = await startCore({
+      agents: [{ name: "main", concurrency: 1 }],
+      wrapStore: (store) => ({
+        ...store,
+        startTurn: async (order) => {
+          const started = await store.startTurn({ ...order, claim: undefined });
+          await hold();
+          return started;
+        },
+      }),
+    });
+    let tell = () => {};
+    hold = () => new Promise((resolve) => (tell = resolve));
+    const answer = core.startFully({ waitMs: 90_000 });
+    await core.clock.settle();
+    // The start itself holds the only place until it is told.
+    await core.core.reconfigure(core.settingsWith([{ name: "main", concurrency: 2 }]));
+    const run = await core.scripted.next();
+    run.say("quick");
+    run.end();
+    await core.clock.settle();
+    tell();
+    expect((await answer).turn).toMatchObject({ status: "completed", reply: "quick" });
+  });
+
+  it("resolves with the turn as it is when the time is over, and leaves it running", async () => {
+    await using core = await startCore();
+    const answer = core.startFully({ waitMs: 90_000 });
+    const run = await core.scripted.next();
+    await core.clock.advance(90_000);
+    const { turn } = await answer;
+    expect(turn.status).toBe("running");
+    run.say("late");
+    run.end();
+    expect(await core.ended(turn)).toMatchObject({ status: "completed", reply: "late" });
+  });
+
+  it("stops waiting when the caller goes, and leaves the turn running", async () => {
+    await using core = await startCore();
+    const caller = new AbortController();
+    const answer = core.startFully({ waitMs: 90_000, signal: caller.signal });
+    const run = await core.scripted.next();
+    caller.abort();
+    expect((await answer).turn.status).toBe("running");
+    expect(run.signal.aborted).toBe(false);
+  });
+
+  it("does not wait for a caller that had gone before", async () => {
+    await using core = await startCore();
+    const timers = core.clock.timers();
+    const answer = core.startFully({ waitMs: 90_000, signal: AbortSignal.abort() });
+    expect((await answer).turn.status).toBe("running");
+    // The runner's own tick is left, and no timer of the wait.
+    expect(core.clock.timers()).toBe(timers + 1);
+  });
+
+  it("waits for the first turn when it is a repeat, and answers at once when that has ended", async () => {
+    await using core = await startCore();
+    const wish = { waitMs: 90_000, idempotency: { key: "k", hash: "hash" } };
+    const answers = [core.startFully(wish), core.startFully(wish)];
+    const run = await core.scripted.next();
+    run.say("once");
+    run.end();
+    const [first, repeat] = await Promise.all(answers);
+    expect([first?.replayed, repeat?.replayed]).toEqual([false, true]);
+    expect(repeat?.turn).toEqual(first?.turn);
+    expect((await core.startFully(wish)).turn.reply).toBe("once");
+    expect(core.scripted.runs).toHaveLength(1);
+  });
+
+  it("tells who waits that the turn was deleted with its session", async () => {
+    await using core = await startCore();
+    const answer = core.startFully({ waitMs: 90_000 });
+    const run = await core.scripted.next();
+    await core.store.deleteSession("chat:a", core.clock.now());
+    await expect(answer).rejects.toMatchObject({ name: "turn-not-found", extra: { turnId: run.turn.turnId } });
+    expect(run.signal.aborted).toBe(true);
+  });
+
+  it("leaves no rejection behind when the turn is deleted while a slow store is read", async () => {
+    let goOn = () => {};
+    let isSlow = false;
+    await using core = await startCore({
+      wrapStore: (store) => ({
+        ...store,
+        getTurn: async (turnId) => {
+          const turn = await store.getTurn(turnId);
+          const waits = isSlow;
+          isSlow = false;
+          if (waits) await new Promise<void>((resolve) => (goOn = resolve));
+          return turn;
+        },
+      }),
+    });
+    const turn = await core.start();
+    isSlow = true;
+    const waiting = core.turns.wait(turn, 90_000);
+    await core.store.deleteSession("chat:a", core.clock.now());
+    // The run ends meanwhile: a rejection that nobody takes fails this file.
+    await core.clock.settle();
+    goOn();
+    await expect(waiting).rejects.toMatchObject({ name: "turn-not-found" });
+  });
+
+  it("leaves no timer behind", async () => {
+    await using core = await startCore();
+    const timers = core.clock.timers();
+    const answer = core.startFully({ waitMs: 90_000 });
+    (await core.scripted.next()).end();
+    await answer;
+    await core.clock.advance(250);
+    expect(core.clock.timers()).toBe(timers);
+  });
+});
+
+describe("cancelling", () => {
+  it("ends a queued turn, which then never reaches the backend", async () => {
+    await using core = await startCore();
+    await core.start({ text: "first" });
+    const queued = await core.start({ text: "second" });
+    await core.start({ text: "third" });
+    expect(await core.turns.cancel(queued.turnId)).toMatchObject({ status: "cancelled", attempt: 0 });
+    (await core.scripted.next()).end();
+    expect((await core.scripted.next()).turn.message.text).toBe("third");
+  });
+
+  it("tells the backend of a running turn, keeps what was written, and books what was used", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    run.say("half a re");
+    run.use(5, 2);
+    await core.clock.settle();
+    const cancelled = await core.turns.cancel(turn.turnId);
+    expect(cancelled).toMatchObject({ status: "cancelled", reply: "half a re", usage: { input: 5, output: 2 } });
+    expect(run.signal.aborted).toBe(true);
+    await run.left;
+    expect(await core.turns.get(turn.turnId)).toEqual(cancelled);
+    expect(await core.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
+      { cancelled: 1, input: 5, output: 2 },
+    ]);
+  });
+
+  it("throws away what a backend yields after its turn was cancelled", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    await core.turns.cancel(turn.turnId);
+    run.say("too late");
+    run.end();
+    await core.clock.settle();
+    expect((await core.turns.get(turn.turnId)).reply).toBeUndefined();
+    expect(await core.store.readMessages("chat:a", { limit: 9 })).toHaveLength(1);
+  });
+
+  it("ends one that waits for its next attempt", async () => {
+    const { BackendError } = await import("#core/errors.ts");
+    await using core = await startCore();
+    const turn = await core.start();
+    (await core.scripted.next()).fail(new BackendError("busy", { retryable: true }));
+    await core.clock.settle();
+    expect(await core.turns.cancel(turn.turnId)).toMatchObject({ status: "cancelled", attempt: 1 });
+    await core.clock.advance(60_000);
+    expect(core.scripted.runs).toHaveLength(1);
+  });
+
+  it("tells who waits for the reply", async () => {
+    await using core = await startCore();
+    const answer = core.startFully({ waitMs: 90_000 });
+    const run = await core.scripted.next();
+    await core.turns.cancel(run.turn.turnId);
+    expect((await answer).turn.status).toBe("cancelled");
+  });
+
+  it("refuses a turn that has ended, and one that is not there", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    (await core.scripted.next()).end();
+    await core.ended(turn);
+    await expect(core.turns.cancel(turn.turnId)).rejects.toMatchObject({ name: "turn-ended" });
+    await expect(core.turns.cancel("turn_unknown")).rejects.toMatchObject({ name: "turn-not-found" });
+    await expect(core.turns.get("turn_unknown")).rejects.toMatchObject({ name: "turn-not-found" });
+  });
+});
+
+describe("a turn that did not complete", () => {
+  it("is turn-cancelled, or the error it failed with, and names the turn", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const error = { name: "turn-timeout", detail: "too slow" } as const;
+    const cancelled = failureOf({ ...turn, status: "cancelled" }, false);
+    expect(cancelled).toMatchObject({ name: "turn-cancelled", extra: { turnId: turn.turnId, replayed: false } });
+    const failed = failureOf({ ...turn, status: "failed", error }, true);
+    expect(failed).toMatchObject({ name: "turn-timeout", detail: "too slow", extra: { replayed: true } });
+  });
+});
