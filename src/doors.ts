@@ -18,6 +18,7 @@ import { createOpsDoors, type Readiness } from "#wire/ops.ts";
 import { createRateLimit } from "#wire/rate-limit.ts";
 import { createRestDoor } from "#wire/rest.ts";
 import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
+import { createUnderWay } from "#wire/under-way.ts";
 
 type DoorsParts = {
   config: Config;
@@ -46,6 +47,7 @@ export const createDoors = (parts: DoorsParts) => {
   let urls: readonly string[] = [];
   const guard = createGuessGuard(clock);
   const validation = createLatch<ValidateRequest>();
+  const underWay = createUnderWay();
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);
 
   const rest = createRestDoor({
@@ -54,7 +56,9 @@ export const createDoors = (parts: DoorsParts) => {
     identify: (token) => {
       const hash = hashOf(token);
       const key = core.keys.use(hash);
-      return key ? { surface: "rest", name: key.name, scopes: key.scopes } : access.identifyConsole(hash);
+      if (!key) return access.identifyConsole(hash);
+      const { name, scopes, keyId: tokenId = `config:${name}` } = key;
+      return { surface: "rest", tokenId, name, scopes };
     },
     guard,
     rateLimit: createRateLimit(clock, () => config.gateway.rest.rateLimit),
@@ -114,6 +118,7 @@ export const createDoors = (parts: DoorsParts) => {
         doors: () => doorsOf[listener] ?? [],
         peerOf: (req) => access.peerOf(req),
         guardHost: (req) => guards[listener]?.(req),
+        underWay,
         events,
         clock,
       }),
@@ -121,6 +126,7 @@ export const createDoors = (parts: DoorsParts) => {
       urls = next;
     },
     surfaces: surfacesOf,
+    underWay,
     /** The surfaces that answer 404, and why. */
     closed: () => closedSurfaces(config),
     /** Compiles the contract for the REST door, which waits for it. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Config, LoadedConfig } from "#config/config.ts";
 import { systemClock } from "#core/clock.ts";
 import { createCore } from "#core/core.ts";
@@ -23,9 +24,11 @@ export const BUILT = { stores: ["memory"], backends: ["echo"] } as const;
 export type GatewayOptions = {
   loaded: LoadedConfig;
   logger: Logger;
-  /** Where a test puts a backend of its own, or a shorter wait. */
+  /** Where a test puts a backend of its own, a store that fails, or shorter waits. */
   makeBackend?: MakeBackend;
+  wrapStore?: (store: Store) => Store;
   replyWaitMs?: number;
+  requestMs?: number;
 };
 
 export type Gateway = AsyncDisposable & {
@@ -46,6 +49,8 @@ export type Gateway = AsyncDisposable & {
 
 const DRAIN_MS = 30_000;
 const LAST_ANSWERS_MS = 1_000;
+/** A request that was on its way when the gateway began to stop still gets its refusal. */
+const LAST_REQUESTS_MS = 250;
 
 /** Config in, running gateway out: the one place where every room is put together. */
 export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
@@ -58,7 +63,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const events = createEvents({ logger, registry });
   const lag = createLoopLag();
   registerProcessMetrics(registry, { version, lag });
-  const store = createMemoryStore({ clock });
+  const { wrapStore = (own: Store) => own, requestMs } = options;
+  const store = wrapStore(createMemoryStore({ clock }));
   const isShort = createPressure(clock);
   let draining: Promise<void> | undefined;
   const admit = () => {
@@ -84,7 +90,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       const onRequest = doors.front(index);
       const newRequestId = () => newId("req", clock.now());
       const maxConnections = connectionsThatFit();
-      listeners.push(await listen({ host, port, tls, maxConnections, onRequest, newRequestId, events }));
+      listeners.push(await listen({ host, port, tls, maxConnections, requestMs, onRequest, newRequestId, events }));
     }
   } catch (error) {
     await close();
@@ -102,9 +108,11 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     closing.abort();
     events.draining({ signal: cause, running: core.runner.running(), queued: store.stats().turnsQueued });
     for (const listener of listeners) listener.stopAccepting();
-    const handedBack = await core.runner.drain(ms);
-    // Replies and streams whose turn has just ended are on their way out.
-    await new Promise((resolve) => setTimeout(resolve, Math.min(ms, LAST_ANSWERS_MS)));
+    doors.underWay.closeAfterwards();
+    const [handedBack] = await Promise.all([core.runner.drain(ms), sleep(Math.min(ms, LAST_REQUESTS_MS))]);
+    await core.giveUpQueued();
+    doors.underWay.endWaits();
+    await doors.underWay.answered(LAST_ANSWERS_MS);
     await close();
     events.drained({ ms: Math.round(clock.monotonic() - from), handedBack });
   };

@@ -25,7 +25,7 @@ const CONSOLE = "console";
 /** Who may come in, as one configuration says it. A reload makes another and puts it in this one's place. */
 export const createAccess = (settings: AccessSettings): Access => {
   const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
-  const restCaller: RestCaller = { surface: "rest", name: CONSOLE, scopes: ["console"] };
+  const restCaller: RestCaller = { surface: "rest", tokenId: CONSOLE, name: CONSOLE, scopes: ["console"] };
   const rpcCaller: RpcCaller = { surface: "rpc", name: CONSOLE, permissions: ["*"] };
   return {
     peerOf: createPeerOf(settings),

@@ -6,6 +6,7 @@ import type { Events } from "#observe/events.ts";
 import { childTrace, type Trace } from "#observe/tracing.ts";
 import type { Peer } from "./address.ts";
 import { sendProblem } from "./problem.ts";
+import type { UnderWay } from "./under-way.ts";
 
 /** One HTTP request on its way through the doors, and what the access line will say of it. */
 export type WireCall = {
@@ -20,15 +21,18 @@ export type WireCall = {
   caller: string | undefined;
   error: string | undefined;
   turnId: string | undefined;
-  /** Aborts when the caller has gone before the answer was sent. Made when somebody asks. */
+  /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */
   readonly signal: AbortSignal;
+  endWait(): void;
 };
+
+type CallParts = { path: string; peer: Peer; clock: Clock; events: Events; underWay: UnderWay };
 
 /** Begins a call; its access line is written when the answer was sent or the caller has gone. */
 export const beginCall = (
   req: IncomingMessage,
   res: ServerResponse,
-  { path, peer, clock, events }: { path: string; peer: Peer; clock: Clock; events: Events },
+  { path, peer, clock, events, underWay }: CallParts,
 ): WireCall => {
   const began = clock.monotonic();
   let controller: AbortController | undefined;
@@ -49,8 +53,11 @@ export const beginCall = (
       if (res.destroyed && !res.writableFinished) controller.abort();
       return controller.signal;
     },
+    endWait: () => controller?.abort(),
   };
+  underWay.add(call);
   res.once("close", () => {
+    underWay.delete(call);
     if (!res.writableFinished) controller?.abort();
     const { surface, operation, requestId, caller, error, turnId } = call;
     const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;

@@ -4,6 +4,7 @@ import { GatewayError } from "#core/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Peer } from "./address.ts";
 import { beginCall, failCall, type WireCall } from "./call.ts";
+import type { UnderWay } from "./under-way.ts";
 
 /** One of the gateway's doors: answers the call or throws what becomes its problem. */
 export type Door = (call: WireCall) => void | Promise<void>;
@@ -16,6 +17,7 @@ export type FrontParts = {
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;
   guardHost: (req: IncomingMessage) => void;
+  underWay: UnderWay;
   events: Events;
   clock: Clock;
 };
@@ -24,14 +26,16 @@ const URL_LIMIT = 8 * 1024;
 
 /** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
 export const createFront = (parts: FrontParts) => {
-  const { doors, peerOf, guardHost, events, clock } = parts;
+  const { doors, peerOf, guardHost, underWay, events, clock } = parts;
   return (req: IncomingMessage, res: ServerResponse): void => {
-    const url = req.url ?? "/";
+    const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const call = beginCall(req, res, { path, peer: peerOf(req), clock, events });
+    const call = beginCall(req, res, { path, peer: peerOf(req), clock, events, underWay });
     const fail = (error: unknown) => failCall(call, error, events);
     try {
+      if (req.headers.host === undefined && req.httpVersion === "1.1")
+        throw new GatewayError("invalid-request", "The request has no Host.");
       if (url.length > URL_LIMIT)
         throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
       const found = doors().find(({ prefix }) => leadsTo(path, prefix));
@@ -42,6 +46,16 @@ export const createFront = (parts: FrontParts) => {
       fail(error);
     }
   };
+};
+
+/** The request's target as a path. A client may send the whole address, as it does to proxies. */
+const originForm = (req: IncomingMessage): string => {
+  const { url = "/" } = req;
+  if (url.charCodeAt(0) !== SLASH && /^https?:/i.test(url) && URL.canParse(url)) {
+    const { pathname, search } = new URL(url);
+    req.url = pathname + search;
+  }
+  return req.url ?? "/";
 };
 
 // Whoever probes for life comes by the address, not by a name.

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Server as TlsServer } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import type { ErrorName } from "#core/errors.ts";
 import { GatewayError } from "#core/errors.ts";
 import { errors } from "#generated/errors.ts";
@@ -14,6 +14,8 @@ export type ListenOptions = {
   tls: { cert: string; key: string } | undefined;
   /** How many connections it takes at once; further ones are closed at once. */
   maxConnections: number | undefined;
+  /** How long a request may take to arrive whole; 30 s unless told. */
+  requestMs?: number | undefined;
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   newRequestId: () => string;
   events: Events;
@@ -25,7 +27,7 @@ export type Listening = {
   readonly url: string;
   /** Takes a new certificate; connections that are open keep theirs. */
   setTls(tls: { cert: string; key: string }): void;
-  /** Takes no new connections, and closes those that wait for nothing. */
+  /** Takes no new connections. Those that wait for nothing are closed a little later, as a request may be on its way. */
   stopAccepting(): void;
   /** Ends what is left. */
   close(): Promise<void>;
@@ -35,22 +37,26 @@ const HEADER_LIMIT = 16 * 1024;
 const HEADER_MS = 10_000;
 const REQUEST_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
+/** While it drains, what a connection that waits for nothing still has for its next request. */
+const IDLE_MS = 200;
 
 /** Opens one address. Throws what the system says, in words, when it cannot be had. */
 export const listen = async (options: ListenOptions): Promise<Listening> => {
+  const { tls, requestMs = REQUEST_MS } = options;
   const settings = {
     // biome-ignore lint/suspicious/noExplicitAny: Node types these as classes; plain functions are what is fast
     IncomingMessage: Req as any,
     // biome-ignore lint/suspicious/noExplicitAny: as above
     ServerResponse: Res as any,
     maxHeaderSize: HEADER_LIMIT,
-    headersTimeout: HEADER_MS,
-    requestTimeout: REQUEST_MS,
-    connectionsCheckingInterval: 1_000,
+    // The front asks for it, and answers as we answer.
+    requireHostHeader: false,
+    headersTimeout: Math.min(HEADER_MS, requestMs),
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(1_000, requestMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
     noDelay: true,
   };
-  const { tls } = options;
   const server: Server | TlsServer = tls
     ? (await import("node:https")).createServer(
         { ...settings, ...tls, minVersion: "TLSv1.2" },
@@ -59,11 +65,14 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     : createServer(settings, options.onRequest as RequestListener);
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
   server.on("clientError", (error, socket) => refuseBytes(error, socket as Socket, options));
-  server.on("checkContinue", (req, res) => options.onRequest(req, res));
+  // Who reads a body asks for it; any other expectation may be ignored.
+  server.on("checkContinue", options.onRequest);
+  server.on("checkExpectation", options.onRequest);
   const pressure = createPauseReport(options.events);
   server.on("drop", () => pressure("connections"));
   const port = await open(server, options);
   server.on("error", (error: NodeJS.ErrnoException) => pressure(error.code ?? "accept"));
+  let idleTimer: NodeJS.Timeout | undefined;
   const shownHost = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
     host: options.host,
@@ -71,11 +80,13 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     url: `${tls ? "https" : "http"}://${shownHost}:${port}`,
     setTls: (next) => "setSecureContext" in server && server.setSecureContext(next),
     stopAccepting: () => {
-      server.close();
-      server.closeIdleConnections();
+      // HTTP's own `close` ends idle connections at once: a request that is on its way would find no answer.
+      NetServer.prototype.close.call(server);
+      idleTimer ??= setInterval(() => server.closeIdleConnections(), IDLE_MS).unref();
     },
     close: async () => {
-      const closed = new Promise<void>((resolve) => (server.listening ? server.close(() => resolve()) : resolve()));
+      clearInterval(idleTimer);
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       await closed;
     },
@@ -103,20 +114,36 @@ const wordsFor = ({ code, message }: NodeJS.ErrnoException, host: string, port: 
   return `${host}:${port} cannot be listened on: ${message}`;
 };
 
-const BY_CODE: Record<string, ErrorName> = {
-  HPE_HEADER_OVERFLOW: "headers-too-large",
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: "too-large",
-  ERR_HTTP_REQUEST_TIMEOUT: "request-timeout",
+const BY_CODE: Record<string, [ErrorName, string]> = {
+  HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ["too-large", "The chunk extensions are too large."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["request-timeout", "The request did not arrive whole in time."],
 };
+const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are no HTTP request."];
 
-/** Answers bytes that are no HTTP request, as far as the socket still can be answered. */
-const refuseBytes = (error: NodeJS.ErrnoException, socket: Socket, { newRequestId }: ListenOptions): void => {
-  if (error.code === "ECONNRESET" || !socket.writable) {
+const ending = new WeakSet<Socket>();
+
+/**
+ * Answers bytes that are no HTTP request, as far as the socket still can be answered. A request that came whole before them gets its
+ * answer first: theirs would be taken for it, or for a part of it.
+ */
+const refuseBytes = (error: NodeJS.ErrnoException, socket: Socket, options: ListenOptions): void => {
+  const { _httpMessage: answering } = socket as { _httpMessage?: ServerResponse };
+  if (answering?.req.complete && socket.writable) {
+    if (ending.has(socket)) return;
+    ending.add(socket);
+    answering.once("close", () => {
+      ending.delete(socket);
+      refuseBytes(error, socket, options);
+    });
+    return;
+  }
+  if (error.code === "ECONNRESET" || !socket.writable || answering?.headersSent) {
     socket.destroy();
     return;
   }
-  const refusal = new GatewayError(BY_CODE[error.code ?? ""] ?? "invalid-request", "The bytes are no HTTP request.");
-  const requestId = newRequestId();
+  const refusal = new GatewayError(...(BY_CODE[error.code ?? ""] ?? NO_REQUEST));
+  const requestId = options.newRequestId();
   const body = JSON.stringify(problemOf(refusal, requestId));
   const { status } = errors[refusal.name];
   const head = `HTTP/1.1 ${status} \r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}`;

@@ -2,10 +2,18 @@ import type { ServerResponse } from "node:http";
 import type { GatewayError } from "#core/errors.ts";
 import { errors } from "#generated/errors.ts";
 
+/** What is said to those who may try again, where nobody knows better. */
+const RETRY_MS = 1_000;
+
+/** When the same request may succeed, in whole milliseconds; undefined where that is not a question of time. */
+const retryOf = ({ name, extra: { retryAfterMs } }: GatewayError): number | undefined =>
+  retryAfterMs === undefined ? (errors[name].retry ? RETRY_MS : undefined) : Math.ceil(retryAfterMs);
+
 /** An error as RFC 9457 writes it. An internal one says nothing of its cause. */
 export const problemOf = (error: GatewayError, requestId: string) => {
   const { status, title } = errors[error.name];
-  const { errors: places, turnId, retryAfterMs } = error.extra;
+  const { errors: places, turnId } = error.extra;
+  const retryAfterMs = retryOf(error);
   return {
     type: `urn:agent-gateway:error:${error.name}`,
     title,
@@ -21,16 +29,20 @@ export const problemOf = (error: GatewayError, requestId: string) => {
 const seconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
 
 /** The headers that go with an error. */
-const headersOf = ({ name, extra }: GatewayError): Record<string, string> => ({
-  ...(extra.retryAfterMs !== undefined && { "retry-after": String(seconds(extra.retryAfterMs)) }),
-  ...(extra.rateLimit && {
-    ratelimit: `"token";r=0;t=${seconds(extra.retryAfterMs ?? 0)}`,
-    "ratelimit-policy": `"token";q=${extra.rateLimit.maxRequests};w=${seconds(extra.rateLimit.windowMs)}`,
-  }),
-  ...(extra.allow !== undefined && { allow: extra.allow }),
-  ...(extra.replayed === true && { "idempotent-replayed": "true" }),
-  ...(name === "unauthenticated" && { "www-authenticate": 'Bearer realm="agent-gateway"' }),
-});
+const headersOf = (error: GatewayError): Record<string, string> => {
+  const { name, extra } = error;
+  const retryAfterMs = retryOf(error);
+  return {
+    ...(retryAfterMs !== undefined && { "retry-after": String(seconds(retryAfterMs)) }),
+    ...(extra.rateLimit && {
+      ratelimit: `"token";r=0;t=${seconds(retryAfterMs ?? 0)}`,
+      "ratelimit-policy": `"token";q=${extra.rateLimit.maxRequests};w=${seconds(extra.rateLimit.windowMs)}`,
+    }),
+    ...(extra.allow !== undefined && { allow: extra.allow }),
+    ...(extra.replayed === true && { "idempotent-replayed": "true" }),
+    ...(name === "unauthenticated" && { "www-authenticate": 'Bearer realm="agent-gateway"' }),
+  };
+};
 
 export const sendProblem = (res: ServerResponse, error: GatewayError, requestId: string): void => {
   const body = JSON.stringify(problemOf(error, requestId));

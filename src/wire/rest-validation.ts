@@ -85,7 +85,7 @@ const translate = (error: unknown): unknown => {
       .slice(0, FAULTS)
       .map((fault) => ({ pointer: pointerOf(fault.path), message: wordsOf(fault) }));
     const first = faults[0] as { pointer: string; message: string };
-    return new GatewayError("invalid-request", `${first.pointer} ${first.message}`, { errors: faults });
+    return new GatewayError("invalid-request", `${first.pointer || "the body"} ${first.message}`, { errors: faults });
   }
   if (status === 415) return new GatewayError("unsupported-media-type");
   if (status === 404) return new GatewayError("not-found", message);
@@ -93,12 +93,15 @@ const translate = (error: unknown): unknown => {
 };
 
 const FAULTS = 100;
+/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
+const NAME_LIMIT = 100;
 
 const pointerOf = (path: string): string => {
   const [, where, ...rest] = path.split("/");
-  if (where === "body") return `/${rest.join("/")}`;
+  const name = rest.join("/").slice(0, NAME_LIMIT);
+  if (where === "body") return rest.length === 0 ? "" : `/${name}`;
   const kind = where === "params" ? "path" : where === "headers" ? "header" : "query";
-  return `${kind}:${rest.join("/")}`;
+  return `${kind}:${name}`;
 };
 
 const wordsOf = ({ message, errorCode }: Fault): string => {

@@ -42,7 +42,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const matched = match(req.method ?? "", call.path);
     call.operation = matched.route.operation;
     requireScope(matched.route, caller);
-    rateLimit(caller.name);
+    rateLimit(caller.tokenId);
     const raw = await readRaw(call, matched.route, bodyLimit());
     const validate = await validation();
     const { body, query } = await validate(req, res, raw && parseJson(raw));
@@ -79,17 +79,19 @@ const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
 const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
   const { req } = call;
   if (route.bodyLimit === null) {
-    if ((await readBody(req, limit)).length > 0) {
-      throw new GatewayError("invalid-request", "This call takes no body.", {
-        errors: [{ pointer: "", message: "is not taken" }],
-      });
-    }
+    await readBody(call, 0).catch(refuseBody);
     return undefined;
   }
   if (!isJson(req.headers["content-type"]) || !isPlain(req.headers["content-encoding"])) {
     throw new GatewayError("unsupported-media-type", "Send Content-Type: application/json, not compressed.");
   }
-  return readBody(req, limit);
+  return readBody(call, limit);
+};
+
+const refuseBody = (error: GatewayError): never => {
+  if (error.name !== "too-large") throw error;
+  const errors = [{ pointer: "", message: "is not taken" }];
+  throw new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
 
 const isJson = (type: string | undefined): boolean => {
@@ -121,7 +123,7 @@ const contextOf = (
     },
     idempotency:
       route.idempotent && typeof key === "string"
-        ? { key: `rest\0${caller.name}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
+        ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
         : undefined,
     delivery: () =>
       createDelivery(call, { now: clock.now(), caller: caller.name, body: raw, keepBody: recordBodies() }),

@@ -1,0 +1,23 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const INPUTS = ["src", "generated", "scripts/build.ts", "package.json"];
+
+/** Builds dist/ once for the whole run, where it is older than what it is made from. */
+export const setup = (): void => {
+  const built = join(root, "dist/main.js");
+  if (existsSync(built) && newest(INPUTS.map((path) => join(root, path))) <= statSync(built).mtimeMs) return;
+  const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "scripts/build.ts"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`the build failed; "npm run build" shows it\n${stderr}`);
+};
+
+const newest = (paths: string[]): number => Math.max(...paths.map((path) => changedAt(path)));
+
+const changedAt = (path: string): number =>
+  statSync(path).isDirectory() ? newest(readdirSync(path).map((name) => join(path, name))) : statSync(path).mtimeMs;

@@ -1,0 +1,112 @@
+import { describe, expect, test } from "vitest";
+import { eventFaults, faultsOf } from "./contract.ts";
+import { createEventReader } from "./sse.ts";
+
+// The tests of the REST surface are worth what their checks are: each of these would be told.
+
+const REQUEST_ID = "req_01M7YN2C7DT5V3D1HM9SE7C4WP";
+const LIST = { method: "GET", path: "/api/v1/skills/list" };
+const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {
+  const type = status < 400 ? "application/json" : "application/problem+json";
+  return {
+    status,
+    headers: new Headers({ "content-type": type, "x-request-id": REQUEST_ID, ...headers }),
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  };
+};
+const problem = (name: string, status: number, title: string, more: object = {}) => ({
+  type: `urn:agent-gateway:error:${name}`,
+  title,
+  status,
+  request_id: REQUEST_ID,
+  ...more,
+});
+const unauthenticated = problem("unauthenticated", 401, "Authentication failed");
+const WWW = { "www-authenticate": "Bearer" };
+const limited = problem("rate-limited", 429, "Rate limit exceeded", { retry_after_ms: 1_500 });
+const LIMITED = { "retry-after": "2", ratelimit: "x", "ratelimit-policy": "x" };
+
+describe("the check of a reply", () => {
+  test.each([
+    ["a success", LIST, reply(200, { skills: [] })],
+    ["a problem", LIST, reply(401, unauthenticated, WWW)],
+    ["a problem that asks to wait", LIST, reply(429, limited, LIMITED)],
+    [
+      "nothing, where nothing is said",
+      { method: "DELETE", path: "/api/v1/keys/x" },
+      { ...reply(204, ""), headers: new Headers({ "x-request-id": REQUEST_ID }) },
+    ],
+    ["a path that nobody knows", { method: "GET", path: "/x" }, reply(404, problem("not-found", 404, "Not found"))],
+  ])("finds nothing wrong with %s", (_, place, good) => {
+    expect(faultsOf(place, good)).toEqual([]);
+  });
+
+  test.each([
+    ["a status that is not described", reply(201, { skills: [] }), "no such status"],
+    ["a field too many", reply(200, { skills: [], more: 1 }), "must NOT have additional properties"],
+    ["a field too few", reply(200, {}), "required"],
+    ["no JSON", reply(200, "<html>"), "not JSON"],
+    ["another media type", reply(200, { skills: [] }, { "content-type": "text/html" }), "content-type is text/html"],
+    ["no request id", reply(200, { skills: [] }, { "x-request-id": "" }), "x-request-id is missing"],
+    ["a header that is not described", reply(200, { skills: [] }, { "x-powered-by": "Express" }), "x-powered-by"],
+    ["a wrong length", reply(200, { skills: [] }, { "content-length": "3" }), "content-length is 3"],
+    ["a path of this machine", reply(200, { skills: [], more: process.cwd() }), "tells of"],
+    ["no WWW-Authenticate", reply(401, unauthenticated), "www-authenticate is missing"],
+    ["an error that it does not list", reply(404, problem("turn-not-found", 404, "Turn not found")), "no such status"],
+    ["an error of another operation", reply(400, problem("parse-error", 400, "Parse error")), "not among its x-errors"],
+    ["an error of another status", reply(400, problem("internal", 500, "Internal error")), "has the status 500"],
+    ["another title", reply(401, { ...unauthenticated, title: "Who are you" }, WWW), "has the title"],
+    [
+      "another request id in the body",
+      reply(401, { ...unauthenticated, request_id: REQUEST_ID.replace("0", "1") }, WWW),
+      "is not x-request-id",
+    ],
+    ["a cause", reply(500, problem("internal", 500, "Internal error", { detail: "x" })), "tells of its cause"],
+    [
+      "a stack",
+      reply(500, problem("internal", 500, "Internal error", { detail: "x\n    at y" })),
+      "tells of its cause",
+    ],
+    ["no Retry-After", reply(429, problem("rate-limited", 429, "Rate limit exceeded")), "without Retry-After"],
+    ["a Retry-After of other seconds", reply(429, limited, { ...LIMITED, "retry-after": "9" }), "Retry-After is 9"],
+    ["a Retry-After that is no number", reply(429, limited, { ...LIMITED, "retry-after": "soon" }), "no whole number"],
+    ["no RateLimit", reply(429, limited, { "retry-after": "2" }), "RateLimit"],
+  ])("finds %s", (_, bad, fault) => {
+    expect(faultsOf(LIST, bad).join("\n")).toContain(fault);
+  });
+});
+
+describe("the check of a stream", () => {
+  const good = {
+    event: "turn.started",
+    id: "3",
+    data: { turn_id: "turn_01M7YN0XEMM1B7E5S8YF3GKP2N", session_id: "x", seq: 3, attempt: 1 },
+  };
+  const read = (text: string) => {
+    const found: unknown[] = [];
+    const { push, end } = createEventReader(
+      (event) => found.push(event),
+      (fault) => found.push(fault),
+    );
+    push(Buffer.from(text));
+    end();
+    return found;
+  };
+
+  test("finds nothing wrong with an event, and what is wrong with another", () => {
+    expect(eventFaults(good)).toEqual([]);
+    expect(eventFaults({ ...good, data: { ...good.data, more: 1 } })).not.toEqual([]);
+    expect(eventFaults({ ...good, event: "turn.begun" })).not.toEqual([]);
+  });
+
+  test("reads events and comments, and nothing else", () => {
+    expect(read(":\n\nevent: a\nid: 1\ndata: {}\n\n")).toEqual([{ event: "a", id: "1", data: {} }]);
+    for (const bad of [
+      "event: a\ndata: {}\n\n",
+      "event: a\nid: 1\ndata: {\n\n",
+      "retry: 1\n\n",
+      "event: a\nid: 1\ndata: {}\n",
+    ])
+      expect(read(bad)[0]).toEqual(expect.stringMatching(/^the (stream|data)/));
+  });
+});

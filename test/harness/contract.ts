@@ -1,0 +1,199 @@
+import { type ErrorName, errors } from "#generated/errors.ts";
+import openapi from "#generated/openapi.json" with { type: "json" };
+import { type Route, routes } from "#generated/routes.ts";
+import { events, problem as problemShape, replies } from "#generated/validators/rest.js";
+import type { Validate } from "#generated/validators/validate.ts";
+
+/** Where a request went: what the contract says of its reply depends on it. */
+export type Place = { method: string; path: string };
+
+/** A reply as it came. The body of a stream is checked event by event, and is undefined here. */
+export type Received = { status: number; headers: Headers; body: string | undefined };
+
+export type Problem = {
+  type: string;
+  title: string;
+  status: number;
+  detail?: string;
+  errors?: { pointer: string; message: string }[];
+  request_id: string;
+  turn_id?: string;
+  retry_after_ms?: number;
+};
+
+type Shape = { type?: string; const?: unknown; minimum?: number };
+type Response = { headers?: Record<string, { required?: boolean; schema: Shape }>; content?: Record<string, unknown> };
+
+/** What any reply may carry beside what its operation declares. */
+const COMMON = new Set([
+  "cache-control",
+  "connection",
+  "content-length",
+  "content-type",
+  "date",
+  "keep-alive",
+  "transfer-encoding",
+  "x-accel-buffering",
+  "x-request-id",
+]);
+
+/** What no operation can answer with, as it is said before one is found. */
+const BEFORE_ANY: readonly ErrorName[] = [
+  "not-found",
+  "unauthenticated",
+  "tls-required",
+  "origin-not-allowed",
+  "uri-too-long",
+  "headers-too-large",
+  "invalid-request",
+  "request-timeout",
+];
+
+/**
+ * The operation of a place. A path that has others but not this method is held to the first of them. Webhooks have a door and
+ * validators of their own.
+ */
+export const routeAt = ({ method, path }: Place): Route | undefined => {
+  const target = path.split("?")[0] as string;
+  const here = served.filter(({ path: template }) => fits(template, target));
+  return here.find((route) => route.method === method) ?? here[0];
+};
+
+const served = (routes as readonly Route[]).filter(({ surface }) => surface !== "hooks");
+
+const fits = (template: string, target: string): boolean => {
+  const [parts, given] = [template.split("/"), target.split("/")];
+  return parts.length === given.length && parts.every((part, n) => part === given[n] || (part[0] === "{" && given[n]));
+};
+
+/** Everything about a reply that is not what the contract says; empty when nothing is. */
+export const faultsOf = (place: Place, reply: Received): string[] => {
+  const route = routeAt(place);
+  const { status, headers, body } = reply;
+  const found = [...headFaults(route, reply), ...leaks(body ?? "")];
+  if (!/^req_[0-9A-HJKMNP-TV-Z]{26}$/.test(headers.get("x-request-id") ?? "")) found.push("x-request-id is missing");
+  const length = headers.get("content-length");
+  const isHead = place.method === "HEAD";
+  if (body !== undefined && length !== null && !isHead && Number(length) !== Buffer.byteLength(body))
+    found.push(`content-length is ${length}, the body has ${Buffer.byteLength(body)} bytes`);
+  if (isHead && body !== "") found.push("HEAD was answered with a body");
+  if (!isHead && body !== undefined) found.push(...bodyFaults(route, reply, body));
+  return found.map((fault) => `${place.method} ${place.path.slice(0, 80)} → ${status}: ${fault}`);
+};
+
+const responseOf = ({ method, path }: Route, status: number): Response | undefined => {
+  const item = openapi.paths[path as keyof typeof openapi.paths] as Record<string, { responses: object }>;
+  const responses = item[method.toLowerCase()]?.responses as Record<string, Response> | undefined;
+  return responses?.[status] && resolve(responses[status]);
+};
+
+const resolve = <T>(value: T): T => {
+  const { $ref } = value as { $ref?: string };
+  if ($ref === undefined) return value;
+  const target = $ref
+    .split("/")
+    .slice(1)
+    .reduce<unknown>((at, key) => (at as Record<string, unknown>)[key.replaceAll("~1", "/")], openapi);
+  return resolve(target as T);
+};
+
+const headFaults = (route: Route | undefined, { status, headers }: Received): string[] => {
+  const response = route && responseOf(route, status);
+  if (route && !response) return [`${route.operation} has no such status`];
+  const found: string[] = [];
+  const declared = new Map(
+    Object.entries(response?.headers ?? {}).map(([name, header]) => [name.toLowerCase(), resolve(header)]),
+  );
+  for (const [name, { required, schema }] of declared) {
+    const value = headers.get(name);
+    if (value === null && required) found.push(`${name} is missing`);
+    if (value !== null) found.push(...headerFaults(name, value, resolve(schema)));
+  }
+  for (const [name] of headers)
+    if (!COMMON.has(name) && !declared.has(name) && route) found.push(`${name} is not in the contract`);
+  const types = Object.keys(response?.content ?? {});
+  const type = mediaOf(headers);
+  if (route && (types.length === 0 ? type !== undefined : !types.includes(type ?? "")))
+    found.push(`the content-type is ${type}, not ${types.join(" or ") || "none"}`);
+  return found;
+};
+
+const headerFaults = (name: string, value: string, { type, const: only, minimum }: Shape): string[] => {
+  if (only !== undefined && value !== only) return [`${name} is ${value}, not ${only}`];
+  if (type !== "integer") return [];
+  return /^\d+$/.test(value) && Number(value) >= (minimum ?? 0) ? [] : [`${name} is ${value}, no whole number`];
+};
+
+export const mediaOf = (headers: Headers): string | undefined =>
+  headers.get("content-type")?.split(";")[0]?.trim() || undefined;
+
+const bodyFaults = (route: Route | undefined, { status, headers }: Received, body: string): string[] => {
+  const type = mediaOf(headers);
+  if (type === undefined) return body === "" ? [] : ["there is a body without a content-type"];
+  let value: unknown = body;
+  if (type.endsWith("json")) {
+    try {
+      value = JSON.parse(body);
+    } catch {
+      return ["the body is not JSON"];
+    }
+  }
+  const validate = route ? (replies as Record<string, Validate>)[`${route.operation} ${status} ${type}`] : problemShape;
+  if (!validate) return [`there is no validator for ${route?.operation} ${status} ${type}`];
+  const found = validate(value) ? [] : wordsOf(validate);
+  return status >= 400 && type === "application/problem+json"
+    ? [...found, ...problemFaults(route, value as Problem, status, headers)]
+    : found;
+};
+
+const wordsOf = ({ errors: faults }: Validate): string[] =>
+  (faults ?? []).map(({ instancePath, message }) => `${instancePath || "the body"} ${message}`);
+
+/** The error of the table that a problem names. */
+export const errorNameOf = ({ type }: Problem): ErrorName => type.replace(/^urn:agent-gateway:error:/, "") as ErrorName;
+
+const problemFaults = (route: Route | undefined, problem: Problem, status: number, headers: Headers): string[] => {
+  const name = errorNameOf(problem);
+  const row = errors[name];
+  if (!row) return [`${name} is no row of the error table`];
+  const found: string[] = [];
+  if (!(route ? route.errors : BEFORE_ANY).includes(name)) found.push(`${name} is not among its x-errors`);
+  if (row.status !== status || problem.status !== status) found.push(`${name} has the status ${row.status}`);
+  if (row.title !== problem.title) found.push(`${name} has the title ${row.title}`);
+  if (problem.request_id !== headers.get("x-request-id")) found.push("request_id is not x-request-id");
+  if (name === "internal" && problem.detail !== undefined) found.push("internal tells of its cause");
+  const { retry_after_ms: ms } = problem;
+  const wait = headers.get("retry-after");
+  if ((ms === undefined) !== (wait === null)) found.push("Retry-After and retry_after_ms go together");
+  if (ms !== undefined && Number(wait) !== Math.max(1, Math.ceil(ms / 1000)))
+    found.push(`Retry-After is ${wait}, retry_after_ms ${ms}`);
+  if (row.retry && wait === null) found.push(`${name} comes without Retry-After`);
+  if (!row.retry && wait !== null && name !== "unauthenticated") found.push(`${name} comes with Retry-After`);
+  if (
+    (name === "rate-limited") !== headers.has("ratelimit-policy") ||
+    headers.has("ratelimit") !== (name === "rate-limited")
+  )
+    found.push("the RateLimit headers go with rate-limited, and with nothing else");
+  return found;
+};
+
+/** A stack, a path of the machine, a class of somebody's library: nothing of that leaves the process. */
+const leaks = (body: string): string[] => {
+  const signs = [process.cwd(), "node_modules", "node:internal", ".ts:", ".js:"];
+  return [
+    ...signs.filter((sign) => body.includes(sign)).map((sign) => `the body tells of ${sign}`),
+    ...(/\n\s+at /.test(body) ? ["the body holds a stack"] : []),
+  ];
+};
+
+export type StreamEvent = { event: string; id: string; data: Record<string, unknown> };
+
+/** What is wrong with one event of a turn's stream. */
+export const eventFaults = (event: unknown): string[] =>
+  events(event) ? [] : wordsOf(events).map((fault) => `the event ${JSON.stringify(event).slice(0, 200)}: ${fault}`);
+
+export const LAST_EVENTS = ["turn.completed", "turn.failed", "turn.cancelled"];
+
+/** The REST operations, as the contract lists them. */
+export const restRoutes = (routes as readonly Route[]).filter(({ surface }) => surface === "rest");
+export type { Route };

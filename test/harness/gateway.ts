@@ -1,0 +1,146 @@
+import { afterAll } from "vitest";
+import type { LoadedConfig } from "#config/config.ts";
+import { diffConfig } from "#config/diff.ts";
+import { settle } from "#config/load.ts";
+import { unwritten } from "#config/source.ts";
+import { createRestClient } from "#generated/clients/rest.ts";
+import type { ConfigFile } from "#generated/config-types.ts";
+import { createLogger } from "#observe/logger.ts";
+import { BUILT, type GatewayOptions, startGateway as start } from "../../src/gateway.ts";
+import { noteGiven } from "./ledger.ts";
+import { checkedFetch, createRest, type Rest } from "./rest.ts";
+
+/** Secrets that are known, long enough, and different on every surface. */
+export const SECRETS = {
+  key: "rest-key-of-the-tests",
+  adminKey: "admin-key-of-the-tests",
+  rpcToken: "rpc-token-of-the-tests",
+  consoleToken: "console-token-of-the-tests",
+} as const;
+
+export type LogLine = { level: string; event: string; [field: string]: unknown };
+
+type Some<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { [Key in keyof T]?: Some<T[Key]> | undefined }
+    : T;
+
+/** What a person would write, without what every test would repeat. */
+export type SomeConfig = Some<ConfigFile>;
+
+export type Start = Pick<GatewayOptions, "makeBackend" | "replyWaitMs" | "wrapStore" | "requestMs"> & {
+  config?: SomeConfig;
+};
+
+/** The real gateway in this process, on a free port, with an echo agent unless told. Its doors are open when it is returned. */
+export const startGateway = async ({ config = {}, ...options }: Start = {}) => {
+  const logs: LogLine[] = [];
+  const waiting = new Set<() => void>();
+  const logger = createLogger({
+    level: "debug",
+    format: "json",
+    write: (text) => {
+      for (const line of text.split("\n").filter(Boolean)) {
+        const entry = JSON.parse(line) as LogLine;
+        logs.push(entry);
+        const { requestId, operation, status } = entry;
+        if (entry.event === "request")
+          noteGiven({ requestId: String(requestId), operation: String(operation), status: Number(status) });
+      }
+      for (const look of waiting) look();
+    },
+  });
+  let loaded = await settleConfig(config);
+  const gateway = await start({ loaded, logger, ...options });
+  await gateway.ready;
+  const url = gateway.urls[0] as string;
+
+  /** Resolves with what is found in the log, as soon as it is there. */
+  const until = <T>(find: () => T | undefined | false): Promise<T> =>
+    new Promise((resolve) => {
+      const look = () => {
+        const found = find();
+        if (found === undefined || found === false) return;
+        waiting.delete(look);
+        resolve(found);
+      };
+      waiting.add(look);
+      look();
+    });
+  const linesOf = (event: string, fields: Record<string, unknown> = {}) =>
+    logs.filter(
+      (line) => line.event === event && Object.entries(fields).every(([name, value]) => line[name] === value),
+    );
+
+  return {
+    ...SECRETS,
+    url,
+    gateway,
+    /** Every line of the log so far. */
+    logs,
+    linesOf,
+    until,
+    /** The first line of this event with these fields, as soon as it is there. */
+    logged: (event: string, fields?: Record<string, unknown>) => until(() => linesOf(event, fields)[0]),
+    /** By operation, with the key of scope `chat`. */
+    rest: createRest(url, SECRETS.key),
+    /** As the console calls. */
+    console: createRest(url, SECRETS.consoleToken),
+    /** The generated client, over the checked fetch. */
+    client: createRestClient({ baseUrl: url, key: SECRETS.key, fetch: checkedFetch }),
+    /** Takes another configuration over, as a changed file would. */
+    async reload(next: SomeConfig): Promise<void> {
+      const before = loaded;
+      loaded = await settleConfig(next);
+      gateway.reconfigure(loaded.config, diffConfig(before.config, loaded.config));
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      await gateway[Symbol.asyncDispose]();
+      await logger[Symbol.asyncDispose]();
+    },
+  };
+};
+
+/** One gateway for all tests of a file; closed after them. */
+export const shareGateway = async (options?: Start): Promise<TestGateway> => {
+  const gateway = await startGateway(options);
+  afterAll(() => gateway[Symbol.asyncDispose]());
+  return gateway;
+};
+
+export type TestGateway = Awaited<ReturnType<typeof startGateway>>;
+export type { Rest };
+
+const settleConfig = (written: SomeConfig): Promise<LoadedConfig> =>
+  settle(unwritten({ ...merge(BASE, written), agents: written.agents ?? BASE.agents }), { env: {}, built: BUILT });
+
+const BASE: ConfigFile = {
+  gateway: {
+    port: 0,
+    rest: {
+      auth: {
+        keys: [
+          { name: "tests", key: SECRETS.key },
+          { name: "admin", key: SECRETS.adminKey, scopes: ["admin"] },
+        ],
+      },
+    },
+    rpc: { auth: { tokens: [{ name: "ops", token: SECRETS.rpcToken, permissions: "*" }] } },
+    console: { token: SECRETS.consoleToken },
+  },
+  agents: { main: { backend: "echo" } },
+};
+
+const merge = (base: object, over: object): object => ({
+  ...base,
+  ...Object.fromEntries(
+    Object.entries(over).map(([key, value]) => {
+      const below = (base as Record<string, unknown>)[key];
+      return [key, isRecord(below) && isRecord(value) ? merge(below, value) : value];
+    }),
+  ),
+});
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,50 @@
+// The account of one test file: every reply that a gateway says it gave must have been held to the contract by the client that got it.
+
+type Given = { requestId: string; operation: string; status: number };
+
+const given: Given[] = [];
+const checked = new Set<string>();
+const faults: string[] = [];
+let sent = 0;
+let settled = 0;
+
+/** A request is on its way. It is settled when its reply was checked, or when there will be none. */
+export const countSent = (): void => {
+  sent++;
+};
+export const countSettled = (): void => {
+  settled++;
+};
+
+/** A gateway's access line says that it gave this reply. */
+export const noteGiven = (reply: Given): void => {
+  given.push(reply);
+};
+
+/** A client held the reply of this request to the contract. */
+export const noteChecked = (requestId: string): void => {
+  checked.add(requestId);
+};
+
+/** What broke the contract fails the test that met it, and the file too: a test that expects an error must not swallow it. */
+export const noteFault = (fault: string): void => {
+  faults.push(fault);
+};
+
+/** What is left open; empty when every reply was checked and none was wrong. */
+export const openItems = (): string[] => {
+  const unseen = given.filter(({ requestId, status }) => status !== CALLER_GONE && !checked.has(requestId));
+  return [
+    ...new Set(faults),
+    ...unseen.map(({ operation, status, requestId }) => `${operation} ${status} (${requestId}) was not checked`),
+    ...(sent === settled ? [] : [`${sent} requests were made, ${settled} settled`]),
+  ];
+};
+
+/** The access line's status of a caller that left before its answer. */
+const CALLER_GONE = 499;
+
+export const closeLedger = (): void => {
+  const open = openItems();
+  if (open.length > 0) throw new Error(`Replies that were not held to the contract:\n  ${open.join("\n  ")}`);
+};

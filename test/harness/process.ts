@@ -1,0 +1,165 @@
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { onTestFinished } from "vitest";
+
+export const root = join(import.meta.dirname, "../..");
+/** What the global setup has built. */
+export const main = join(root, "dist/main.js");
+
+export type ProcessOptions = {
+  /** What comes after `--port 0`. */
+  args?: readonly string[];
+  /** Written to gateway.json5 in the process's folder, where it is found without a flag. Without one it is a try-out. */
+  config?: object | string;
+  /** Beside PATH and HOME; nothing else is handed down. */
+  env?: Record<string, string>;
+  /** Options for Node itself. */
+  node?: readonly string[];
+  /** Makes the command line from the usual one, to run it by npm or from a shell. It gets a process group of its own. */
+  command?: (usual: readonly string[]) => readonly string[];
+  /** The folder it runs in; one that is gone afterwards unless told. */
+  cwd?: string;
+};
+
+export type LogRecord = { time: string; level: string; event: string } & Record<string, unknown>;
+export type Exit = { code: number | null; signal: NodeJS.Signals | null };
+export type Secrets = { REST_API_KEY: string; RPC_TOKEN: string; WEBHOOK_TOKEN: string; CONSOLE_TOKEN: string };
+
+/** Starts the gateway and waits until it listens: `await using gateway = await startProcess({ … })`. */
+export const startProcess = async (options: ProcessOptions = {}): Promise<GatewayProcess> => {
+  const gateway = new GatewayProcess(options);
+  try {
+    await gateway.until(() => gateway.url !== "");
+    return gateway;
+  } catch (error) {
+    await gateway[Symbol.asyncDispose]();
+    throw error;
+  }
+};
+
+/** Runs the gateway to its end: a start that is refused, or one that only prints something. */
+export const runProcess = async (options: ProcessOptions): Promise<Exit & { out: string; err: string }> => {
+  await using gateway = new GatewayProcess(options);
+  const exit = await gateway.exited;
+  return { ...exit, out: gateway.out.join("\n"), err: gateway.err.join("\n") };
+};
+
+/** The gateway as its user runs it, or what it said instead of running. */
+export class GatewayProcess implements AsyncDisposable {
+  readonly child: ChildProcess;
+  readonly folder: string;
+  /** Every line of standard output, and of standard error, in the order they came. */
+  readonly out: string[] = [];
+  readonly err: string[] = [];
+  readonly records: LogRecord[] = [];
+  readonly exited: Promise<Exit>;
+  readonly #ownFolder: boolean;
+  readonly #ownGroup: boolean;
+  readonly #heard = new Set<() => void>();
+  #ended = false;
+
+  constructor(options: ProcessOptions) {
+    this.#ownFolder = options.cwd === undefined;
+    this.#ownGroup = options.command !== undefined;
+    this.folder = options.cwd ?? mkdtempSync(join(tmpdir(), "gateway-"));
+    if (options.config !== undefined) this.configure(options.config);
+    const usual = [process.execPath, ...(options.node ?? []), main, "--port", "0", ...(options.args ?? [])];
+    const [command = "", ...args] = options.command?.(usual) ?? usual;
+    const { PATH = "", HOME = "" } = process.env;
+    const env = { PATH, HOME, ...options.env };
+    const stdio: StdioOptions = ["ignore", "pipe", "pipe"];
+    this.child = spawn(command, args, { cwd: this.folder, env, stdio, detached: this.#ownGroup });
+    // A test that timed out never disposes of it.
+    onTestFinished(() => this.end());
+    this.#read(this.child.stdout as Readable, this.out);
+    this.#read(this.child.stderr as Readable, this.err);
+    this.exited = once(this.child, "close").then(([code, signal]) => {
+      this.#ended = true;
+      this.#ring();
+      return { code, signal } as Exit;
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid as number;
+  }
+
+  /** Where it listens, as its log says; empty before that. */
+  get url(): string {
+    const line = this.out.find((text) => /\blistening\b/.test(text)) ?? "";
+    return /https?:\/\/[^\s"]+/.exec(line)?.[0] ?? "";
+  }
+
+  /** The secrets of the try-out, as the terminal shows them. */
+  get secrets(): Secrets {
+    const shown = this.out.flatMap((line) => /^ {2}([A-Z_]+) {2,}(\S+)$/.exec(line)?.slice(1) ?? []);
+    const pairs = shown.flatMap((name, n) => (n % 2 === 0 ? [[name, shown[n + 1]]] : []));
+    return Object.fromEntries(pairs) as Secrets;
+  }
+
+  /** All that it ever wrote. */
+  get output(): string {
+    return [...this.out, ...this.err].join("\n");
+  }
+
+  /** Writes its configuration file. */
+  configure(config: object | string): void {
+    const text = typeof config === "string" ? config : JSON.stringify(config, null, 2);
+    writeFileSync(join(this.folder, "gateway.json5"), text);
+  }
+
+  /** Waits for something in its output, past or to come. Throws with all it wrote when it ends without. */
+  async until<T>(find: () => T | undefined | false): Promise<T> {
+    for (;;) {
+      const found = find();
+      if (found !== undefined && found !== false) return found;
+      if (this.#ended) throw new Error(`The gateway ended before that:\n${this.output}`);
+      await new Promise<void>((resolve) => this.#heard.add(resolve));
+    }
+  }
+
+  /** Waits for a log line of this event, past or to come; `nth` counts from 1. */
+  logged(event: string, nth = 1): Promise<LogRecord> {
+    return this.until(() => this.records.filter((record) => record.event === event)[nth - 1]);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  killGroup(signal: NodeJS.Signals): void {
+    process.kill(-this.pid, signal);
+  }
+
+  /** Ends it, and what it runs in, whatever it does. */
+  end(): void {
+    if (this.#ended) return;
+    if (this.#ownGroup) this.killGroup("SIGKILL");
+    else this.kill("SIGKILL");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.end();
+    await this.exited;
+    if (this.#ownFolder) rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #read(stream: Readable, lines: string[]): void {
+    createInterface({ input: stream }).on("line", (line) => {
+      lines.push(line);
+      if (lines === this.out && line.startsWith("{")) this.records.push(JSON.parse(line) as LogRecord);
+      this.#ring();
+    });
+  }
+
+  #ring(): void {
+    const waiting = [...this.#heard];
+    this.#heard.clear();
+    for (const wake of waiting) wake();
+  }
+}

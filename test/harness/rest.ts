@@ -1,0 +1,186 @@
+import type { ErrorName } from "#generated/errors.ts";
+import type { Operation } from "#generated/routes.ts";
+import { routes } from "#generated/routes.ts";
+import {
+  errorNameOf,
+  eventFaults,
+  faultsOf,
+  LAST_EVENTS,
+  mediaOf,
+  type Place,
+  type Problem,
+  type Route,
+  routeAt,
+  type StreamEvent,
+} from "./contract.ts";
+import { countSent, countSettled, noteChecked, noteFault } from "./ledger.ts";
+import { createEventReader } from "./sse.ts";
+
+/** A reply that was held to the contract. */
+export type Reply = {
+  status: number;
+  headers: Headers;
+  requestId: string;
+  text: string;
+  /** The body read as JSON; undefined where there is none. */
+  json: Record<string, unknown>;
+  problem: Problem;
+  /** The error that the problem names; undefined for a success. */
+  error: ErrorName | undefined;
+};
+
+export class ContractFault extends Error {
+  constructor(faults: readonly string[]) {
+    super(`The reply is not what the contract says:\n  ${faults.join("\n  ")}`);
+    for (const fault of faults) noteFault(fault);
+  }
+}
+
+/** Holds a whole reply to the contract. Throws when it is not what it says. */
+export const checkReply = (place: Place, status: number, headers: Headers, text: string): Reply => {
+  const faults = faultsOf(place, { status, headers, body: text });
+  const requestId = headers.get("x-request-id") ?? "";
+  noteChecked(requestId);
+  if (faults.length > 0) throw new ContractFault(faults);
+  const type = mediaOf(headers);
+  const json = type?.endsWith("json") && text !== "" ? JSON.parse(text) : undefined;
+  const isProblem = type === "application/problem+json";
+  return {
+    status,
+    headers,
+    requestId,
+    text,
+    json,
+    problem: json,
+    error: isProblem && json ? errorNameOf(json) : undefined,
+  };
+};
+
+/** `fetch` that holds every reply to the contract, and each event of a stream as it passes. */
+export const checkedFetch = async (request: Request): Promise<Response> => {
+  const { pathname, search } = new URL(request.url);
+  const place = { method: request.method, path: pathname + search };
+  countSent();
+  try {
+    const response = await fetch(request);
+    if (mediaOf(response.headers) === "text/event-stream") return checkedStream(place, response);
+    const text = await response.text();
+    checkReply(place, response.status, response.headers, text);
+    return new Response(response.status === 204 ? null : text, response);
+  } finally {
+    countSettled();
+  }
+};
+
+/** Holds the head of a stream to the contract. */
+export const checkHead = (place: Place, status: number, headers: Headers): void => {
+  const faults = faultsOf(place, { status, headers, body: undefined });
+  noteChecked(headers.get("x-request-id") ?? "");
+  if (!routeAt(place)?.stream) faults.push(`${place.path} has no stream`);
+  if (faults.length > 0) throw new ContractFault(faults);
+};
+
+const checkedStream = (place: Place, response: Response): Response => {
+  checkHead(place, response.status, response.headers);
+  let last: StreamEvent | undefined;
+  const { push, end } = createEventReader(
+    (event) => {
+      const wrong = eventFaults(event);
+      if (last && LAST_EVENTS.includes(last.event)) wrong.push(`${event.event} comes after ${last.event}`);
+      if (last && Number(event.data.seq) < Number(last.data.seq)) wrong.push(`${event.id} comes after ${last.id}`);
+      last = event;
+      if (wrong.length > 0) throw new ContractFault(wrong);
+    },
+    (fault) => {
+      throw new ContractFault([fault]);
+    },
+  );
+  const checker = new TransformStream<Uint8Array, Uint8Array>({
+    transform(bytes, controller) {
+      push(bytes);
+      controller.enqueue(bytes);
+    },
+    flush() {
+      end();
+      if (last && !LAST_EVENTS.includes(last.event)) throw new ContractFault([`the stream ends after ${last.event}`]);
+    },
+  });
+  return new Response(response.body?.pipeThrough(checker), response);
+};
+
+export type Sending = {
+  path?: Record<string, string>;
+  query?: Record<string, string>;
+  headers?: Record<string, string>;
+  /** Bytes and text are sent as they are, anything else as JSON. */
+  body?: unknown;
+  /** Null sends none. */
+  key?: string | null;
+  signal?: AbortSignal;
+};
+
+export type EventStream = {
+  headers: Headers;
+  requestId: string;
+  events: AsyncGenerator<StreamEvent>;
+  /** All events until the turn ends. */
+  all(): Promise<StreamEvent[]>;
+};
+
+/** A client of one gateway by the names of its operations. All that it gets is checked. */
+export const createRest = (baseUrl: string, defaultKey: string) => {
+  const requestOf = (method: string, target: string, { headers, body, key = defaultKey, signal }: Sending): Request => {
+    const all = new Headers(headers);
+    if (key !== null) all.set("authorization", `Bearer ${key}`);
+    if (body !== undefined && !all.has("content-type")) all.set("content-type", "application/json");
+    const raw = typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
+    return new Request(baseUrl + target, { method, headers: all, body: raw ?? null, signal: signal ?? null });
+  };
+  const send = async (method: string, target: string, sending: Sending = {}): Promise<Reply> => {
+    const response = await checkedFetch(requestOf(method, target, sending));
+    return checkReply({ method, path: target }, response.status, response.headers, await response.text());
+  };
+  const at = (operation: Operation, sending: Sending): [string, string] => {
+    const { method, path } = routeOf(operation);
+    return [method, targetOf(path, sending)];
+  };
+  return {
+    send,
+    call: (operation: Operation, sending: Sending = {}): Promise<Reply> => send(...at(operation, sending), sending),
+    /** Opens a stream of events; a refusal throws. */
+    stream: async (operation: Operation, sending: Sending = {}): Promise<EventStream> => {
+      const streamed =
+        sending.body === undefined ? sending : { ...sending, body: { ...(sending.body as object), stream: true } };
+      const response = await checkedFetch(requestOf(...at(operation, sending), streamed));
+      if (mediaOf(response.headers) !== "text/event-stream") throw new Error(await response.text());
+      const events = eventsOf(response);
+      const { headers } = response;
+      return { headers, requestId: headers.get("x-request-id") as string, events, all: () => collect(events) };
+    },
+  };
+};
+
+export type Rest = ReturnType<typeof createRest>;
+
+export const routeOf = (operation: Operation): Route =>
+  (routes as readonly Route[]).find((route) => route.operation === operation) as Route;
+
+/** The request target of an operation's path with its parameters filled in. */
+export const targetOf = (template: string, { path = {}, query }: Pick<Sending, "path" | "query">): string =>
+  template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? "")) +
+  (query ? `?${new URLSearchParams(query)}` : "");
+
+async function* eventsOf({ body }: Response): AsyncGenerator<StreamEvent> {
+  const events: StreamEvent[] = [];
+  const { push } = createEventReader((event) => events.push(event), noteFault);
+  for await (const bytes of body as ReadableStream<Uint8Array>) {
+    push(bytes);
+    yield* events.splice(0);
+  }
+}
+
+const collect = async (events: AsyncGenerator<StreamEvent>): Promise<StreamEvent[]> => {
+  const all: StreamEvent[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+};

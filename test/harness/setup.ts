@@ -1,0 +1,4 @@
+import { afterAll } from "vitest";
+import { closeLedger } from "./ledger.ts";
+
+afterAll(closeLedger);

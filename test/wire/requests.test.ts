@@ -1,0 +1,261 @@
+import { describe, expect, test } from "vitest";
+import { restRoutes } from "#test/harness/contract.ts";
+import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
+import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
+import { targetOf } from "#test/harness/rest.ts";
+
+const gateway = await shareGateway();
+const CHAT = { method: "POST", path: "/api/v1/chat/send" };
+const authorization = `Bearer ${SECRETS.key}`;
+const json = { authorization, "content-type": "application/json" };
+
+describe("a request that has not the shape of the contract", () => {
+  test.each([
+    ["a field too many", { message: "hi", massage: "hi" }, ["/massage is unknown"]],
+    ["a field missing", {}, ["/message is required"]],
+    ["a wrong type", { message: 1 }, ["/message must be string"]],
+    ["a null", { message: null }, ["/message must be string"]],
+    ["a text for a boolean", { message: "hi", stream: "true" }, ["/stream must be boolean"]],
+    ["an empty message", { message: "" }, ["/message must NOT have fewer than 1 characters"]],
+    ["a wrong entry of a list", { message: "hi", skill_ids: ["a", 2] }, ["/skill_ids/1 must be string"]],
+    [
+      "a list that is too long",
+      { message: "hi", skill_ids: Array(65).fill("a") },
+      ["/skill_ids must NOT have more than 64 items"],
+    ],
+    ["an id of another form", { message: "hi", session_id: "é" }, [/^\/session_id must match pattern/]],
+    [
+      "several faults",
+      { stream: 1, surprise: 2 },
+      ["/message is required", "/surprise is unknown", "/stream must be boolean"],
+    ],
+    ["a list", [], [" must be object"]],
+    ["a null body", null, [" must be object"]],
+    ["a number", 7, [" must be object"]],
+    ["a text", '"hi"', [" must be object"]],
+    ["a key of Object's own", JSON.parse('{"message":"hi","__proto__":{"a":1}}'), ["/__proto__ is unknown"]],
+    ["a constructor", { message: "hi", constructor: { prototype: {} } }, ["/constructor is unknown"]],
+  ])("is 400 that names it: %s", async (_, body, faults) => {
+    const reply = await gateway.rest.call("chat.send", { body });
+    expect(reply.error).toBe("invalid-request");
+    const found = reply.problem.errors?.map(({ pointer, message }) => `${pointer} ${message}`) ?? [];
+    expect(found).toHaveLength(faults.length);
+    for (const fault of faults)
+      expect(found).toContainEqual(fault instanceof RegExp ? expect.stringMatching(fault) : fault);
+  });
+
+  test.each([
+    ["unknown", "?page=2", "query:page is unknown"],
+    ["no number", "?limit=ten", "query:limit must be integer"],
+    ["too large", "?limit=501", "query:limit must be <= 500"],
+    ["given twice", "?limit=1&limit=2", "query:limit must be integer"],
+    ["of Object's own", "?__proto__[polluted]=1", "query:__proto__ is unknown"],
+    ["nested", "?limit[a]=1", "query:limit must be integer"],
+  ])("is 400 for a query parameter that is %s", async (_, query, fault) => {
+    const reply = await gateway.console.send("GET", `/api/v1/keys${query}`);
+    expect(reply.error).toBe("invalid-request");
+    expect(reply.problem.errors?.map(({ pointer, message }) => `${pointer} ${message}`)).toContain(fault);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  test("is told at most a hundred of its faults, and no long name of them whole", async () => {
+    const body = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`${n}${"x".repeat(1_000)}`, n]));
+    const reply = await gateway.rest.call("chat.send", { body });
+    expect(reply.problem.errors).toHaveLength(100);
+    expect(reply.text.length).toBeLessThan(20_000);
+  });
+
+  test.each([
+    ["GET", "/api/v1/skills/list"],
+    ["POST", "/api/v1/turns/x/cancel"],
+    ["DELETE", "/api/v1/keys/x"],
+  ])("is 400 for a body that %s %s does not take", async (method, path) => {
+    const headers = { authorization: `Bearer ${SECRETS.consoleToken}` };
+    const reply = await exchange(gateway.url, { method, path }, headers, "{}");
+    expect([reply.error, reply.problem.detail]).toEqual(["invalid-request", "This call takes no body."]);
+  });
+
+  test.each(["%", "%zz", "%ff", "%c0%80"])("is 400 for a path that is no percent-encoded UTF-8: %s", async (id) => {
+    const reply = await exchange(gateway.url, { method: "GET", path: `/api/v1/turns/${id}` }, { authorization });
+    expect(reply.problem.errors?.[0]?.pointer).toBe("path:turn_id");
+  });
+});
+
+describe("a path", () => {
+  test.each([
+    "/",
+    "/api",
+    "/api/v1",
+    "/api/v1/",
+    "/api/v1/chat",
+    "/api/v1/chat/send/",
+    "/API/V1/keys",
+    "/api/v1/keys/a/b",
+    "/api/v1//keys",
+    "/api/v1/turns//events",
+    "/api/v1/turns/../keys",
+    "/hooks/wake",
+    "/console",
+    "/rpc",
+    "/favicon.ico",
+    "*",
+  ])("that is not in the contract is 404: %s", async (path) => {
+    const reply = await exchange(gateway.url, { method: "GET", path }, { authorization });
+    expect(reply.error).toBe("not-found");
+  });
+
+  test("below /api/v1 tells strangers nothing of what is there", async () => {
+    for (const path of ["/api/v1/nothing", "/api/v1/keys", "/api/v1/chat/send"])
+      expect((await gateway.rest.send("GET", path, { key: null })).error).toBe("unauthenticated");
+  });
+
+  test.each(["a%2Fb", "a%00b", "..%2F..%2Fetc", "%E4%BD%A0", "__proto__", "constructor", "x".repeat(2_000)])(
+    "may hold any id, which is then not found: %s",
+    async (id) => {
+      const reply = await exchange(gateway.url, { method: "GET", path: `/api/v1/turns/${id}` }, { authorization });
+      expect(reply.error).toBe("turn-not-found");
+    },
+  );
+
+  test("may come as a whole address, as to a proxy", async () => {
+    const place = { method: "GET", path: `${gateway.url}/api/v1/skills/list` };
+    await using connection = await openConnection(gateway.url);
+    connection.write(requestText(place, { authorization }));
+    expect((await connection.reply({ method: "GET", path: "/api/v1/skills/list" })).status).toBe(200);
+  });
+});
+
+describe.each(restRoutes)("$method $path", ({ path }) => {
+  const here = targetOf(path, { path: { turn_id: "x", key_id: "x" } });
+  const allowed = restRoutes.filter((route) => route.path === path).map(({ method }) => method);
+
+  test.each(
+    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter(
+      (method) => !(allowed as string[]).includes(method),
+    ),
+  )("does not take %s, and says what it takes", async (method) => {
+    const reply = await exchange(gateway.url, { method, path: here }, { authorization });
+    expect([reply.status, reply.headers.get("allow")]).toEqual([405, allowed.join(", ")]);
+  });
+});
+
+describe("the media type of a body", () => {
+  test.each([
+    "application/json",
+    "application/json; charset=utf-8",
+    'Application/JSON;charset="UTF-8"',
+    "application/json;",
+  ])("may be %s", async (type) => {
+    const headers = { "content-type": type };
+    expect((await gateway.rest.call("chat.send", { headers, body: { message: "hi" } })).status).toBe(200);
+  });
+
+  test.each([
+    "text/plain",
+    "application/jsonx",
+    "application/json; charset=latin1",
+    "application/json; version=2",
+    "application/problem+json",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "*/*",
+    "json",
+    ";",
+  ])("may not be %s", async (type) => {
+    const headers = { "content-type": type };
+    expect((await gateway.rest.call("chat.send", { headers, body: '{"message":"hi"}' })).error).toBe(
+      "unsupported-media-type",
+    );
+  });
+
+  test("has to be there", async () => {
+    expect((await exchange(gateway.url, CHAT, { authorization }, '{"message":"hi"}')).error).toBe(
+      "unsupported-media-type",
+    );
+  });
+
+  test.each(["gzip", "br", "gzip, identity"])("goes with no Content-Encoding such as %s", async (encoding) => {
+    const headers = { "content-encoding": encoding };
+    expect((await gateway.rest.call("chat.send", { headers, body: '{"message":"hi"}' })).error).toBe(
+      "unsupported-media-type",
+    );
+  });
+});
+
+describe("over the bare protocol", () => {
+  test("a client that waits to be asked for its body is asked", async () => {
+    const body = '{"message":"hi"}';
+    await using connection = await openConnection(gateway.url);
+    const head = requestText(CHAT, { ...json, expect: "100-continue", "content-length": String(body.length) });
+    connection.write(head);
+    await connection.until((text) => text.startsWith("HTTP/1.1 100 Continue"));
+    connection.write(body);
+    expect((await connection.reply(CHAT)).json.reply).toBe("hi");
+  });
+
+  test.each([
+    ["not with a bad key", { ...json, authorization: "Bearer wrong" }, "unauthenticated"],
+    ["not for a body that is too large", { ...json, "content-length": "2000000" }, "too-large"],
+    ["not for another media type", { ...json, "content-type": "text/plain" }, "unsupported-media-type"],
+  ])("a client that waits to be asked is told at once, %s", async (_, headers, error) => {
+    await using connection = await openConnection(gateway.url);
+    connection.write(requestText(CHAT, { "content-length": "16", ...headers, expect: "100-continue" }));
+    expect((await connection.reply(CHAT)).error).toBe(error);
+    expect(connection.interim()).toBe(0);
+  });
+
+  test("an expectation that nobody knows is ignored", async () => {
+    const place = { method: "GET", path: "/api/v1/skills/list" };
+    expect((await exchange(gateway.url, place, { authorization, expect: "tea" })).status).toBe(200);
+  });
+
+  test("a request without a Host is refused as everything is", async () => {
+    await using connection = await openConnection(gateway.url);
+    connection.write(`GET /healthz HTTP/1.1\r\n\r\n`);
+    expect((await connection.reply({ method: "GET", path: "/nowhere" })).error).toBe("invalid-request");
+  });
+
+  test.each([
+    "this is no request\r\n\r\n",
+    "GET /healthz HTTP/9.9\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n",
+    "\u0016\u0003\u0001\u0002\u0000\u0001\u0000",
+  ])("bytes that are no request are refused as everything is: %j", async (bytes) => {
+    await using connection = await openConnection(gateway.url);
+    connection.write(bytes);
+    expect((await connection.reply({ method: "GET", path: "/nowhere" })).error).toBe("invalid-request");
+    await connection.closed;
+  });
+
+  test("requests that follow each other on a connection are answered in their order", async () => {
+    await using connection = await openConnection(gateway.url);
+    const messages = Array.from({ length: 20 }, (_, n) => `message ${n}`);
+    connection.write(Buffer.concat(messages.map((message) => requestText(CHAT, json, JSON.stringify({ message })))));
+    for (const message of messages) expect((await connection.reply(CHAT)).json.reply).toBe(message);
+  });
+});
+
+describe("every reply", () => {
+  test("has a request id of its own, under which the log has it", async () => {
+    const replies = [
+      await gateway.rest.send("GET", "/nowhere"),
+      await gateway.rest.call("skills.list", { key: "wrong" }),
+      await gateway.rest.call("chat.send", { body: "{" }),
+      await gateway.rest.call("chat.send", { body: { message: "hi" } }),
+      await gateway.console.call("keys.revoke", { path: { key_id: "x" } }),
+    ];
+    expect(new Set(replies.map(({ requestId }) => requestId)).size).toBe(replies.length);
+    for (const { requestId, status, error } of replies) {
+      const line = await gateway.logged("request", { requestId, status });
+      expect(line.error).toBe(error);
+    }
+  });
+
+  test("belongs to the trace of its caller", async () => {
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01` };
+    const { requestId } = await gateway.rest.call("skills.list", { headers });
+    expect((await gateway.logged("request", { requestId })).traceId).toBe(traceId);
+  });
+});

@@ -1,0 +1,43 @@
+import { describe, expect, test, vi } from "vitest";
+import { restRoutes } from "#test/harness/contract.ts";
+import { shareGateway } from "#test/harness/gateway.ts";
+import { targetOf } from "#test/harness/rest.ts";
+
+const CAUSE = "no such thing in /srv/gateway/secrets.json, password hunter2";
+
+// The real handlers, but that each of them throws what nobody expects.
+vi.mock("#handlers/rest/table.ts", async (original) => {
+  const { restHandlers } = await original<typeof import("#handlers/rest/table.ts")>();
+  const fail = () => {
+    throw new TypeError(CAUSE);
+  };
+  return {
+    restHandlers: (core: Parameters<typeof restHandlers>[0]) =>
+      Object.fromEntries(Object.keys(restHandlers(core)).map((operation) => [operation, fail])),
+  };
+});
+
+const gateway = await shareGateway();
+const bodies: Record<string, unknown> = {
+  "chat.send": { message: "hi" },
+  "skills.trigger": { skill_id: "x" },
+  "keys.create": { name: "x" },
+};
+
+describe.each(restRoutes)("$operation, when its handler throws", ({ operation, method, path }) => {
+  test("answers 500 without a word of the cause, which the log has under the request id", async () => {
+    const target = targetOf(path, { path: { turn_id: "x", key_id: "x" } });
+    const reply = await gateway.console.send(method, target, { body: bodies[operation] });
+    expect(reply.error).toBe("internal");
+    expect(Object.keys(reply.problem).toSorted()).toEqual(["request_id", "status", "title", "type"]);
+    expect(reply.text).not.toMatch(/secrets|TypeError|hunter2|srv/);
+
+    const line = await gateway.logged("unexpected.error", { requestId: reply.requestId });
+    expect(JSON.stringify(line)).toContain("no such thing in /srv/gateway/secrets.json");
+    expect(JSON.stringify(line)).toContain("rest-internal.test.ts");
+  });
+});
+
+test("goes on as if nothing had been", async () => {
+  expect((await gateway.rest.send("GET", "/healthz")).status).toBe(200);
+});

@@ -1,0 +1,86 @@
+import { once } from "node:events";
+import { createServer, get, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { type SseEvent, sendEvents } from "#wire/sse.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A server that sends these events to whoever comes, and the first reader's end of it. */
+const serve = async (
+  events: () => AsyncIterable<SseEvent>,
+): Promise<{ reader: IncomingMessage; ended: Promise<void> }> => {
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const server = createServer((_req, res) => {
+    const left = new AbortController();
+    res.once("close", () => left.abort());
+    sendEvents(res, {}, events(), left.signal).then(end);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const [reader] = await once(get({ port: (server.address() as AddressInfo).port, agent: false }), "response");
+  return { reader, ended };
+};
+const read = async (reader: IncomingMessage): Promise<string> => String((await once(reader, "data"))[0]);
+const never = new Promise<never>(() => {});
+
+test("a comment goes out for every 15 s of silence, and none while something is said", async () => {
+  let say = () => {};
+  const said = new Promise<void>((resolve) => {
+    say = resolve;
+  });
+  const { reader } = await serve(async function* () {
+    yield { event: "a", id: "1", data: {} };
+    await said;
+    yield { event: "b", id: "2", data: {} };
+    await never;
+  });
+  expect(await read(reader)).toBe("event: a\nid: 1\ndata: {}\n\n");
+  vi.advanceTimersByTime(14_000);
+  say();
+  expect(await read(reader)).toBe("event: b\nid: 2\ndata: {}\n\n");
+  vi.advanceTimersByTime(14_000);
+  for (let n = 0; n < 3; n++) {
+    const comment = read(reader);
+    vi.advanceTimersByTime(15_000);
+    expect(await comment).toBe(":\n\n");
+  }
+});
+
+test("a line break in what is said never ends an event", async () => {
+  const { reader } = await serve(async function* () {
+    yield { event: "a", id: "1", data: "one\n\ntwo\r\n\u2028three" };
+  });
+  const text = await read(reader);
+  expect(text.split("\n").slice(-2)).toEqual(["", ""]);
+  expect(text.split("\n")).toHaveLength(5);
+});
+
+test("a reader that takes nothing for 30 s is cut, and holds up nothing before that", async () => {
+  let made = 0;
+  const { reader, ended } = await serve(async function* () {
+    for (; made < 1_000; made++) yield { event: "a", id: String(made), data: "x".repeat(1024 * 1024) };
+  });
+  reader.pause();
+  let before = -1;
+  while (before !== made) {
+    before = made;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  expect(made).toBeLessThan(50);
+  vi.advanceTimersByTime(31_000);
+  await ended;
+  expect(made).toBe(before);
+});

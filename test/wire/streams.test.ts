@@ -1,0 +1,229 @@
+import { describe, expect, test } from "vitest";
+import { createPuppet, type Played } from "#test/harness/backends.ts";
+import type { StreamEvent } from "#test/harness/contract.ts";
+import { shareGateway } from "#test/harness/gateway.ts";
+import { openConnection, requestText } from "#test/harness/raw.ts";
+
+const TEXT = "Grüße 👩‍👩‍👧 an alle, 你好!";
+const echo = await shareGateway({
+  config: {
+    agents: {
+      main: { backend: "echo", echo: { chunks: 7 } },
+      broken: { backend: "echo", echo: { fail: "no such luck" } },
+    },
+    gateway: { defaultAgent: "main" },
+  },
+});
+const puppet = createPuppet();
+const played = await shareGateway({ makeBackend: () => puppet.backend });
+
+const namesOf = (events: readonly StreamEvent[]) => events.map(({ event }) => event);
+const textOf = (events: readonly { event: string; data: object }[]) =>
+  events.flatMap(({ event, data }) => (event === "message.delta" && "text" in data ? [data.text] : [])).join("");
+const follow = (gateway: typeof echo, turnId: string, lastEventId?: string) =>
+  gateway.rest.stream("turns.events", {
+    path: { turn_id: turnId },
+    ...(lastEventId !== undefined && { headers: { "last-event-id": lastEventId } }),
+  });
+
+/** A turn that has said these pieces, and the events that its reader got of them. */
+const playPieces = async (
+  pieces: readonly string[],
+): Promise<{ turn: Played; told: StreamEvent[]; turnId: string }> => {
+  const stream = await played.rest.stream("chat.send", { body: { message: "hi" } });
+  const turn = await puppet.next();
+  const told = [(await stream.events.next()).value as StreamEvent];
+  for (const piece of pieces) {
+    turn.say(piece);
+    told.push((await stream.events.next()).value as StreamEvent);
+  }
+  await stream.events.return(undefined);
+  return { turn, told, turnId: turn.turn.turnId };
+};
+
+/** A streamed message over a socket of its own, its head read. */
+const openStream = async () => {
+  const connection = await openConnection(played.url);
+  const place = { method: "POST", path: "/api/v1/chat/send" };
+  const headers = { authorization: `Bearer ${played.key}`, "content-type": "application/json" };
+  connection.write(requestText(place, headers, JSON.stringify({ message: "hi", stream: true })));
+  await connection.head(place);
+  return connection;
+};
+
+describe("a reply as it is written", () => {
+  test("is begun, written piece by piece, whole, and ended", async () => {
+    const { headers, all } = await echo.rest.stream("chat.send", { body: { message: TEXT } });
+    expect(headers.get("cache-control")).toBe("no-cache, no-transform");
+    const events = await all();
+    expect([...new Set(namesOf(events))]).toEqual([
+      "turn.started",
+      "message.delta",
+      "message.completed",
+      "turn.completed",
+    ]);
+    expect(textOf(events)).toBe(TEXT);
+    expect(events.at(-2)?.data.text).toBe(TEXT);
+    expect(events.at(-1)?.data).toMatchObject({ status: "completed", reply: TEXT });
+    expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
+  });
+
+  test("comes while it is written, not after", async () => {
+    const { turn, told } = await playPieces(["one ", "two ", "three"]);
+    expect(told.slice(1).map(({ data }) => [data.offset, data.text])).toEqual([
+      [0, "one "],
+      [4, "two "],
+      [8, "three"],
+    ]);
+    turn.end();
+  });
+
+  test("that fails ends with turn.failed, whatever was written", async () => {
+    const failed = await echo.rest.stream("chat.send", { body: { message: "hi", agent: "broken" } });
+    expect(namesOf(await failed.all())).toEqual(["turn.started", "turn.failed"]);
+    const { turn, turnId, told } = await playPieces(["half"]);
+    const rest = await follow(played, turnId, told.at(-1)?.id);
+    turn.fail(new Error("gone"));
+    expect(namesOf(await rest.all())).toEqual(["message.completed", "turn.failed"]);
+  });
+
+  test("that is cancelled ends with turn.cancelled and what was written", async () => {
+    const { turnId, told } = await playPieces(["half"]);
+    const rest = await follow(played, turnId, told.at(-1)?.id);
+    await played.rest.call("turns.cancel", { path: { turn_id: turnId } });
+    expect((await rest.all()).at(-1)).toMatchObject({ event: "turn.cancelled", data: { reply: "half" } });
+  });
+
+  test("is read by the generated client, which goes on behind an event it knows", async () => {
+    const events = [];
+    for await (const event of echo.client.stream("chat.send", { body: { message: TEXT } })) events.push(event);
+    expect(textOf(events)).toBe(TEXT);
+    const known = events[events.length - 2] as (typeof events)[number];
+    const rest = [];
+    for await (const event of echo.client.events(known.data.turn_id, { after: known.id })) rest.push(event.event);
+    expect(rest).toEqual(["turn.completed"]);
+  });
+});
+
+describe("a stream that is taken up again", () => {
+  const PIECES = ["Grü", "ße 👩‍👩", "‍👧 an ", "alle"];
+  const places = Array.from({ length: PIECES.length + 1 }, (_, n) => n);
+
+  test.each(places)("while the reply is written, behind event %i: nothing twice, nothing left out", async (at) => {
+    const { turn, told, turnId } = await playPieces(PIECES);
+    const rest = await follow(played, turnId, told[at]?.id);
+    turn.say("!");
+    turn.end();
+    const events = await rest.all();
+    expect(textOf(told.slice(0, at + 1)) + textOf(events)).toBe(`${PIECES.join("")}!`);
+    expect(namesOf(events).slice(-2)).toEqual(["message.completed", "turn.completed"]);
+    expect(namesOf(events)).not.toContain("turn.started");
+    expect(textOf(events.slice(0, 1))).toMatch(new RegExp(`^${PIECES.slice(at).join("")}`));
+  });
+
+  test("after the turn's end, behind each of its events", async () => {
+    const all = await (await echo.rest.stream("chat.send", { body: { message: TEXT } })).all();
+    const turnId = String(all[0]?.data.turn_id);
+    for (const [at, { id }] of all.entries()) {
+      const rest = await (await follow(echo, turnId, id)).all();
+      // Behind the end there are no pieces, but the whole message, unless that was told already.
+      expect(rest).toEqual(all.slice(at + 1).filter(({ event }) => event !== "message.delta"));
+    }
+  });
+
+  test("without Last-Event-ID begins at the start", async () => {
+    const { turn, turnId } = await playPieces(["one ", "two"]);
+    const again = await follow(played, turnId);
+    turn.end();
+    const events = await again.all();
+    expect(namesOf(events)).toEqual(["turn.started", "message.delta", "message.completed", "turn.completed"]);
+    expect(textOf(events)).toBe("one two");
+  });
+
+  test.each(["", "abc", "999", "999.5", "1e3", "-1", "4.5.6", "3; drop", "99999999999999999999"])(
+    "with an id that the turn never sent (%j) begins at the start",
+    async (id) => {
+      const { json } = await echo.rest.call("chat.send", { body: { message: "hi" } });
+      const events = await (await follow(echo, String(json.turn_id), id)).all();
+      expect(namesOf(events)).toEqual(["turn.started", "message.completed", "turn.completed"]);
+    },
+  );
+
+  test("with an id of another turn of its session begins at the start", async () => {
+    const body = { message: "hi", session_id: "two turns" };
+    const [first, second] = [await echo.rest.call("chat.send", { body }), await echo.rest.call("chat.send", { body })];
+    const idsOf = async ({ json }: typeof first) =>
+      (await (await follow(echo, String(json.turn_id))).all()).map(({ id }) => id);
+    for (const [turn, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      for (const id of await idsOf(other)) {
+        expect(namesOf(await (await follow(echo, String(turn.json.turn_id), id)).all())[0]).toBe("turn.started");
+      }
+    }
+  });
+
+  test("by many readers at once gives each of them all of it", async () => {
+    const { turn, turnId } = await playPieces(["one "]);
+    const readers = await Promise.all(Array.from({ length: 20 }, () => follow(played, turnId)));
+    turn.say("two");
+    turn.end();
+    for (const { all } of readers) expect(textOf(await all())).toBe("one two");
+  });
+});
+
+describe("a client that goes away mid-stream", () => {
+  test("stops its stream and nothing else: the turn goes on, can be read, and its stream taken up again", async () => {
+    const caller = new AbortController();
+    const { events } = await played.rest.stream("chat.send", { body: { message: "hi" }, signal: caller.signal });
+    const turn = await puppet.next();
+    turn.say("one ");
+    await events.next();
+    const last = (await events.next()).value as StreamEvent;
+    caller.abort();
+    await expect(events.next()).rejects.toThrow("aborted");
+    await played.logged("request", { operation: "chat.send", status: 200 });
+    expect(turn.signal.aborted).toBe(false);
+
+    turn.say("two");
+    const path = { turn_id: turn.turn.turnId };
+    expect((await played.rest.call("turns.get", { path })).json.status).toBe("running");
+    const rest = await follow(played, turn.turn.turnId, last.id);
+    turn.end();
+    expect(textOf(await rest.all())).toBe("two");
+    expect((await played.rest.call("turns.get", { path })).json).toMatchObject({
+      status: "completed",
+      reply: "one two",
+    });
+  });
+
+  test("by cutting its connection without a word is no different", async () => {
+    const connection = await openStream();
+    const turn = await puppet.next();
+    turn.say("one");
+    await connection.until((text) => text.includes("message.delta"));
+    connection.socket.resetAndDestroy();
+    turn.say(" two");
+    turn.end();
+    const { all } = await follow(played, turn.turn.turnId);
+    expect((await all()).at(-1)?.data.reply).toBe("one two");
+  });
+});
+
+test("what a client writes behind its request never gets into a stream that is being sent", async () => {
+  await using connection = await openStream();
+  const turn = await puppet.next();
+  turn.say("one");
+  await connection.until((text) => text.includes("message.delta"));
+  connection.write("this is no request\r\n\r\n");
+  turn.say(" two");
+  turn.end();
+  await connection.until((text) => text.includes("problem"));
+  await connection.closed;
+  const [stream, refusal, ...more] = (await connection.until(() => true)).split("HTTP/1.1 ").slice(1);
+  expect(stream).toContain("turn.completed");
+  expect(stream).toMatch(/\r\n0\r\n\r\n$/);
+  expect(refusal).toMatch(/^400 /);
+  expect(more).toEqual([]);
+});
