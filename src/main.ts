@@ -38,7 +38,12 @@ if (served) {
 
   process.on("SIGTERM", () => onSignal("SIGTERM", 143));
   process.on("SIGINT", () => onSignal("SIGINT", 130));
-  process.on("SIGHUP", () => void watch.reload());
+  process.on("SIGHUP", async () => {
+    const { reloaded, changed, needsRestart } = await watch.reload();
+    // What is different or wrong is told by whoever takes it; that nothing is, nobody else would say.
+    if (reloaded && changed.length + needsRestart.length === 0)
+      gateway.events.configReloaded({ cause: "SIGHUP", changed: [] });
+  });
   process.on("uncaughtException", onFailure("uncaughtException"));
   // A promise that somebody's backend forgot ends nothing: its turn ends by itself, or by its deadline.
   process.on("unhandledRejection", (error) => gateway.events.unexpectedError({ error, where: "unhandledRejection" }));

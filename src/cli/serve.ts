@@ -83,7 +83,10 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
       logger.hide(secretsOf(loaded));
       return loaded;
     },
-    onChange: (config, { changed, needsRestart }) => gateway.reconfigure(config, { changed, needsRestart }),
+    onChange: (config, { changed, needsRestart, warnings }) => {
+      for (const detail of warnings) gateway.events.configWarned({ about: "reload", detail });
+      gateway.reconfigure(config, { changed, needsRestart });
+    },
     onInvalid: ({ problems }) => gateway.refuseConfig(problems),
     signal: gateway.closing,
   });

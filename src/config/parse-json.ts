@@ -29,10 +29,14 @@ function parseDocument(file: string, text: string): DocumentNode {
     const at = unfinished ? { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 } : { line, column };
     const what = unfinished
       ? "the text ends too early: close what is open"
-      : `\`${found}\` was not expected: look for a missing comma, quote or bracket before it`;
+      : `${shown(found, rest)} was not expected: look for a missing comma, quote or bracket before it`;
     throw new ConfigError([{ file, ...at, key: "", message: `the file is not JSON5: ${what}.` }]);
   }
 }
+
+/** A bracket or a key is named. Anything else may be a secret that lost its quotes. */
+const shown = (found: string, rest: string): string =>
+  found.length === 1 || /^\s*:/.test(rest.slice(found.length)) ? `\`${found}\`` : "what stands here";
 
 function read(node: ValueNode, path: Path, twice: (path: Path, at: Position) => void): unknown {
   switch (node.type) {
