@@ -1,0 +1,196 @@
+import { describe, expect, it } from "vitest";
+import { newId } from "#core/ids.ts";
+import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
+import { LogArena, NONE } from "#store/memory/log-arena.ts";
+import { PackedReader, PackedWriter } from "#store/memory/packed.ts";
+import type { NewEntry } from "#store/memory/rows.ts";
+import { TurnIndex } from "#store/memory/turn-index.ts";
+
+const TEXTS = {
+  empty: "",
+  ascii: "Hello",
+  latin: "Grüße",
+  wide: "日本語",
+  astral: "👩‍🚀 𝄞",
+  "half a surrogate pair": "a\ud800b",
+  nul: "\0\u0001",
+  long: "ä".repeat(100_000),
+};
+
+describe("packed values", () => {
+  it.each(Object.entries(TEXTS))("keep a text: %s", (_, text) => {
+    const writer = new PackedWriter();
+    writer.begin();
+    writer.text(text);
+    writer.byte(7);
+    const reader = new PackedReader(writer.bytes, 0);
+    expect(reader.text()).toBe(text);
+    expect(reader.byte()).toBe(7);
+  });
+
+  it.each([0, 1, 127, 128, 16_383, 16_384, 2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER])(
+    "keep the number %d",
+    (count) => {
+      const writer = new PackedWriter();
+      writer.begin();
+      writer.count(count);
+      expect(new PackedReader(writer.bytes, 0).count()).toBe(count);
+    },
+  );
+
+  it("keep ids of ours in 17 bytes, whatever their time", () => {
+    const writer = new PackedWriter();
+    for (const now of [0, 1, Date.now(), 2 ** 48 - 1]) {
+      for (let n = 0; n < 200; n++) {
+        const id = newId("turn", now);
+        writer.begin();
+        writer.id(id, "turn_");
+        expect(writer.length).toBe(17);
+        expect(new PackedReader(writer.bytes, 0).id("turn_")).toBe(id);
+      }
+    }
+  });
+
+  it.each([
+    "",
+    "turn_1",
+    "turn_01M7YQ8J7J6A6C0HDTZTT81FFU",
+    "turn_01m7yq8j7j6a6c0hdtztt81ffy",
+    "msg_01M7YQ8J7J6A6C0HDTZTT81FFY",
+    "turn_\u012101M7YQ8J7J6A6C0HDTZTT81FF",
+  ])("keep an id that is none of ours as it is: %j", (id) => {
+    const writer = new PackedWriter();
+    writer.begin();
+    writer.id(id, "turn_");
+    expect(new PackedReader(writer.bytes, 0).id("turn_")).toBe(id);
+  });
+});
+
+const at = 1_795_000_000_123;
+const turnId = newId("turn", at);
+const messageId = newId("msg", at);
+const usage = { input: 12, output: 300_000 };
+const queued: QueuedTurn = {
+  surface: "rest",
+  caller: "ci",
+  model: "fast",
+  skillIds: ["one", "two"],
+  messageId,
+  deliveryId: newId("dlv", at),
+};
+const bare: QueuedTurn = { ...queued, model: undefined, skillIds: [], deliveryId: undefined };
+const ENTRIES: { entry: NewEntry; queued?: QueuedTurn }[] = [
+  ...Object.values(TEXTS).map((text) => {
+    return {
+      entry: { at, turnId, name: "message.created", messageId, role: "user", text, outside: text === "" },
+    } as const;
+  }),
+  { entry: { at, turnId, name: "message.created", messageId, role: "assistant", text: "", outside: false } },
+  { entry: { at, turnId, name: "message.completed", messageId, text: "Grüße" } },
+  { entry: { at, turnId, name: "turn.queued" }, queued },
+  { entry: { at, turnId, name: "turn.queued" }, queued: bare },
+  { entry: { at, turnId, name: "turn.queued" } },
+  { entry: { at, turnId, name: "turn.started", attempt: 3 } },
+  { entry: { at, turnId, name: "turn.completed", usage, reply: "Grüße" } },
+  { entry: { at, turnId, name: "turn.cancelled", usage, reply: "" } },
+  { entry: { at, turnId, name: "turn.failed", usage, error: { name: "turn-failed", detail: "it broke" } } },
+  { entry: { at, turnId, name: "turn.failed", usage, error: { name: "turn-timeout", detail: undefined } } },
+];
+
+describe("the entry codec", () => {
+  it("gives every kind of entry back as it was, one after another", () => {
+    const bytes = Buffer.concat(
+      ENTRIES.map(({ entry, queued }) => {
+        const packed = encodeEntry(entry, queued, false);
+        return Buffer.from(packed.bytes.subarray(0, packed.length));
+      }),
+    );
+    const decoded = decodeEntries(bytes, 0, bytes.length, 41);
+    expect(decoded).toEqual(ENTRIES.map(({ entry, queued }, n) => ({ entry: { ...entry, seq: 41 + n }, queued })));
+  });
+
+  it("writes a reply once: the end of the turn takes it from the entry before", () => {
+    const message = encodeEntry(
+      { at, turnId, name: "message.completed", messageId, text: "the reply" },
+      undefined,
+      false,
+    );
+    const first = Buffer.from(message.bytes.subarray(0, message.length));
+    const end = encodeEntry({ at, turnId, name: "turn.completed", usage, reply: "the reply" }, undefined, true);
+    const second = Buffer.from(end.bytes.subarray(0, end.length));
+    expect(second.includes("the reply")).toBe(false);
+    const [, ended] = decodeEntries(Buffer.concat([first, second]), 0, first.length + second.length, 1);
+    expect(ended?.entry).toMatchObject({ name: "turn.completed", reply: "the reply" });
+  });
+});
+
+describe("the log arena", () => {
+  it("writes into chunks until they are full, and refuses what does not fit", () => {
+    const arena = new LogArena();
+    const chunk = arena.take(10, NONE, 1);
+    const source = Buffer.alloc(512, 1);
+    expect(arena.write(chunk, source, 500)).toBe(true);
+    expect(arena.write(chunk, source, 13)).toBe(false);
+    expect(arena.write(chunk, source, 12)).toBe(true);
+    const { from, to } = arena.read(chunk);
+    expect(to - from).toBe(512);
+  });
+
+  it("gives what is too large for a chunk a buffer of its own", () => {
+    const arena = new LogArena();
+    const large = arena.take(1_000_000, NONE, 7);
+    const source = Buffer.alloc(1_000_000, 2);
+    expect(arena.write(large, source, source.length)).toBe(true);
+    expect(arena.read(large)).toMatchObject({ from: 0, to: 1_000_000, firstSeq: 7, before: NONE });
+    expect(arena.liveBytes).toBe(1_000_000);
+    expect(arena.give(large)).toBe(NONE);
+    expect(arena.liveBytes).toBe(0);
+  });
+
+  it("uses freed chunks again, and never one that is in use", () => {
+    const arena = new LogArena();
+    const live = new Set<number>();
+    let most = 0;
+    for (let round = 0; round < 40; round++) {
+      for (let n = 0; n < 2_000; n++) {
+        const chunk = arena.take(100, NONE, n);
+        expect(live.has(chunk)).toBe(false);
+        live.add(chunk);
+      }
+      most = Math.max(most, arena.liveBytes);
+      for (const chunk of [...live].slice(0, 1_950)) {
+        arena.give(chunk);
+        live.delete(chunk);
+      }
+    }
+    expect(most).toBeLessThan(4_000 * 512 + 1);
+    expect(arena.liveBytes).toBe(live.size * 512);
+  });
+});
+
+describe("the turn index", () => {
+  it("finds every turn among many, also while others come and go", () => {
+    const index = new TurnIndex();
+    const ids = Array.from({ length: 20_000 }, (_, n) => newId("turn", n));
+    const place = (n: number) => ({ ordinal: n + 1, seq: n * 3 });
+    for (const [n, id] of ids.entries()) index.add(id, place(n));
+    for (const [n, id] of ids.entries()) if (n % 3 === 0) index.delete(id, place(n));
+    for (let n = 0; n < 20_000; n++) {
+      const id = newId("turn", n);
+      index.add(id, { ordinal: 1, seq: 1 });
+      index.delete(id, { ordinal: 1, seq: 1 });
+    }
+    for (const [n, id] of ids.entries()) {
+      const found = index.find(id, ({ seq }) => seq === n * 3);
+      expect(found).toEqual(n % 3 === 0 ? undefined : place(n));
+    }
+  });
+
+  it("asks who knows, where two ids share a hash", () => {
+    const index = new TurnIndex();
+    index.add("same", { ordinal: 1, seq: 10 });
+    index.add("same", { ordinal: 2, seq: 20 });
+    expect(index.find("same", ({ ordinal }) => ordinal === 2)).toEqual({ ordinal: 2, seq: 20 });
+    expect(index.find("same", () => false)).toBeUndefined();
+  });
+});
