@@ -1,0 +1,52 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { runProgram } from "./children.ts";
+
+const DIST = "dist/main.js";
+const SOURCES = ["src", "generated", "scripts/build.ts", "package.json"];
+
+const newestOf = (path: string): number => {
+  const found = statSync(path);
+  if (!found.isDirectory()) return found.mtimeMs;
+  return Math.max(found.mtimeMs, ...readdirSync(path).map((name) => newestOf(join(path, name))));
+};
+
+/** A file is older than what it was built from: a figure of it would be of another program. */
+const isStale = (): boolean => !existsSync(DIST) || statSync(DIST).mtimeMs < Math.max(...SOURCES.map(newestOf));
+
+// Once a run: sources that change meanwhile would make its figures those of two programs.
+const built = new Map<string, Promise<string>>();
+const once = (name: string, make: () => Promise<string>): Promise<string> => {
+  const known = built.get(name) ?? make();
+  built.set(name, known);
+  return known;
+};
+
+/** Builds the gateway when what is built is older than its sources. */
+export const buildGateway = (): Promise<string> =>
+  once(DIST, async () => {
+    if (isStale()) await runProgram("npm", ["run", "build"], { timeoutMs: 120_000 });
+    return DIST;
+  });
+
+// Inside node_modules, so that the packages that stay outside the bundles are found from there.
+const OUT = "node_modules/.cache/agent-gateway-bench";
+
+/** Builds one of the bench's own servers as the gateway is built, so that neither pays for a loader. */
+export const buildServer = (name: string): Promise<string> =>
+  once(name, async () => {
+    await build({
+      entryPoints: [`test/bench/servers/${name}.ts`],
+      outdir: join(OUT, name),
+      outExtension: { ".js": ".mjs" },
+      bundle: true,
+      splitting: true,
+      format: "esm",
+      platform: "node",
+      target: "node20.19",
+      packages: "external",
+      logLevel: "warning",
+    });
+    return join(OUT, name, `${name}.mjs`);
+  });

@@ -1,0 +1,72 @@
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { once } from "node:events";
+
+const running = new Set<ChildProcess>();
+
+const killAll = () => {
+  for (const child of running) child.kill("SIGKILL");
+};
+
+let guarded = false;
+const guardOnce = () => {
+  if (guarded) return;
+  guarded = true;
+  process.on("exit", killAll);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(130));
+};
+
+/** Starts a process that does not outlive this one. */
+export const startChild = (command: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess => {
+  guardOnce();
+  const child = spawn(command, args, { stdio: ["ignore", "ignore", "inherit"], ...options });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  child.on("error", () => running.delete(child));
+  return child;
+};
+
+export const stopChild = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
+};
+
+/** Runs a program to its end and answers what it printed; throws when it failed or took longer than `timeoutMs`. */
+export const runProgram = async (
+  command: string,
+  args: readonly string[],
+  { timeoutMs, ...options }: SpawnOptions & { timeoutMs: number },
+): Promise<string> => {
+  const child = startChild(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  child.stdout?.on("data", (part: Buffer) => out.push(part));
+  child.stderr?.on("data", (part: Buffer) => err.push(part));
+  try {
+    const [code, signal] = (await once(child, "close")) as [number | null, string | null];
+    if (code === 0) return Buffer.concat(out).toString();
+    const words = Buffer.concat([...out, ...err])
+      .toString()
+      .trim();
+    throw new Error(`${command} ended with ${code ?? signal}: ${words.slice(-2_000)}`);
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+/** Waits for one message of a child that speaks over its channel; throws when the child ends first. */
+export const nextMessage = <T>(child: ChildProcess): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const onMessage = (message: unknown) => {
+      child.off("exit", onExit);
+      resolve(message as T);
+    };
+    const onExit = (code: number | null, signal: string | null) => {
+      child.off("message", onMessage);
+      reject(new Error(`the process ended with ${code ?? signal} before it answered`));
+    };
+    child.once("message", onMessage);
+    child.once("exit", onExit);
+  });

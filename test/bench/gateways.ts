@@ -1,0 +1,116 @@
+import type { ChildProcess } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildGateway, buildServer } from "./builds.ts";
+import { nextMessage, startChild, stopChild } from "./children.ts";
+import { pinned, SERVER_CORE } from "./machine.ts";
+import type { Loaded } from "./servers/preloaded.ts";
+
+export const REST_KEY = "bench-rest-key-of-32-characters!";
+const RPC_TOKEN = "bench-rpc-token-of-32-characters";
+
+// Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
+const configOf = (agent: object) => ({
+  gateway: {
+    rest: { auth: { keys: [{ name: "bench", key: REST_KEY }] } },
+    rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["system.health"] }] } },
+  },
+  agents: { main: { backend: "echo", ...agent } },
+  limits: { storeBytes: "16GiB" },
+});
+
+export type Started = AsyncDisposable & { url: string; pid: number; child: ChildProcess };
+
+/** A folder for a server's configuration and log, gone with it. */
+const makeFolder = (agent: object) => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
+  const config = join(folder, "gateway.json");
+  writeFileSync(config, JSON.stringify(configOf(agent)));
+  return { folder, config, log: openSync(join(folder, "log"), "w") };
+};
+
+const startServer = (
+  file: string,
+  nodeArgs: readonly string[],
+  args: readonly string[],
+  { folder, log, channel }: { folder: string; log: number; channel: boolean },
+) => {
+  const [command, all] = pinned(SERVER_CORE, process.execPath, [...nodeArgs, file, ...args]);
+  const env = { ...process.env, LOG_LEVEL: "info", LOG_FORMAT: "json" };
+  const child = startChild(command, all, {
+    stdio: ["ignore", log, "inherit", ...(channel ? ["ipc" as const] : [])],
+    env,
+  });
+  closeSync(log);
+  const dispose = async () => {
+    await stopChild(child);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { child, pid: child.pid as number, [Symbol.asyncDispose]: dispose };
+};
+
+/** A port that was free a moment ago. */
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+
+export type GatewayWish = { agent?: object; nodeArgs?: readonly string[]; channel?: boolean };
+
+/** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
+export const startGateway = async ({
+  agent = {},
+  nodeArgs = [],
+  channel = false,
+}: GatewayWish = {}): Promise<Started> => {
+  const file = await buildGateway();
+  const port = await freePort();
+  const place = { ...makeFolder(agent), channel };
+  const started = startServer(file, nodeArgs, ["--config", place.config, "--port", String(port)], place);
+  return { url: `http://127.0.0.1:${port}`, ...started };
+};
+
+/** The gateway with a full store (servers/preloaded.ts); `ask` sends it a word and resolves with its answer. */
+export const startPreloaded = async (fill: { sessions: number; turns: number; textBytes?: number }) => {
+  const file = await buildServer("preloaded");
+  const place = { ...makeFolder({}), channel: true };
+  const wish = { config: place.config, textBytes: 100, ...fill };
+  const started = startServer(file, ["--max-old-space-size=8192"], [JSON.stringify(wish)], place);
+  const { child } = started;
+  const loaded = await nextMessage<Loaded>(child);
+  const ask = <T>(word: string): Promise<T> => {
+    const answer = nextMessage<T>(child);
+    child.send(word);
+    return answer;
+  };
+  return { ...loaded, ...started, ask };
+};
+
+/** Waits until a path answers 200. */
+export const untilAnswers = async (url: string, init: RequestInit = {}, withinMs = 20_000): Promise<void> => {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const answer = await fetch(url, init).catch(() => undefined);
+    await answer?.arrayBuffer();
+    if (answer?.status === 200) return;
+    if (performance.now() > end) throw new Error(`${url} answered ${answer?.status ?? "nothing"} for ${withinMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+};
+
+/** The metrics of a gateway, summed over all labels but those given. */
+export const readMetrics = async (url: string): Promise<(start: string) => number> => {
+  const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${RPC_TOKEN}` } });
+  if (answer.status !== 200) throw new Error(`/metrics answered ${answer.status}`);
+  const lines = (await answer.text()).split("\n");
+  return (start) =>
+    lines
+      .filter((line) => line.startsWith(start))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+};

@@ -1,0 +1,66 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { availableParallelism, cpus } from "node:os";
+
+export const SERVER_CORE = 0;
+export const CLIENT_CORE = 1;
+
+const runs = (command: string, ...args: string[]): boolean => {
+  try {
+    execFileSync(command, args, { stdio: "ignore" });
+    return true;
+  } catch (error) {
+    return (error as { code?: string }).code !== "ENOENT"; // wrk --version ends with 1
+  }
+};
+
+/** What this machine lets us measure; each lack is a reason that the table gives. */
+export const machine = {
+  cores: availableParallelism(),
+  cpu: cpus()[0]?.model ?? "unknown",
+  node: process.version,
+  canPin: availableParallelism() >= 2 && runs("taskset", "-V"),
+  hasWrk: runs("wrk", "--version"),
+  hasProc: process.platform === "linux",
+};
+
+/** Why rates cannot be measured here; undefined when they can. */
+export const whyNoLoad = (): string | undefined => {
+  if (!machine.hasWrk) return "wrk is not installed (Debian: apt-get install wrk)";
+  if (machine.cores < 2) return "the machine has one core, which server and client would share";
+  if (!machine.canPin) return "taskset is not installed (Debian: apt-get install util-linux)";
+  return undefined;
+};
+
+/** A command bound to one core, where that can be done. */
+export const pinned = (core: number, command: string, args: readonly string[]): [string, string[]] =>
+  machine.canPin ? ["taskset", ["-c", String(core), command, ...args]] : [command, [...args]];
+
+/** This process and what it starts from now on stay on the client's core. */
+export const pinSelf = (): void => {
+  if (machine.canPin)
+    execFileSync("taskset", ["-a", "-cp", String(CLIENT_CORE), String(process.pid)], { stdio: "ignore" });
+};
+
+const TICK_US = 10_000; // USER_HZ is 100 on every Linux that Node runs on
+
+/** CPU time of a process so far, in microseconds. */
+export const cpuOf = (pid: number): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // Counted from after the name, which may hold anything.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * TICK_US;
+};
+
+/** Time that a core has been busy so far, whoever kept it so, in microseconds. */
+export const busyOf = (core: number): number => {
+  const line = readFileSync("/proc/stat", "utf8").match(new RegExp(`^cpu${core} (.*)$`, "m"))?.[1] ?? "";
+  const [user, nice, system, , , irq, softirq, steal] = line.split(" ").map(Number) as number[];
+  return ((user ?? 0) + (nice ?? 0) + (system ?? 0) + (irq ?? 0) + (softirq ?? 0) + (steal ?? 0)) * TICK_US;
+};
+
+/** Resident memory of a process, in bytes. */
+export const rssOf = (pid: number): number => {
+  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Number(kib) * 1024;
+};

@@ -1,0 +1,72 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { loadavg } from "node:os";
+import { dirname } from "node:path";
+import { buildGateway } from "./builds.ts";
+import { type Figure, unmeasured } from "./figures.ts";
+import { machine, pinSelf } from "./machine.ts";
+import { type BenchOptions, HELP, readOptions } from "./options.ts";
+import { measureChat } from "./p4.ts";
+import { measureStoreWeight } from "./p10-store.ts";
+import { measureIdleStreams } from "./p10-streams.ts";
+import { measureLoop } from "./p11.ts";
+import { measureManySessions } from "./p12.ts";
+import { measureInstall } from "./p13-install.ts";
+import { measureStart } from "./p13-start.ts";
+import { tableOf } from "./table.ts";
+
+type Bench = (options: BenchOptions) => Promise<Figure[]>;
+
+/** In this order, and each by itself: a figure taken beside another is none. */
+const GATES: readonly [gate: string, bench: Bench][] = [
+  ["P4", measureChat],
+  ["P10", measureStoreWeight],
+  ["P10", measureIdleStreams],
+  ["P11", measureLoop],
+  ["P12", measureManySessions],
+  ["P13", measureStart],
+  ["P13", measureInstall],
+];
+
+const run = async (options: BenchOptions): Promise<boolean> => {
+  const { only, json, short, seconds, rounds, say } = options;
+  const unknown = [...(only ?? [])].filter((gate) => !GATES.some(([known]) => known === gate));
+  if (unknown.length > 0)
+    throw new Error(`--only ${unknown.join(",")}: there is ${GATES.map(([gate]) => gate).join(", ")}`);
+  say("building what is stale");
+  await buildGateway();
+  pinSelf();
+  const began = new Date();
+  const figures: Figure[] = [];
+  let failed = false;
+  for (const [gate, bench] of GATES) {
+    if (only && !only.has(gate)) continue;
+    try {
+      figures.push(...(await bench(options)));
+    } catch (error) {
+      failed = true;
+      figures.push(unmeasured(gate, bench.name, (error as Error).message));
+    }
+  }
+  const report = { at: began.toISOString(), machine, load: loadavg(), seconds, rounds, short, figures };
+  await mkdir(dirname(json), { recursive: true });
+  await writeFile(json, `${JSON.stringify(report, null, 2)}\n`);
+  const took = Math.round((Date.now() - began.getTime()) / 1_000);
+  process.stdout.write(`\n${tableOf(figures)}\n`);
+  process.stdout.write(
+    `${machine.cpu}, ${machine.cores} cores, Node ${machine.node}; ${rounds} rounds of ${seconds} s; ${took} s; ${json}\n`,
+  );
+  if (short) process.stdout.write("A short run: a look, not to be quoted.\n");
+  return !failed && figures.every(({ held }) => held !== false);
+};
+
+const say = (words: string) => process.stderr.write(`${words}\n`);
+try {
+  const options = readOptions(process.argv.slice(2), say);
+  if (options === "help") process.stdout.write(HELP);
+  else process.exitCode = (await run(options)) ? 0 : 1;
+} catch (error) {
+  say((error as Error).message);
+  process.exitCode = 2;
+}
+// Servers are ended, but a pooled connection to one may still be closing.
+process.exit();

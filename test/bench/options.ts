@@ -1,0 +1,53 @@
+import { parseArgs } from "node:util";
+
+export type BenchOptions = {
+  /** Gates to measure; undefined is all of them. */
+  only: ReadonlySet<string> | undefined;
+  /** How long one load lasts. */
+  seconds: number;
+  rounds: number;
+  /** A look in about a minute: fewer rounds, smaller stores. Not to be quoted. */
+  short: boolean;
+  json: string;
+  /** Shows what is being done. */
+  say: (words: string) => void;
+};
+
+export const HELP = `npm run bench -- [options]
+
+  --only P4,P13   only these gates
+  --seconds N     how long one load lasts (default 6)
+  --rounds N      how often each load runs, in turn with what it is compared with (default 3)
+  --short         a quick look: one round of 2 s, stores of a tenth; not to be quoted
+  --json FILE     where the figures go as JSON (default bench-results/latest.json)
+  --help          print this
+
+Ends with 1 when a gate is not held, with 2 when it could not begin.
+`;
+
+const DEFAULT_JSON = "bench-results/latest.json";
+
+export const readOptions = (args: readonly string[], say: (words: string) => void): BenchOptions | "help" => {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean", default: false } as const;
+  const options = { only: text, seconds: text, rounds: text, short: flag, json: text, help: flag };
+  const { values } = parseArgs({ args: [...args], options });
+  if (values.help) return "help";
+  const only = values.only?.split(",").map((gate) => gate.trim().toUpperCase());
+  return {
+    only: only && new Set(only),
+    seconds: whole("seconds", values.seconds) ?? (values.short ? 2 : 6),
+    rounds: whole("rounds", values.rounds) ?? (values.short ? 1 : 3),
+    short: values.short,
+    json: values.json ?? DEFAULT_JSON,
+    say,
+  };
+};
+
+/** Bounded: what this starts has to end by itself. */
+const whole = (name: string, value: string | undefined): number | undefined => {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < 1 || number > 60) throw new Error(`--${name} ${value}: give 1 to 60`);
+  return number;
+};

@@ -1,0 +1,65 @@
+import { newBareId, newId } from "#core/ids.ts";
+import type { Store } from "#store/store.ts";
+
+/** A text of its own of so many bytes, as one that came over the wire: flat, and shared with nothing. */
+export const textOf = (n: number, bytes: number): string => {
+  const buffer = Buffer.alloc(bytes, "The quick brown fox jumps over the lazy dog. ");
+  buffer.write(`${n} `, "latin1");
+  return buffer.toString("latin1");
+};
+
+/** The name that the load gives to a session (see load.lua). */
+export const loadSessionId = (n: number): string => `bench:${String(n).padStart(7, "0")}`;
+/** The name that the gateway gives to a chat. */
+export const chatSessionId = (): string => `chat:${newBareId(Date.now())}`;
+
+const LIMITS = { turnsPerSession: 100, turns: 10_000, messagesPerSession: 1e9, storeBytes: Number.MAX_SAFE_INTEGER };
+const RECORDER = { entries: 10_000, bytes: 64 * 2 ** 20 };
+const YIELD_EVERY = 2_000;
+
+/**
+ * Puts whole turns in a store, each a message and its reply, in the two transactions that the core makes of them. The sessions take
+ * turns, so that their journals grow side by side as in life.
+ */
+export const fillStore = async (
+  store: Store,
+  {
+    turns,
+    sessionIds,
+    agent = "main",
+    textBytes = 100,
+  }: { turns: number; sessionIds: readonly string[]; agent?: string; textBytes?: number },
+): Promise<void> => {
+  for (let n = 0; n < turns; n++) {
+    const now = Date.now();
+    const session = { sessionId: sessionIds[n % sessionIds.length] as string, agent, channel: "rest", userId: "bench" };
+    const { claimed } = await store.startTurn({
+      now,
+      turnId: newId("turn", now),
+      messageId: newId("msg", now),
+      session,
+      surface: "rest",
+      caller: "bench",
+      text: textOf(2 * n, textBytes),
+      outside: false,
+      model: undefined,
+      skillIds: [],
+      waited: true,
+      idempotency: undefined,
+      delivery: undefined,
+      limits: LIMITS,
+      recorder: RECORDER,
+      claim: { now, node: "node_bench", leaseMs: 30_000, replyMessageId: newId("msg", now) },
+    });
+    if (!claimed) throw new Error("a turn was not claimed at once");
+    const usage = { model: "echo", usage: { input: 25, output: 25 }, latencyMs: 0.1 };
+    await store.endTurn(claimed.claim, {
+      now,
+      status: "completed",
+      reply: textOf(2 * n + 1, textBytes),
+      error: undefined,
+      usage,
+    });
+    if (n % YIELD_EVERY === 0) await new Promise(setImmediate);
+  }
+};

@@ -1,0 +1,90 @@
+import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver, constants as perf } from "node:perf_hooks";
+import { serve } from "#cli/serve.ts";
+import { fillStore, loadSessionId } from "./filler.ts";
+
+// The whole gateway, as `node dist/main.js --config FILE` is, with a store that is full when it begins to answer. It speaks with the
+// bench over its channel: one word in, one answer out.
+
+export type Loaded = { url: string; fillMs: number; heapBytes: number };
+export type Delays = {
+  p50: number;
+  p99: number;
+  p999: number;
+  worst: number;
+  samples: number;
+  fullCollections: number;
+  worstPause: number;
+};
+export type PageTime = { micros: number };
+
+const wish = JSON.parse(process.argv[2] ?? "{}") as {
+  config: string;
+  sessions: number;
+  turns: number;
+  textBytes: number;
+};
+const served = await serve(["--config", wish.config, "--port", "0"], process.env);
+if (!served) throw new Error("the gateway did not start");
+const { gateway } = served;
+await gateway.ready;
+
+const began = performance.now();
+const sessionIds = Array.from({ length: wish.sessions }, (_, n) => loadSessionId(n));
+await fillStore(gateway.store, { turns: wish.turns, sessionIds, textBytes: wish.textBytes });
+const fillMs = performance.now() - began;
+
+const RESOLUTION_MS = 1;
+type Collection = PerformanceEntry & { detail: { kind: number } };
+const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+let fullCollections = 0;
+let worstPause = 0;
+const collections = new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    const { duration, detail } = entry as Collection;
+    if (detail.kind === perf.NODE_PERFORMANCE_GC_MAJOR) fullCollections++;
+    worstPause = Math.max(worstPause, duration);
+  }
+});
+
+// What is recorded is the time from one beat to the next: what exceeds the beat is delay.
+const ms = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
+
+const answers: Record<string, () => unknown> = {
+  watch: () => {
+    [fullCollections, worstPause] = [0, 0];
+    delay.reset();
+    delay.enable();
+    collections.observe({ entryTypes: ["gc"] });
+    return {};
+  },
+  delays: (): Delays => ({
+    p50: ms(delay.percentile(50)),
+    p99: ms(delay.percentile(99)),
+    p999: ms(delay.percentile(99.9)),
+    worst: ms(delay.max),
+    samples: delay.count,
+    fullCollections,
+    worstPause,
+  }),
+  page: async (): Promise<PageTime> => ({ micros: await timePages() }),
+};
+
+const PAGES = 2_000;
+const PAGE = 50;
+
+/** One page of sessions, on average over a walk from the newest on. */
+const timePages = async (): Promise<number> => {
+  let cursor: string | undefined;
+  const from = performance.now();
+  for (let page = 0; page < PAGES; page++) {
+    const { items, next } = await gateway.store.listSessions({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    if (items.length !== PAGE) throw new Error("a page was not full");
+    cursor = next;
+  }
+  return ((performance.now() - from) * 1_000) / PAGES;
+};
+
+process.on("message", async (word: string) => process.send?.(await answers[word]?.()));
+process.on("disconnect", () => process.exit());
+const loaded: Loaded = { url: gateway.urls[0] as string, fillMs, heapBytes: process.memoryUsage().heapUsed };
+process.send?.(loaded);

@@ -1,0 +1,16 @@
+// Loaded beside the gateway with --import, where its memory is weighed: collects and tells when asked, and does nothing else.
+
+export type Memory = { rss: number; heap: number };
+
+const REST_MS = 100;
+
+process.on("message", async () => {
+  // Several times: what one collection finalises, the next one frees.
+  for (let times = 0; times < 3; times++) {
+    (globalThis as { gc?: () => void }).gc?.();
+    await new Promise((resolve) => setTimeout(resolve, REST_MS));
+  }
+  const { rss, heapUsed, external } = process.memoryUsage();
+  process.send?.({ rss, heap: heapUsed + external } satisfies Memory);
+});
+process.on("disconnect", () => process.exit());
