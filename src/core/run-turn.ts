@@ -1,4 +1,4 @@
-import type { Backend, BackendTurn } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 import { BackendError, GatewayError } from "./errors.ts";
 
@@ -29,17 +29,22 @@ export const runTurn = async (
   onText: (text: string) => void,
 ): Promise<Outcome> => {
   const outcome: Outcome = { ...NOTHING_YET, usage: { input: 0, output: 0 } };
-  const stopped = new Promise<"stopped">((resolve) => {
-    if (signal.aborted) resolve("stopped");
-    else signal.addEventListener("abort", () => resolve("stopped"), { once: true });
-  });
+  // One listener for the turn, and no Promise.race: that would leave a reaction behind with every piece of the reply.
+  let interrupt = () => {};
+  const onAbort = () => interrupt();
+  signal.addEventListener("abort", onAbort, { once: true });
+  const nextOf = (iterator: AsyncIterator<Chunk>): Promise<IteratorResult<Chunk> | "interrupted"> =>
+    new Promise((resolve, reject) => {
+      interrupt = () => resolve("interrupted");
+      iterator.next().then(resolve, reject);
+    });
   let chunks: AsyncIterator<unknown> | undefined;
   try {
     const iterator = backend.run(turn, signal)[Symbol.asyncIterator]();
     chunks = iterator;
     for (;;) {
-      const step = await Promise.race([iterator.next(), stopped]);
-      if (step === "stopped" || signal.aborted) {
+      const step = signal.aborted ? "interrupted" : await nextOf(iterator);
+      if (step === "interrupted" || signal.aborted) {
         leave(iterator);
         return stop(outcome, signal.reason as StopReason);
       }
@@ -60,6 +65,8 @@ export const runTurn = async (
   } catch (thrown) {
     if (chunks) leave(chunks);
     return signal.aborted ? stop(outcome, signal.reason as StopReason) : fail(outcome, thrown);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 };
 

@@ -1,7 +1,7 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 
 /** sha256 of a secret; all that is kept of one. */
-export const hashOf = (secret: string): Buffer => createHash("sha256").update(secret).digest();
+export const hashOf = (secret: string | Buffer): Buffer => hash("sha256", secret, "buffer");
 
 /** The hash of a secret as the configuration has it: in clear, or already as `sha256:<hex>`. */
 export const hashOfConfigured = (secret: string): Buffer =>

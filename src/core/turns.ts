@@ -24,13 +24,16 @@ export type TurnWish = {
   streamed?: boolean;
   idempotency?: { key: string; hash: string } | undefined;
   delivery?: Delivery | undefined;
-  signal?: AbortSignal | undefined;
+  /** Aborts when the caller has gone. Asked for only when the wait lasts: a signal costs more than a short turn. */
+  gone?: (() => AbortSignal) | undefined;
 };
 
 export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
 const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
+/** A wait so short is not worth a look whether the caller is still there. */
+const SHORT_WAIT_MS = 100;
 
 export const createTurns = (parts: {
   store: Store;
@@ -46,17 +49,22 @@ export const createTurns = (parts: {
   const { store, agents, skills, journal, runner, clock, limits, admit } = parts;
 
   /** Resolves with the turn when it has ended, or as it is after `ms`, or when the caller has gone. */
-  const waitForEnd = (turn: Turn, ms: number, signal: AbortSignal | undefined) => {
+  const waitForEnd = (turn: Turn, ms: number, gone: TurnWish["gone"]) => {
     let stop = () => {};
     const ended = new Promise<Turn | undefined>((resolve, reject) => {
-      const stopTimer = clock.after(ms, () => resolve(undefined));
+      const leave = () => resolve(undefined);
+      let signal: AbortSignal | undefined;
+      const listen = () => {
+        signal = gone?.();
+        if (signal?.aborted || ms <= SHORT_WAIT_MS) leave();
+        signal?.addEventListener("abort", leave, { once: true });
+        stopTimer = clock.after(ms - SHORT_WAIT_MS, leave);
+      };
+      let stopTimer = clock.after(Math.min(ms, SHORT_WAIT_MS), listen);
       const stopEnd = journal.onTurnEnd(turn.turnId, (entry) => {
         if (entry) resolve(withEnd(turn, entry));
         else reject(erased(turn.turnId));
       });
-      const leave = () => resolve(undefined);
-      if (signal?.aborted) leave();
-      signal?.addEventListener("abort", leave, { once: true });
       stop = () => {
         stopTimer();
         stopEnd();
@@ -75,8 +83,8 @@ export const createTurns = (parts: {
   };
 
   /** The turn once it has ended, or as it is after `ms`. */
-  const wait = async (turn: Turn, ms: number, signal?: AbortSignal): Promise<Turn> => {
-    const { ended, stop } = waitForEnd(turn, ms, signal);
+  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => {
+    const { ended, stop } = waitForEnd(turn, ms, gone);
     try {
       const now = await read(turn.turnId);
       return isEnded(now) ? now : ((await ended) ?? (await read(turn.turnId)));
@@ -104,9 +112,9 @@ export const createTurns = (parts: {
         if (!started?.claimed) slot?.free();
       }
       const { turn, replayed, claimed } = started;
-      const waiting = wish.waitMs === undefined || replayed ? undefined : waitForEnd(turn, wish.waitMs, wish.signal);
+      const waiting = wish.waitMs === undefined || replayed ? undefined : waitForEnd(turn, wish.waitMs, wish.gone);
       if (claimed) runner.begin(claimed);
-      if (replayed && wish.waitMs !== undefined) return { turn: await wait(turn, wish.waitMs, wish.signal), replayed };
+      if (replayed && wish.waitMs !== undefined) return { turn: await wait(turn, wish.waitMs, wish.gone), replayed };
       if (!waiting) return { turn, replayed };
       try {
         // Not claimed at once, it may have been claimed and ended before this line.

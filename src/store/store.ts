@@ -92,7 +92,8 @@ export type Delivery = {
   address: string;
   requestId: string;
   caller: string;
-  headers: Readonly<Record<string, string>>;
+  /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
+  headers: string;
   /** As it came; undefined where bodies are switched off, or after its session was deleted. */
   body: Uint8Array | undefined;
   bytes: number;

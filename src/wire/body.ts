@@ -1,7 +1,7 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "#core/errors.ts";
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NOTHING = Buffer.alloc(0);
 
 type Exchange = { req: IncomingMessage; res: ServerResponse };
@@ -57,12 +57,8 @@ const VALUES_LIMIT = 10_000;
 
 /** The JSON value in a body: UTF-8 to the letter, not nested deeper than anything we write back could be, and not too much of it. */
 export const parseJson = (body: Buffer): unknown => {
-  let text: string;
-  try {
-    text = decoder.decode(body);
-  } catch {
-    throw new GatewayError("parse-error", "the body is not UTF-8");
-  }
+  if (!isUtf8(body)) throw new GatewayError("parse-error", "the body is not UTF-8");
+  const text = body.toString("utf8");
   const passed = limitPassed(text);
   if (passed !== undefined) throw new GatewayError("invalid-request", passed);
   try {

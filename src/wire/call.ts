@@ -8,74 +8,63 @@ import type { Peer } from "./address.ts";
 import { sendProblem } from "./problem.ts";
 import type { UnderWay } from "./under-way.ts";
 
-/** One HTTP request on its way through the doors, and what the access line will say of it. */
-export type WireCall = {
+type CallParts = { path: string; peer: Peer; clock: Clock; events: Events; underWay: UnderWay };
+
+/**
+ * One HTTP request on its way through the doors, and what the access line will say of it: that is written when the answer was sent or
+ * the caller has gone. A class, as it owns the request, and as a getter in a literal would give every call a shape of its own.
+ */
+export class WireCall {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly path: string;
+  readonly peer: Peer;
   readonly requestId: string;
   readonly trace: Trace;
-  readonly peer: Peer;
-  surface: "rest" | "rpc" | "hooks" | "public";
-  operation: string;
-  caller: string | undefined;
-  error: string | undefined;
-  turnId: string | undefined;
+  surface: "rest" | "rpc" | "hooks" | "public" = "public";
+  operation = "unknown";
+  caller: string | undefined = undefined;
+  error: string | undefined = undefined;
+  turnId: string | undefined = undefined;
+  readonly #parts: CallParts;
+  readonly #began: number;
+  #controller: AbortController | undefined = undefined;
+
+  constructor(req: IncomingMessage, res: ServerResponse, parts: CallParts) {
+    this.req = req;
+    this.res = res;
+    this.path = parts.path;
+    this.peer = parts.peer;
+    this.#parts = parts;
+    this.#began = parts.clock.monotonic();
+    this.requestId = newId("req", parts.clock.now());
+    this.trace = childTrace(req.headers.traceparent as string | undefined);
+    parts.underWay.add(this);
+    res.once("close", () => this.#end());
+  }
+
   /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */
-  readonly signal: AbortSignal;
-  endWait(): void;
-};
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.res.destroyed && !this.res.writableFinished) this.#controller.abort();
+    return this.#controller.signal;
+  }
 
-type CallParts = { path: string; peer: Peer; clock: Clock; events: Events; underWay: UnderWay };
+  endWait(): void {
+    this.#controller ??= new AbortController();
+    this.#controller.abort();
+  }
 
-/** Begins a call; its access line is written when the answer was sent or the caller has gone. */
-export const beginCall = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  { path, peer, clock, events, underWay }: CallParts,
-): WireCall => {
-  const began = clock.monotonic();
-  let controller: AbortController | undefined;
-  const call: WireCall = {
-    req,
-    res,
-    path,
-    requestId: newId("req", clock.now()),
-    trace: childTrace(req.headers.traceparent as string | undefined),
-    peer,
-    surface: "public",
-    operation: "unknown",
-    caller: undefined,
-    error: undefined,
-    turnId: undefined,
-    get signal() {
-      controller ??= new AbortController();
-      if (res.destroyed && !res.writableFinished) controller.abort();
-      return controller.signal;
-    },
-    endWait: () => controller?.abort(),
-  };
-  underWay.add(call);
-  res.once("close", () => {
-    underWay.delete(call);
-    if (!res.writableFinished) controller?.abort();
-    const { surface, operation, requestId, caller, error, turnId } = call;
+  #end(): void {
+    const { surface, operation, requestId, caller, error, turnId, res, trace } = this;
+    this.#parts.underWay.delete(this);
+    if (!res.writableFinished) this.#controller?.abort();
     const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
-    const ms = clock.monotonic() - began;
-    events.requestHandled({
-      surface,
-      operation,
-      status,
-      ms,
-      requestId,
-      traceId: call.trace.traceId,
-      caller,
-      error,
-      turnId,
-    });
-  });
-  return call;
-};
+    const ms = this.#parts.clock.monotonic() - this.#began;
+    const { traceId } = trace;
+    this.#parts.events.requestHandled({ surface, operation, status, ms, requestId, traceId, caller, error, turnId });
+  }
+}
 
 /** What the access line says of a caller that left before the answer. Never sent. */
 const GONE = 499;

@@ -21,11 +21,11 @@ export const createDelivery = (
   call: WireCall,
   { now, caller, body, keepBody }: { now: number; caller: string; body: Buffer | undefined; keepBody: boolean },
 ): Delivery => {
-  const headers: Record<string, string> = {};
-  for (const name in call.req.headers) {
-    const value = call.req.headers[name];
-    if (value !== undefined && !SECRET_HEADERS.has(name))
-      headers[name] = typeof value === "string" ? value : value.join(", ");
+  const { rawHeaders } = call.req;
+  const headers: string[] = [];
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = (rawHeaders[n] as string).toLowerCase();
+    if (!SECRET_HEADERS.has(name)) headers.push(`${name}: ${rawHeaders[n + 1]}`);
   }
   return {
     deliveryId: newId("dlv", now),
@@ -37,7 +37,7 @@ export const createDelivery = (
     address: call.peer.address,
     requestId: call.requestId,
     caller,
-    headers,
+    headers: headers.join("\n"),
     // A copy: a part of a larger read would keep all of it alive.
     body: keepBody && body ? Buffer.from(body) : undefined,
     bytes: body?.length ?? 0,

@@ -3,7 +3,7 @@ import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Peer } from "./address.ts";
-import { beginCall, failCall, type WireCall } from "./call.ts";
+import { failCall, WireCall } from "./call.ts";
 import type { UnderWay } from "./under-way.ts";
 
 /** One of the gateway's doors: answers the call or throws what becomes its problem. */
@@ -31,7 +31,7 @@ export const createFront = (parts: FrontParts) => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const call = beginCall(req, res, { path, peer: peerOf(req), clock, events, underWay });
+    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay });
     const fail = (error: unknown) => failCall(call, error, events);
     try {
       if (req.headers.host === undefined && req.httpVersion === "1.1")

@@ -9,11 +9,14 @@ export function Req(this: IncomingMessage, ...args: unknown[]): void {
   (IncomingMessage as unknown as (...args: unknown[]) => void).apply(this, args);
 }
 Req.prototype = IncomingMessage.prototype;
+// V8 sizes a new object by the chain of its constructors: without this one, every field after the first few goes to a dictionary.
+Object.setPrototypeOf(Req, IncomingMessage);
 
 export function Res(this: ServerResponse, ...args: unknown[]): void {
   (ServerResponse as unknown as (...args: unknown[]) => void).apply(this, args);
 }
 Res.prototype = ServerResponse.prototype;
+Object.setPrototypeOf(Res, ServerResponse);
 
 /** From now on requests and responses are those of this Express application. */
 export const adoptPrototypes = (app: { request: object; response: object }): void => {

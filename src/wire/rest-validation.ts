@@ -49,7 +49,8 @@ export const createRequestValidation = async (document: object, routes: readonly
     new Promise((resolve, reject) => {
       req.body = body;
       // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
-      if (req.headers["content-type"] !== undefined) req.headers["content-type"] = "application/json";
+      if (body !== undefined) req.headers["content-type"] = "application/json";
+      else if (req.headers["content-type"] !== undefined) delete req.headers["content-type"];
       req[SETTLE] = (error) => {
         if (error === undefined) resolve({ body: req.body, query: req.query ?? {} });
         else reject(translate(error));
@@ -61,13 +62,12 @@ export const createRequestValidation = async (document: object, routes: readonly
   return validate;
 };
 
-const warmUp = async (validate: ValidateRequest, { method, path }: Route): Promise<void> => {
+const warmUp = async (validate: ValidateRequest, { method, path, bodyLimit }: Route): Promise<void> => {
   const req = new IncomingMessage(new Socket());
   req.method = method;
   req.url = path.replaceAll(/\{\w+\}/g, "x");
-  if (method !== "GET" && method !== "DELETE") req.headers["content-type"] = "application/json";
   try {
-    await validate(req, new ServerResponse(req), {});
+    await validate(req, new ServerResponse(req), bodyLimit === null ? undefined : {});
   } catch (error) {
     if (!(error instanceof GatewayError) || error.name === "internal") {
       throw new Error(`the contract of ${method} ${path} cannot be compiled`, { cause: error });

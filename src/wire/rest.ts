@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
+import { hashOf } from "#core/secrets.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
@@ -46,10 +46,12 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const raw = await readRaw(call, matched.route, bodyLimit());
     const validate = await validation();
     const { body, query } = await validate(req, res, raw && parseJson(raw));
-    const { "idempotency-key": key, "last-event-id": lastEventId } = req.headers;
-    const headers = { "idempotency-key": key, "last-event-id": lastEventId };
+    const headers = {
+      "idempotency-key": req.headers["idempotency-key"],
+      "last-event-id": req.headers["last-event-id"],
+    };
     const handler = handlers[matched.route.operation as keyof RestHandlers<CallContext>] as Handler;
-    const context = contextOf(parts, call, caller, matched.route, raw);
+    const context = new RestContext(parts, call, caller, matched.route, raw);
     await answer(call, matched, await handler({ path: matched.params, query, headers, body }, context));
   };
 };
@@ -107,33 +109,40 @@ const isJson = (type: string | undefined): boolean => {
 const isPlain = (encoding: string | undefined): boolean =>
   encoding === undefined || encoding.toLowerCase() === "identity";
 
-const contextOf = (
-  { clock, recordBodies }: RestDoorParts,
-  call: WireCall,
-  caller: RestCaller,
-  route: Route,
-  raw: Buffer | undefined,
-): CallContext => {
-  const key = call.req.headers["idempotency-key"];
-  return {
-    caller,
-    requestId: call.requestId,
-    get signal() {
-      return call.signal;
-    },
-    idempotency:
+/** The context of one call. A class for the same reason as WireCall. */
+class RestContext implements CallContext {
+  readonly caller: RestCaller;
+  readonly requestId: string;
+  readonly idempotency: CallContext["idempotency"];
+  readonly #call: WireCall;
+  readonly #raw: Buffer | undefined;
+  readonly #parts: RestDoorParts;
+
+  constructor(parts: RestDoorParts, call: WireCall, caller: RestCaller, route: Route, raw: Buffer | undefined) {
+    const key = call.req.headers["idempotency-key"];
+    this.caller = caller;
+    this.requestId = call.requestId;
+    this.#call = call;
+    this.#raw = raw;
+    this.#parts = parts;
+    this.idempotency =
       route.idempotent && typeof key === "string"
         ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
-        : undefined,
-    delivery: () =>
-      createDelivery(call, { now: clock.now(), caller: caller.name, body: raw, keepBody: recordBodies() }),
-  };
-};
+        : undefined;
+  }
 
-const hashOfBody = (raw: Buffer | undefined): string =>
-  createHash("sha256")
-    .update(raw ?? "")
-    .digest("base64url");
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  delivery() {
+    const { clock, recordBodies } = this.#parts;
+    const { name: caller } = this.caller;
+    return createDelivery(this.#call, { now: clock.now(), caller, body: this.#raw, keepBody: recordBodies() });
+  }
+}
+
+const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toString("base64url");
 
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 

@@ -213,6 +213,18 @@ describe("agents that leave the configuration", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "failed", error });
   });
 
+  it("fails what it would give back at the end, as nobody would take it", async () => {
+    await using core = await startCore({ agents: [{ name: "gone" }, { name: "stays" }] });
+    const turn = await core.start({ agent: "gone" });
+    (await core.scripted.next()).say("half");
+    await core.core.reconfigure(core.settingsWith([{ name: "stays" }]));
+    const drained = core.runner.drain(1_000);
+    await core.clock.advance(1_000);
+    await drained;
+    const error = { name: "agent-removed" };
+    expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error, reply: "half" });
+  });
+
   it("keeps the last of several configurations that come at once", async () => {
     await using core = await startCore();
     const slow = { ...core.settingsWith([{ name: "first" }]), skillDirs: ["/nowhere/at/all"] };

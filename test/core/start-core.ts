@@ -145,6 +145,16 @@ export const textOf = (steps: readonly TurnStep[]): string =>
 export const namesOf = (steps: readonly TurnStep[]): string[] =>
   steps.map((step) => (step.kind === "delta" ? `+${step.text}` : step.entry.name));
 
+/** The same, with pieces that follow each other as one: how a reply is cut depends on who reads when. */
+export const joinedNamesOf = (steps: readonly TurnStep[]): string[] => {
+  const names: string[] = [];
+  for (const name of namesOf(steps)) {
+    if (name.startsWith("+") && names.at(-1)?.startsWith("+")) names.push(names.pop() + name.slice(1));
+    else names.push(name);
+  }
+  return names;
+};
+
 /** The entries of a turn that completes, as its stream tells them. */
 export const ENTRIES = ["turn.queued", "turn.started", "message.created", "message.completed", "turn.completed"];
 export const entriesOf = (steps: readonly TurnStep[]): string[] =>

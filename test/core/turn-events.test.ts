@@ -36,6 +36,10 @@ describe("the steps of a turn", () => {
     ]);
     const deltas = steps.filter((step) => step.kind === "delta");
     expect(deltas.map(({ offset }) => offset)).toEqual([0, 5, 8]);
+    for (const step of steps) {
+      if (step.kind === "entry") expect(step.mark).toEqual({ seq: step.entry.seq, offset: 0 });
+      else expect(step.mark).toEqual({ seq: step.seq, offset: step.offset + step.text.length });
+    }
     const [created] = await core.store.readEntries("chat:a", { after: 3, limit: 1 });
     for (const delta of deltas)
       expect(delta).toMatchObject({ seq: created?.seq, messageId: expect.stringMatching(/^msg_/) });
@@ -159,6 +163,33 @@ describe("the steps of a turn", () => {
     const names: string[] = [];
     for (let step = await next(); step; step = await next()) names.push(...namesOf([step]));
     expect(names).toEqual(["turn.started", "message.created", "+done", "message.completed", "turn.completed"]);
+  });
+
+  it("tell of a reply's beginning before its pieces, however slowly the store is read", async () => {
+    let goOn: (() => void) | undefined;
+    let isSlow = true;
+    await using core = await startCore({
+      wrapStore: (store) => ({
+        ...store,
+        readEntries: async (...query) => {
+          const entries = await store.readEntries(...query);
+          const waits = isSlow;
+          isSlow = false;
+          if (waits) await new Promise<void>((resolve) => (goOn = resolve));
+          return entries;
+        },
+      }),
+    });
+    await core.start({ text: "before it" });
+    const reader = core.follow(await core.start());
+    (await core.scripted.next()).end();
+    const run = await core.scripted.next();
+    run.say("hi");
+    await core.clock.settle();
+    goOn?.();
+    await reader.until(isSaid("hi"));
+    expect(namesOf(reader.steps)).toEqual([...ENTRIES.slice(0, 3), "+hi"]);
+    reader.stop();
   });
 
   it("end with what was written when the turn failed or was cancelled", async () => {

@@ -133,8 +133,9 @@ describe("waiting for a reply", () => {
   it("stops waiting when the caller goes, and leaves the turn running", async () => {
     await using core = await startCore();
     const caller = new AbortController();
-    const answer = core.startFully({ waitMs: 90_000, signal: caller.signal });
+    const answer = core.startFully({ waitMs: 90_000, gone: () => caller.signal });
     const run = await core.scripted.next();
+    await core.clock.advance(100);
     caller.abort();
     expect((await answer).turn.status).toBe("running");
     expect(run.signal.aborted).toBe(false);
@@ -143,7 +144,9 @@ describe("waiting for a reply", () => {
   it("does not wait for a caller that had gone before", async () => {
     await using core = await startCore();
     const timers = core.clock.timers();
-    const answer = core.startFully({ waitMs: 90_000, signal: AbortSignal.abort() });
+    const answer = core.startFully({ waitMs: 90_000, gone: () => AbortSignal.abort() });
+    await core.scripted.next();
+    await core.clock.advance(100);
     expect((await answer).turn.status).toBe("running");
     // The runner's own tick is left, and no timer of the wait.
     expect(core.clock.timers()).toBe(timers + 1);

@@ -186,7 +186,7 @@ export const deliveryOf = (deliveryId: string, body = "{}"): Delivery => ({
   address: "127.0.0.1",
   requestId: "req_1",
   caller: "ci",
-  headers: { "content-type": "application/json" },
+  headers: "content-type: application/json",
   body: Buffer.from(body),
   bytes: body.length,
 });

@@ -10,6 +10,7 @@ const echo = await shareGateway({
       flaky: { backend: "echo", echo: { failTimes: 1 } },
       broken: { backend: "echo", echo: { fail: "no such luck" } },
       late: { backend: "echo", deadline: "1ms", echo: { delayMs: 60_000 } },
+      slow: { backend: "echo", echo: { delayMs: 60_000 } },
     },
     gateway: { defaultAgent: "main" },
   },
@@ -89,6 +90,14 @@ describe("a message whose turn does not complete", () => {
     const { json: turn } = await turnAt(echo, reply.problem.turn_id);
     expect(turn).toMatchObject({ status: "failed", reply: null, error: { name, detail } });
     await echo.logged("request", { requestId: reply.requestId, error: name, turnId: reply.problem.turn_id });
+  });
+
+  test("because it was cancelled is 409, with its turn", async () => {
+    const waits = echo.rest.call("chat.send", { body: { message: "hi", agent: "slow" } });
+    const { turnId } = await echo.logged("turn.started", { agent: "slow" });
+    await echo.rest.call("turns.cancel", { path: { turn_id: String(turnId) } });
+    const { status, error, problem } = await waits;
+    expect([status, error, problem.turn_id]).toEqual([409, "turn-cancelled", turnId]);
   });
 
   test("because it was cancelled keeps its partial reply, and its backend is told", async () => {

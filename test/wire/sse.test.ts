@@ -34,22 +34,25 @@ const serve = async (
   return { reader, ended };
 };
 const read = async (reader: IncomingMessage): Promise<string> => String((await once(reader, "data"))[0]);
-const never = new Promise<never>(() => {});
+const createSignal = () => {
+  let give = () => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { give, given };
+};
 
 test("a comment goes out for every 15 s of silence, and none while something is said", async () => {
-  let say = () => {};
-  const said = new Promise<void>((resolve) => {
-    say = resolve;
-  });
-  const { reader } = await serve(async function* () {
+  const [more, over] = [createSignal(), createSignal()];
+  const { reader, ended } = await serve(async function* () {
     yield { event: "a", id: "1", data: {} };
-    await said;
+    await more.given;
     yield { event: "b", id: "2", data: {} };
-    await never;
+    await over.given;
   });
   expect(await read(reader)).toBe("event: a\nid: 1\ndata: {}\n\n");
   vi.advanceTimersByTime(14_000);
-  say();
+  more.give();
   expect(await read(reader)).toBe("event: b\nid: 2\ndata: {}\n\n");
   vi.advanceTimersByTime(14_000);
   for (let n = 0; n < 3; n++) {
@@ -57,6 +60,8 @@ test("a comment goes out for every 15 s of silence, and none while something is 
     vi.advanceTimersByTime(15_000);
     expect(await comment).toBe(":\n\n");
   }
+  over.give();
+  await ended;
 });
 
 test("a line break in what is said never ends an event", async () => {

@@ -10,20 +10,21 @@ type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: 
 
 /** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
 export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
-  const { stream, ...wish } = work;
-  const { caller, idempotency, signal } = ctx;
-  const waitMs = stream ? undefined : core.replyWaitMs;
-  const started = {
-    ...wish,
+  const { stream } = work;
+  const { turn, replayed } = await core.turns.start({
+    place: work.place,
+    text: work.text,
+    model: work.model,
+    skillIds: work.skillIds,
     surface: "rest",
-    caller: caller.name,
-    idempotency,
-    signal,
-    waitMs,
+    caller: ctx.caller.name,
+    idempotency: ctx.idempotency,
+    waitMs: stream ? undefined : core.replyWaitMs,
     streamed: stream,
-  } as const;
-  const { turn, replayed } = await core.turns.start({ ...started, delivery: ctx.delivery() });
-  if (stream) return { as: "events", body: turnEvents(core, turn, undefined, signal), replayed };
+    gone: () => ctx.signal,
+    delivery: ctx.delivery(),
+  });
+  if (stream) return { as: "events", body: turnEvents(core, turn, undefined, ctx.signal), replayed };
   const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };
   if (!isEnded(turn)) {
     const status = turn.status === "queued" ? "queued" : "running";
