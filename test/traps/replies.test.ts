@@ -1,0 +1,26 @@
+import { expect, test, vi } from "vitest";
+import { faultsOf } from "#test/harness/contract.ts";
+import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
+import { noteChecked } from "#test/harness/ledger.ts";
+
+// Trap: express-openapi-validator sees replies that go through res.json, and no others. Ours do not, so a handler whose answer is
+// not what the contract says must be caught where it arrives.
+
+vi.mock("#handlers/rest/table.ts", () => ({
+  restHandlers: () => ({ "skills.list": async () => ({ skills: [{ skill_id: 7 }], surprise: true }) }),
+}));
+const gateway = await shareGateway();
+
+test("a reply that is not what the contract says leaves the gateway, and is caught at the client's side", async () => {
+  const response = await fetch(`${gateway.url}/api/v1/skills/list`, {
+    headers: { authorization: `Bearer ${SECRETS.key}` },
+  });
+  const { status, headers } = response;
+  noteChecked(headers.get("x-request-id") as string);
+  expect(status).toBe(200);
+  const faults = faultsOf(
+    { method: "GET", path: "/api/v1/skills/list" },
+    { status, headers, body: await response.text() },
+  );
+  expect(faults.join("\n")).toContain("must NOT have additional properties");
+});

@@ -1,0 +1,178 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import express from "express";
+import * as OpenApiValidator from "express-openapi-validator";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import openapi from "#generated/openapi.json" with { type: "json" };
+import { restRoutes } from "#test/harness/contract.ts";
+import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
+import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
+import { restPart } from "#wire/documents.ts";
+import { createRequestValidation } from "#wire/rest-validation.ts";
+
+// What express and express-openapi-validator do that nobody would think, and that we keep out of its way.
+
+const gateway = await shareGateway();
+const CHAT = { method: "POST", path: "/api/v1/chat/send" };
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Told of every schema that is compiled, each under a key of its own. */
+const spyOnSchemas = () => vi.spyOn(Ajv2020.prototype, "addSchema");
+
+/** The validator as its manual has it, with one operation. It answers what it was stopped with, or 200. */
+const plainValidator = (paths: object, server = "/") => {
+  const app = express();
+  const apiSpec = { openapi: "3.1.1", info: { title: "t", version: "1" }, servers: [{ url: server }], paths };
+  app.use(
+    OpenApiValidator.middleware({
+      apiSpec: apiSpec as never,
+      validateApiSpec: false,
+      validateSecurity: { handlers: { key: () => false } },
+    }),
+  );
+  app.use((_req: unknown, res: express.Response) => void res.status(200).end());
+  app.use(
+    (error: { status?: number }, _req: unknown, res: express.Response, _next: unknown) =>
+      void res.status(error.status ?? 500).end(),
+  );
+  return async (path: string, headers: Record<string, string> = {}, body: unknown = {}): Promise<number> => {
+    const req = Object.assign(new IncomingMessage(new Socket()), {
+      method: "POST",
+      url: path,
+      body,
+      headers: { "content-type": "application/json", ...headers },
+    });
+    const res = new ServerResponse(req);
+    const ended = new Promise<void>((resolve) => {
+      res.end = (() => resolve()) as never;
+    });
+    app(req as never, res as never);
+    await ended;
+    return res.statusCode;
+  };
+};
+const operation = (schema: object) => ({
+  post: {
+    operationId: "x",
+    requestBody: { required: true, content: { "application/json": { schema } } },
+    responses: { 200: { description: "" } },
+  },
+});
+
+describe("an operation below path-level servers passes without validation and without authentication", () => {
+  test("which is so", async () => {
+    const closed = operation({ type: "object", additionalProperties: false });
+    const at = plainValidator({ "/a": closed, "/b": { servers: [{ url: "/elsewhere" }], ...closed } }, "/api");
+    expect(await at("/api/a", {}, { unknown: 1 })).toBe(400);
+    expect(await at("/elsewhere/b", {}, { unknown: 1 })).toBe(200);
+  });
+
+  test("so the contract has one server, /, and full paths", () => {
+    expect(openapi.servers.map(({ url }) => url)).toEqual(["/"]);
+    for (const [path, item] of Object.entries(openapi.paths)) {
+      expect(JSON.stringify(item), path).not.toContain('"servers"');
+      expect(path).toMatch(/^\/(api\/v1\/|hooks|healthz$|readyz$|metrics$|open(api|rpc)\.json$)/);
+    }
+  });
+
+  test.each(restRoutes)("so $operation is held to the contract", async ({ method, path }) => {
+    const target = `${path.replaceAll(/\{\w+\}/g, "x")}?unknown=1`;
+    const reply = await gateway.console.send(method, target, method === "POST" ? { body: {} } : {});
+    expect(reply.error).toMatch(/^(invalid-request)$/);
+  });
+});
+
+describe("a schema that Ajv refuses makes every request a 500, and no start fail", () => {
+  test("which is so", async () => {
+    const at = plainValidator({
+      "/a": operation({ type: "object", properties: { a: { type: "string", pattern: "(" } } }),
+    });
+    for (let n = 0; n < 2; n++) expect(await at("/a", {}, { a: "x" })).toBe(500);
+  });
+
+  test.each(["(", "[z-a]"])("so the start fails, and names the operation: pattern %s", async (pattern) => {
+    const broken = structuredClone(restPart(openapi)) as typeof openapi;
+    Object.assign(broken.components.schemas.ChatRequest.properties.message, { pattern });
+    await expect(createRequestValidation(broken, restRoutes)).rejects.toThrow(
+      "the contract of POST /api/v1/chat/send cannot be compiled",
+    );
+  });
+
+  test("so every operation is warmed up, and its first request compiles nothing", async () => {
+    const added = spyOnSchemas();
+    const validate = await createRequestValidation(restPart(openapi), restRoutes);
+    expect(added).toHaveBeenCalled();
+    added.mockClear();
+    for (const { method, path, bodyLimit } of restRoutes) {
+      const req = Object.assign(new IncomingMessage(new Socket()), { method, url: path.replaceAll(/\{\w+\}/g, "x") });
+      await validate(req, new ServerResponse(req), bodyLimit ? {} : undefined).catch(() => {});
+    }
+    expect(added).not.toHaveBeenCalled();
+  });
+});
+
+describe("its validators are kept by the whole Content-Type: each spelling of it compiles anew, and stays", () => {
+  const spellings = Array.from(
+    { length: 20 },
+    (_, n) => `application/json; charset=utf-8${";".repeat(n)}${" ".repeat(n % 3)}`,
+  );
+
+  test("which is so", async () => {
+    const added = spyOnSchemas();
+    const at = plainValidator({ "/a": operation({ type: "object" }) });
+    await at("/a", { "content-type": "application/json" });
+    added.mockClear();
+    for (let n = 0; n < 5; n++) await at("/a", { "content-type": `application/json; x=${n}` });
+    expect(added.mock.calls.length).toBeGreaterThanOrEqual(5);
+  });
+
+  test("so it never sees but one", async () => {
+    const added = spyOnSchemas();
+    for (const type of spellings) {
+      const headers = { "content-type": type };
+      expect((await gateway.rest.call("chat.send", { headers, body: { message: "hi" } })).status).toBe(200);
+    }
+    for (let n = 0; n < 5; n++) {
+      const headers = { "content-type": `application/json; x=${n}` };
+      expect((await gateway.rest.call("chat.send", { headers, body: { message: "hi" } })).status).toBe(415);
+      expect((await gateway.rest.call("skills.list", { headers })).status).toBe(200);
+    }
+    expect(added).not.toHaveBeenCalled();
+  });
+});
+
+describe("express.json runs before authentication: strangers learn 400 and 413", () => {
+  test.each([
+    ["broken JSON", { "content-type": "application/json" }, "{"],
+    ["a body that is announced too large", { "content-type": "application/json", "content-length": "99999999" }, ""],
+    ["another media type", { "content-type": "text/plain" }, "hi"],
+    ["no body", {}, ""],
+  ])("so a stranger gets 401, whatever he sends: %s", async (_, headers, body) => {
+    expect((await exchange(gateway.url, CHAT, headers as Record<string, string>, body)).error).toBe("unauthenticated");
+  });
+
+  test("so a stranger's body is not waited for", async () => {
+    await using connection = await openConnection(gateway.url);
+    connection.write(requestText(CHAT, { "content-type": "application/json", "content-length": "1000" }));
+    expect((await connection.reply(CHAT)).error).toBe("unauthenticated");
+  });
+});
+
+describe("its 405 has Allow in err.headers alone; HEAD and OPTIONS are 405; there is no 406", () => {
+  test.each(["HEAD", "OPTIONS", "PUT"])("so %s is answered by ourselves, with Allow", async (method) => {
+    const { status, headers } = await exchange(
+      gateway.url,
+      { ...CHAT, method },
+      { authorization: `Bearer ${SECRETS.key}` },
+    );
+    expect([status, headers.get("allow")]).toEqual([405, "POST"]);
+  });
+
+  test("so whoever accepts something else gets what there is", async () => {
+    const headers = { accept: "image/png" };
+    expect((await gateway.rest.call("skills.list", { headers })).headers.get("content-type")).toBe("application/json");
+  });
+});
