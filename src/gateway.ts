@@ -50,7 +50,7 @@ export type Gateway = AsyncDisposable & {
 const DRAIN_MS = 30_000;
 const LAST_ANSWERS_MS = 1_000;
 /** A request that was on its way when the gateway began to stop still gets its refusal. */
-const LAST_REQUESTS_MS = 250;
+const LAST_REQUESTS_MS = 1_000;
 
 /** Config in, running gateway out: the one place where every room is put together. */
 export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
@@ -107,9 +107,10 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     const from = clock.monotonic();
     closing.abort();
     events.draining({ signal: cause, running: core.runner.running(), queued: store.stats().turnsQueued });
-    for (const listener of listeners) listener.stopAccepting();
     doors.underWay.closeAfterwards();
-    const [handedBack] = await Promise.all([core.runner.drain(ms), sleep(Math.min(ms, LAST_REQUESTS_MS))]);
+    const allGone = Promise.all(listeners.map((listener) => listener.stopAccepting()));
+    const lastRequests = Promise.race([allGone, sleep(Math.min(ms, LAST_REQUESTS_MS))]);
+    const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
     await core.giveUpQueued();
     doors.underWay.endWaits();
     await doors.underWay.answered(LAST_ANSWERS_MS);

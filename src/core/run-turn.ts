@@ -15,6 +15,7 @@ export type Outcome = {
   thrown: unknown;
 };
 
+const STEPS_IN_A_ROW = 2048;
 /** A reply that grows past this is a backend gone wrong. */
 const REPLY_LIMIT = 4 * 1024 * 1024;
 
@@ -38,6 +39,7 @@ export const runTurn = async (
       interrupt = () => resolve("interrupted");
       iterator.next().then(resolve, reject);
     });
+  let steps = 0;
   let chunks: AsyncIterator<unknown> | undefined;
   try {
     const iterator = backend.run(turn, signal)[Symbol.asyncIterator]();
@@ -49,6 +51,8 @@ export const runTurn = async (
         return stop(outcome, signal.reason as StopReason);
       }
       if (step.done) return outcome;
+      // A backend that never waits would let nobody else run.
+      if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
       const chunk = step.value;
       if ("text" in chunk && typeof chunk.text === "string") {
         if (outcome.reply.length + chunk.text.length > REPLY_LIMIT) {

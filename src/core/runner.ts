@@ -14,6 +14,8 @@ const LEASE_MS = 30_000;
 const TICK_MS = 250;
 const FIRST_BACKOFF_MS = 500;
 const COMMIT_TRIES = 5;
+/** How long a stop waits for a run that is about to begin; it may be meant for another node. */
+const EARLY_STOP_MS = 5_000;
 
 type Run = { claimed: ClaimedTurn; agent: Agent; controller: AbortController; since: number };
 
@@ -37,6 +39,8 @@ export const createRunner = (parts: RunnerParts) => {
   const node = newId("node", clock.now());
   const runs = new Map<string, Run>();
   const runningOf = new Map<string, number>();
+  /** Stops that came between a turn's claim and its run. */
+  const early = new Map<string, StopReason>();
   /** Agents that had no place when turns were claimed: some of theirs may be ready, and nobody will tell of them again. */
   const full = new Set<string>();
   let state: "running" | "draining" | "stopped" = "running";
@@ -111,6 +115,8 @@ export const createRunner = (parts: RunnerParts) => {
     // Its lease ended while it ran here: that attempt has lost its turn.
     runs.get(turn.turnId)?.controller.abort("handed-back" satisfies StopReason);
     runs.set(turn.turnId, run);
+    const reason = early.get(turn.turnId);
+    if (reason) run.controller.abort(reason);
     stopTick ??= clock.after(TICK_MS, tick);
     const ended = agent ? runAndEnd(parts, run) : endRemoved(parts, claimed);
     ended
@@ -160,7 +166,13 @@ export const createRunner = (parts: RunnerParts) => {
     },
     begin: (claimed: ClaimedTurn) => begin(claimed, true),
     wake,
-    stop: (turnId: string, reason: StopReason) => runs.get(turnId)?.controller.abort(reason),
+    stop(turnId: string, reason: StopReason): void {
+      const run = runs.get(turnId);
+      run?.controller.abort(reason);
+      if (run) return;
+      early.set(turnId, reason);
+      clock.after(EARLY_STOP_MS, () => early.delete(turnId));
+    },
     running: () => taken,
     runningOf: (agent: string) => runningOf.get(agent) ?? 0,
     /**
@@ -224,7 +236,7 @@ const runAndEnd = async (parts: RunnerParts, { claimed, agent, controller }: Run
     events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
   const row: UsageRow = { model: turn.model ?? agent.model ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
   // The agent may have left the configuration meanwhile: then nobody would claim the turn again.
-  const again = parts.agents.find(turn.agent) ? retryDelay(outcome, turn.attempt) : undefined;
+  const again = parts.agents.find(turn.agent) ? retryDelay(outcome, turn.attempt, agent.deadlineMs) : undefined;
   if (outcome.status === "handed-back" && again === undefined) outcome.error = removed(turn.agent);
   const kept = await commit(parts, claimed, outcome, row, again);
   live.close(reply);
@@ -238,10 +250,10 @@ const runAndEnd = async (parts: RunnerParts, { claimed, agent, controller }: Run
   else events.turnRetried({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, delayMs: again });
 };
 
-/** How long to wait before the next attempt; undefined when this one was the last. */
-const retryDelay = ({ status, retryAfterMs }: Outcome, attempt: number): number | undefined => {
+/** How long to wait before the next attempt; undefined when this one was the last, or the backend asks for longer than a turn may take. */
+const retryDelay = ({ status, retryAfterMs }: Outcome, attempt: number, deadlineMs: number): number | undefined => {
   if (status === "handed-back") return 0;
-  if (status !== "retry" || attempt >= MAX_ATTEMPTS) return undefined;
+  if (status !== "retry" || attempt >= MAX_ATTEMPTS || (retryAfterMs ?? 0) > deadlineMs) return undefined;
   const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
   return Math.max(retryAfterMs ?? 0, backoff * (0.5 + Math.random() / 2));
 };

@@ -78,6 +78,10 @@ const readSkills = async (dirs: readonly string[]) => {
 const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]> => {
   try {
     const entries = await readdir(dir, { withFileTypes: true });
+    for (const entry of entries) {
+      if (entry.isSymbolicLink())
+        invalid.push({ dir: join(dir, entry.name), reason: "it is a symbolic link: put the folder here" });
+    }
     return entries
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name)
@@ -92,7 +96,7 @@ const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]
 const readSkill = async (dir: string, folder: string): Promise<Skill | string | undefined> => {
   let text: string;
   try {
-    text = await readFile(join(dir, "SKILL.md"), "utf8");
+    text = (await readFile(join(dir, "SKILL.md"), "utf8")).replace(/^\ufeff/, "");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" ? undefined : `SKILL.md cannot be read (${code})`;

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ErrorName } from "#core/errors.ts";
 import { GatewayError } from "#core/errors.ts";
 import { errors } from "#generated/errors.ts";
@@ -27,8 +28,11 @@ export type Listening = {
   readonly url: string;
   /** Takes a new certificate; connections that are open keep theirs. */
   setTls(tls: { cert: string; key: string }): void;
-  /** Takes no new connections. Those that wait for nothing are closed a little later, as a request may be on its way. */
-  stopAccepting(): void;
+  /**
+   * Takes no new connections; resolves when the last one has gone. Those that wait for nothing are closed a little later, as a request
+   * may be on its way.
+   */
+  stopAccepting(): Promise<void>;
   /** Ends what is left. */
   close(): Promise<void>;
 };
@@ -38,7 +42,9 @@ const HEADER_MS = 10_000;
 const REQUEST_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
 /** While it drains, what a connection that waits for nothing still has for its next request. */
-const IDLE_MS = 200;
+const IDLE_MS = 1_000;
+/** How long connections are taken that the system has opened before it was told to stop. */
+const LAST_ACCEPTS_MS = 500;
 
 /** Opens one address. Throws what the system says, in words, when it cannot be had. */
 export const listen = async (options: ListenOptions): Promise<Listening> => {
@@ -79,10 +85,14 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     port,
     url: `${tls ? "https" : "http"}://${shownHost}:${port}`,
     setTls: (next) => "setSecureContext" in server && server.setSecureContext(next),
-    stopAccepting: () => {
+    stopAccepting: async () => {
+      await takeWaiting(server);
+      if (!server.listening) return;
+      const gone = new Promise<unknown>((resolve) => server.once("close", resolve));
       // HTTP's own `close` ends idle connections at once: a request that is on its way would find no answer.
       NetServer.prototype.close.call(server);
       idleTimer ??= setInterval(() => server.closeIdleConnections(), IDLE_MS).unref();
+      await gone;
     },
     close: async () => {
       clearInterval(idleTimer);
@@ -103,6 +113,19 @@ const open = (server: Server | TlsServer, { host, port }: ListenOptions): Promis
       resolve((server.address() as AddressInfo).port);
     });
   });
+
+/** Takes the connections that wait at the system's door, one in each turn of the loop: closing it would cut them. */
+const takeWaiting = async (server: NetServer): Promise<void> => {
+  let taken = 0;
+  const count = () => taken++;
+  server.on("connection", count);
+  for (const until = performance.now() + LAST_ACCEPTS_MS; performance.now() < until; ) {
+    const before = taken;
+    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    if (taken === before) break;
+  }
+  server.off("connection", count);
+};
 
 const wordsFor = ({ code, message }: NodeJS.ErrnoException, host: string, port: number): string => {
   if (code === "EADDRINUSE")

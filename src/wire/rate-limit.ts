@@ -3,6 +3,9 @@ import { GatewayError } from "#core/errors.ts";
 
 type Window = { times: Float64Array; next: number };
 
+/** Past so many keys, those that no window counts any more are let go. */
+const KEYS = 10_000;
+
 /**
  * At most `maxRequests` of a key in any span of `windowMs`, wherever the span begins: the times of the last `maxRequests` are kept, and
  * a request passes when the oldest of them is out of the window. Zero is off.
@@ -16,6 +19,7 @@ export const createRateLimit = (clock: Clock, limit: () => { maxRequests: number
     if (window?.times.length !== maxRequests) {
       window = { times: new Float64Array(maxRequests).fill(-Infinity), next: 0 };
       windows.set(key, window);
+      if (windows.size > KEYS) forgetIdle(windows, clock.monotonic() - windowMs);
     }
     const now = clock.monotonic();
     const wait = (window.times[window.next] as number) + windowMs - now;
@@ -26,4 +30,8 @@ export const createRateLimit = (clock: Clock, limit: () => { maxRequests: number
     window.times[window.next] = now;
     window.next = (window.next + 1) % maxRequests;
   };
+};
+
+const forgetIdle = (windows: Map<string, Window>, before: number): void => {
+  for (const [key, { times }] of windows) if (times.reduce((a, b) => Math.max(a, b)) < before) windows.delete(key);
 };

@@ -166,7 +166,14 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   },
   "store-unavailable": (route) => withFailingStore(new GatewayError("store-unavailable"), route),
 
-  "turn-not-found": async (route) => call(await usual(), route),
+  "turn-not-found": async (route) => {
+    const gateway = await usual();
+    if (!route.idempotent) return call(gateway, route);
+    const [session_id, headers] = [newSession(), { "idempotency-key": newSession() }];
+    await call(gateway, route, { headers, fields: { session_id } });
+    await gateway.gateway.store.deleteSession(session_id, Date.now());
+    return call(gateway, route, { headers, fields: { session_id } });
+  },
   "key-not-found": async (route) => call(await usual(), route),
   "turn-ended": async (route) => {
     const gateway = await usual();

@@ -17,7 +17,7 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
     const time = state.clock.monotonic();
     for (const row of state.running) {
       if (row.leaseEnds > time) continue;
-      if (row.attempt < maxAttempts) requeue(state, row, now, 0);
+      if (row.attempt < maxAttempts || row.cancelled) requeue(state, row, now, 0);
       else finish(state, row, { now, status: "failed", reply: "", error: lost, usage: undefined });
     }
     state.usage.forgetBefore(usageBefore);
@@ -38,7 +38,7 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
       if (session.updatedAt <= limit && session.queue.length === 0) forgetSession(state, session, now);
     }
     state.sweptTo = 0;
-    return false;
+    return left <= 0;
   },
 });
 
