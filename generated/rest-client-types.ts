@@ -1006,7 +1006,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, or it has no such skill. */
+        /** @description There is no such agent, it has no such skill, or the turn was deleted with its session. */
         ChatTargetNotFound: {
             headers: {
                 [name: string]: unknown;
