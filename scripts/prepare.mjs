@@ -7,6 +7,8 @@ if (existsSync("node_modules/esbuild") && existsSync("node_modules/tsx")) {
   process.exit(status ?? 1);
 }
 if (!existsSync("dist/main.js")) {
-  console.error("dist/ is not built, and the packages that build it are not installed. Run: npm ci && npm ci --omit=dev");
+  console.error(
+    "dist/ is not built, and the packages that build it are not installed. Run: npm ci && npm ci --omit=dev",
+  );
   process.exit(1);
 }

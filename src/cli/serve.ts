@@ -98,7 +98,8 @@ const secretsOf = ({ config, tryOut }: LoadedConfig): string[] => [
   ...Object.values(config.webhooks.mappings).flatMap(({ verify }) => (verify ? [verify.secret] : [])),
 ];
 
-const levelOf = (level = "info"): Level => {
+const levelOf = (level: string | undefined): Level => {
+  if (level === undefined || level === "") return "info";
   if (level === "debug" || level === "info" || level === "warn" || level === "error") return level;
   throw new UsageError(`LOG_LEVEL is ${level}: give debug, info, warn or error.`);
 };

@@ -6,6 +6,8 @@ import type { Clock } from "./clock.ts";
 const LOOK_EVERY_MS = 500;
 /** Past this share of the old space, collections free too little: new work would end the process. */
 const HEAP_SHARE = 0.8;
+/** What answers, reads and the drain need in a heap of any size. */
+const HEAP_RESERVE = 12 * 2 ** 20;
 /** Past this share of what the process may have, the system would end it. */
 const MEMORY_SHARE = 0.9;
 
@@ -21,7 +23,8 @@ export const createPressure = (clock: Pick<Clock, "monotonic">, read: () => Memo
     if (now - looked >= LOOK_EVERY_MS) {
       looked = now;
       const { heap, heapLimit, resident, residentLimit } = read();
-      short = heap > heapLimit * HEAP_SHARE || resident > residentLimit * MEMORY_SHARE;
+      const heapEnd = Math.min(heapLimit * HEAP_SHARE, heapLimit - HEAP_RESERVE);
+      short = heap > heapEnd || resident > residentLimit * MEMORY_SHARE;
     }
     return short;
   };

@@ -40,7 +40,7 @@ export const createFront = (parts: FrontParts) => {
         throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
       const found = doors().find(({ prefix }) => leadsTo(path, prefix));
       if (!found) throw new GatewayError("not-found", "Nothing is served at this path.");
-      if (!PROBES.has(path)) guardHost(req);
+      if (!PUBLIC.has(path)) guardHost(req);
       found.door(call)?.catch(fail);
     } catch (error) {
       fail(error);
@@ -58,8 +58,8 @@ const originForm = (req: IncomingMessage): string => {
   return req.url ?? "/";
 };
 
-// Whoever probes for life comes by the address, not by a name.
-const PROBES = new Set(["/healthz", "/readyz"]);
+// Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
+const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/openrpc.json"]);
 
 const leadsTo = (path: string, prefix: string): boolean =>
   path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);

@@ -1,0 +1,83 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { main } from "#test/harness/process.ts";
+import { createRest, type Rest } from "#test/harness/rest.ts";
+import { agentWith, key, opsToken } from "./configs.ts";
+import { readExposition, readSeries } from "./exposition.ts";
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), "close");
+  return port;
+};
+
+/** The gateway with its log in a pipe, as a shell or a supervisor gives it, that nobody reads. */
+const startUnread = async () => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-unread-"));
+  const path = join(folder, "log");
+  execFileSync("mkfifo", [path]);
+  const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writeEnd = openSync(path, constants.O_WRONLY);
+  writeFileSync(join(folder, "gateway.json5"), JSON.stringify(agentWith({})));
+  const port = await freePort();
+  const env = { PATH: process.env.PATH ?? "", LOG_LEVEL: "debug" };
+  const stdio = ["ignore", writeEnd, "inherit"] as const;
+  const child = spawn(process.execPath, [main, "--port", String(port)], { cwd: folder, env, stdio: [...stdio] });
+  closeSync(writeEnd);
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+    closeSync(readEnd);
+    rmSync(folder, { recursive: true });
+  });
+  const rest = createRest(`http://127.0.0.1:${port}`, key);
+  await expect
+    .poll(
+      () =>
+        rest.call("ops.readyz", { key: null }).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      { timeout: 10_000 },
+    )
+    .toBe(200);
+  return { child, rest };
+};
+
+/** Sends messages, a few at once, until lines were dropped. Answers how long the slowest took. */
+const sendUntilDropped = async (rest: Rest): Promise<number> => {
+  let slowest = 0;
+  while ((await droppedLines(rest)) === 0) {
+    const sent = Array.from({ length: 100 }, async (_, n) => {
+      const began = performance.now();
+      const { status } = await rest.call("chat.send", { body: { message: "Hi", session_id: `s${n % 10}` } });
+      slowest = Math.max(slowest, performance.now() - began);
+      expect(status).toBe(200);
+    });
+    await Promise.all(sent);
+  }
+  return slowest;
+};
+
+const droppedLines = async (rest: Rest): Promise<number> => {
+  const { text } = await rest.call("ops.metrics", { key: opsToken });
+  return readSeries(readExposition(text), "gateway_log_lines_dropped_total");
+};
+
+test("F26: with nobody reading its log it serves as before, counts what it drops, and stops when told", async () => {
+  const { child, rest } = await startUnread();
+  expect(await sendUntilDropped(rest)).toBeLessThan(2_000);
+  expect((await rest.call("ops.healthz", { key: null })).status).toBe(200);
+  const exited = once(child, "exit");
+  const began = performance.now();
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+  expect(performance.now() - began).toBeLessThan(3_000);
+}, 30_000);

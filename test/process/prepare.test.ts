@@ -1,0 +1,29 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { root } from "#test/harness/process.ts";
+
+/** A clone after `npm ci --omit=dev`: no development package is there. */
+const clone = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-clone-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(join(root, "scripts/prepare.mjs"), join(folder, "scripts/prepare.mjs"));
+  return folder;
+};
+const prepare = (cwd: string) => spawnSync(process.execPath, ["scripts/prepare.mjs"], { cwd, encoding: "utf8" });
+
+test("prepare keeps what is built where nothing is there to build with", () => {
+  const folder = clone();
+  mkdirSync(join(folder, "dist"));
+  writeFileSync(join(folder, "dist/main.js"), "built before");
+  expect(prepare(folder)).toMatchObject({ status: 0, stderr: "" });
+  expect(readFileSync(join(folder, "dist/main.js"), "utf8")).toBe("built before");
+});
+
+test("prepare says what to do where nothing is built and nothing can be", () => {
+  const { status, stderr } = prepare(clone());
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/^dist\/ is not built, .* Run: npm ci && npm ci --omit=dev\n$/);
+});

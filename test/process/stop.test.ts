@@ -1,0 +1,96 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { startProcess } from "#test/harness/process.ts";
+import { openConnection, requestText } from "#test/harness/raw.ts";
+import { createRest } from "#test/harness/rest.ts";
+import { agentWith, key } from "./configs.ts";
+
+const env = { LOG_LEVEL: "debug" };
+
+/** A request of which all but the last byte is sent: its connection is busy, and the gateway does not know yet what it asks. */
+const beginRequest = async (url: string, ...[place, headers, body]: Parameters<typeof requestText>) => {
+  const bytes = requestText(place, headers, body);
+  const connection = await openConnection(url);
+  await connection.flush(bytes.subarray(0, -1));
+  return {
+    finish() {
+      connection.write(bytes.subarray(-1));
+      return connection.reply(place);
+    },
+    [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
+  };
+};
+
+test.each(["SIGTERM", "SIGINT"] as const)("%s to an idle gateway ends it with 0, soon", async (signal) => {
+  await using gateway = await startProcess();
+  const began = performance.now();
+  gateway.kill(signal);
+  expect(await gateway.exited).toEqual({ code: 0, signal: null });
+  expect(performance.now() - began).toBeLessThan(1_500);
+  expect(gateway.records.find(({ event }) => event === "draining")).toMatchObject({ signal, running: 0 });
+  expect(gateway.records.at(-1)).toMatchObject({ event: "drained", handedBack: 0 });
+});
+
+test("F22: while it drains, what was begun is finished, and what is new is refused", async () => {
+  await using gateway = await startProcess({ config: agentWith({ delayMs: 300, chunks: 4 }), env });
+  const rest = createRest(gateway.url, key);
+  const stream = await rest.stream("chat.send", { body: { message: "one two three four" } });
+  const whole = rest.call("chat.send", { body: { message: "whole" } });
+  await gateway.logged("turn.started", 2);
+  const sending = { method: "POST", path: "/api/v1/chat/send" };
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  await using late = await beginRequest(gateway.url, sending, headers, '{"message":"late"}');
+  await using ready = await beginRequest(gateway.url, { method: "GET", path: "/readyz" });
+  await using health = await beginRequest(gateway.url, { method: "GET", path: "/healthz" });
+
+  gateway.kill("SIGTERM");
+  await gateway.logged("draining");
+  const refused = await late.finish();
+  expect(refused).toMatchObject({ status: 503, error: "shutting-down" });
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(refused.headers.get("connection")).toBe("close");
+  const unready = await ready.finish();
+  expect(unready).toMatchObject({ status: 503, json: { ready: false, parts: { intake: { ok: false } } } });
+  expect(unready.headers.get("retry-after")).toBe("1");
+  expect(await health.finish()).toMatchObject({ status: 200 });
+  const another = connect({ port: Number(new URL(gateway.url).port), host: "127.0.0.1" });
+  expect((await once(another, "error"))[0]).toMatchObject({ code: "ECONNREFUSED" });
+
+  expect(await whole).toMatchObject({ status: 200, json: { status: "completed", reply: "whole" } });
+  const events = await stream.all();
+  expect(events.filter(({ event }) => event === "message.delta")).toHaveLength(4);
+  expect(events.at(-1)?.event).toBe("turn.completed");
+  expect(await gateway.exited).toEqual({ code: 0, signal: null });
+});
+
+test("the same signal again within a second counts as one", async () => {
+  await using gateway = await startProcess({ config: agentWith({ delayMs: 1_500 }), env });
+  const reply = createRest(gateway.url, key).call("chat.send", { body: { message: "slow" } });
+  await gateway.logged("turn.started");
+  gateway.kill("SIGTERM");
+  await gateway.logged("draining");
+  gateway.kill("SIGTERM");
+  expect(await reply).toMatchObject({ status: 200, json: { reply: "slow" } });
+  expect(await gateway.exited).toEqual({ code: 0, signal: null });
+  expect(gateway.records.filter(({ event }) => event === "draining")).toHaveLength(1);
+});
+
+test.each([
+  ["SIGTERM", 143],
+  ["SIGINT", 130],
+] as const)("F22: a second %s later ends it at once with %i", async (signal, code) => {
+  await using gateway = await startProcess({ config: agentWith({ delayMs: 25_000 }), env });
+  const rest = createRest(gateway.url, key);
+  const failed = rest.call("chat.send", { body: { message: "never" } }).catch((error: Error) => error.message);
+  await gateway.logged("turn.started");
+  gateway.kill(signal);
+  await gateway.logged("draining");
+  await sleep(1_050); // the second in which it would count as the same
+  const began = performance.now();
+  gateway.kill(signal);
+  expect(await gateway.exited).toEqual({ code, signal: null });
+  expect(performance.now() - began).toBeLessThan(500);
+  expect(await failed).toBe("fetch failed");
+});

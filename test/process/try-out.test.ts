@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { runProcess, startProcess } from "#test/harness/process.ts";
+
+const run = promisify(execFile);
+
+/** What a line of the banner does when it is pasted into a terminal. */
+const paste = async (line: string): Promise<string> => (await run("bash", ["-c", line])).stdout;
+
+test("a start without a configuration shows addresses, secrets, and curl lines that work when pasted", async () => {
+  await using gateway = await startProcess();
+  const { REST_API_KEY, RPC_TOKEN, WEBHOOK_TOKEN, CONSOLE_TOKEN } = gateway.secrets;
+  const secrets = [REST_API_KEY, RPC_TOKEN, WEBHOOK_TOKEN, CONSOLE_TOKEN];
+  expect(new Set(secrets).size).toBe(4);
+  for (const secret of secrets) expect(secret).toMatch(/^[\w-]{32}$/);
+  expect(gateway.out.join("\n")).toContain(`runs at ${gateway.url} `);
+
+  const curls = gateway.out.filter((line) => line.trimStart().startsWith("curl "));
+  expect(curls).toHaveLength(3);
+  const [whole = "", streamed = "", key = ""] = await Promise.all(curls.map(paste));
+  expect(JSON.parse(whole)).toMatchObject({ status: "completed", reply: "Hello" });
+  const events = [...streamed.matchAll(/^event: (.*)$/gm)].map(([, event]) => event);
+  expect(events).toEqual(["turn.started", "message.delta", "message.completed", "turn.completed"]);
+
+  const made = JSON.parse(key) as { name: string; key: string };
+  expect(made.name).toBe("my program");
+  const withNewKey = (curls[0] ?? "").replace(REST_API_KEY, made.key);
+  expect(JSON.parse(await paste(withNewKey))).toMatchObject({ reply: "Hello" });
+
+  const log = gateway.out.filter((line) => line.startsWith("{")).join("\n");
+  for (const secret of [...secrets, made.key]) expect(log).not.toContain(secret);
+  expect(gateway.err).toEqual([]);
+});
+
+test("variables of the environment stand in for the try-out's secrets", async () => {
+  const env = {
+    REST_API_KEY: "rest-from-the-environment",
+    RPC_TOKEN: "rpc-from-the-environment",
+    WEBHOOK_TOKEN: "webhook-from-the-environment",
+    CONSOLE_TOKEN: "console-from-the-environment",
+  };
+  await using gateway = await startProcess({ env });
+  expect(gateway.secrets).toEqual(env);
+  const headers = { authorization: `Bearer ${env.REST_API_KEY}`, "content-type": "application/json" };
+  const reply = await fetch(`${gateway.url}/api/v1/chat/send`, { method: "POST", headers, body: '{"message":"Hi"}' });
+  expect(await reply.json()).toMatchObject({ reply: "Hi" });
+});
+
+test("a weak secret from the environment is warned of here, and refused in production", async () => {
+  await using gateway = await startProcess({ env: { REST_API_KEY: "easy" } });
+  const warning = await gateway.until(() => gateway.records.find(({ detail }) => /shorter than/.test(String(detail))));
+  expect(warning).toMatchObject({ level: "warn", event: "config.warned" });
+
+  const refused = await runProcess({ env: { REST_API_KEY: "easy", NODE_ENV: "production" } });
+  expect(refused).toMatchObject({ code: 1, out: "" });
+  expect(refused.err).toContain("shorter than 16 characters");
+});
