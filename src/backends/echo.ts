@@ -28,16 +28,20 @@ async function* echo(turn: BackendTurn, signal: AbortSignal, settings: EchoSetti
   if (turn.attempt <= failTimes) throw new BackendError(fail ?? "the echo agent was told to fail", { retryable: true });
   if (failTimes === 0 && fail !== undefined) throw new BackendError(fail);
   const { text } = turn.message;
+  const input = countTokens(text);
+  let sent = 0;
   for (const piece of chunks > 1 ? split(text, chunks) : [text]) {
     if (delayMs > 0) await sleep(delayMs, signal);
     yield { text: piece };
+    sent += piece.length;
+    // After each piece, so that a turn that is cancelled has booked what it wrote.
+    yield { usage: { input, output: tokensIn(sent) } };
   }
-  const tokens = countTokens(text);
-  yield { usage: { input: tokens, output: tokens } };
 }
 
 /** A token per four characters. */
-export const countTokens = (text: string): number => Math.ceil(text.length / 4);
+export const countTokens = (text: string): number => tokensIn(text.length);
+const tokensIn = (characters: number): number => Math.ceil(characters / 4);
 
 /** Cuts a text into at most `count` pieces of like length, never inside a character of two code units. */
 const split = (text: string, count: number): string[] => {

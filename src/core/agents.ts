@@ -25,7 +25,10 @@ export const createAgents = (first: readonly Agent[], defaultAgent: string | und
     get(name: string | undefined): Agent {
       const agent = find(name ?? fallback ?? "");
       if (!agent)
-        throw new GatewayError("agent-not-found", name === undefined ? "no default agent" : `no agent ${name}`);
+        throw new GatewayError(
+          "agent-not-found",
+          name === undefined ? "There is no default agent." : `No agent is named ${name}.`,
+        );
       return agent;
     },
     list: (): readonly Agent[] => [...agents.values()],
@@ -45,5 +48,5 @@ export type Agents = ReturnType<typeof createAgents>;
 export const checkModel = (agent: Agent, model: string | undefined): void => {
   const known = agent.backend.models;
   if (model === undefined || known === undefined || known.includes(model)) return;
-  throw new GatewayError("unknown-model", `the agent ${agent.name} takes ${known.join(", ") || "no model by name"}`);
+  throw new GatewayError("unknown-model", `The agent ${agent.name} takes ${known.join(", ") || "no model by name"}.`);
 };

@@ -55,7 +55,7 @@ export const checkSkills = (
 ): void => {
   for (const skillId of skillIds) {
     if (skills.find(skillId) && hasSkill(agent, skillId)) continue;
-    throw new GatewayError("skill-not-found", `the agent ${agent.name} has no skill ${skillId}`);
+    throw new GatewayError("skill-not-found", `The agent ${agent.name} has no skill ${skillId}.`);
   }
 };
 

@@ -78,7 +78,7 @@ export const createTurns = (parts: {
 
   const read = async (turnId: string): Promise<Turn> => {
     const turn = await store.getTurn(turnId);
-    if (!turn) throw new GatewayError("turn-not-found", `no turn ${turnId}`);
+    if (!turn) throw new GatewayError("turn-not-found", `No turn has the id ${turnId}.`);
     return turn;
   };
 
@@ -144,7 +144,7 @@ export type Turns = ReturnType<typeof createTurns>;
 export const isEnded = ({ status }: Turn): boolean => status !== "queued" && status !== "running";
 
 export const erased = (turnId: string): GatewayError =>
-  new GatewayError("turn-not-found", "the turn was deleted with its session", { turnId });
+  new GatewayError("turn-not-found", "The turn was deleted with its session.", { turnId });
 
 /** What a turn that did not complete is to somebody who waits for its reply. */
 export const failureOf = ({ turnId, status, error }: Turn, replayed: boolean): GatewayError =>

@@ -51,5 +51,5 @@ export const createPeerOf = (settings: { trustedProxies: readonly string[]; clea
 
 /** Refuses a request that would show its token on the way. */
 export const requireTls = ({ safe }: Peer): void => {
-  if (!safe) throw new GatewayError("tls-required", "tokens are taken over TLS, or from this machine");
+  if (!safe) throw new GatewayError("tls-required", "Tokens are taken over TLS, or from this machine.");
 };

@@ -29,7 +29,7 @@ export const createGuessGuard = (clock: Clock) => {
     const guessing = failed.count > FREE_FAILURES;
     const retryAfterMs = guessing ? failed.since + WINDOW_MS - now : undefined;
     const extra = retryAfterMs === undefined ? {} : { retryAfterMs };
-    return { error: new GatewayError("unauthenticated", "send Authorization: Bearer <token>", extra), guessing };
+    return { error: new GatewayError("unauthenticated", "Send Authorization: Bearer <token>.", extra), guessing };
   };
 };
 

@@ -29,10 +29,12 @@ export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer>
       }
     });
     req.on("end", () => resolve(body.subarray(0, size)));
-    req.on("error", (cause) => reject(new GatewayError("request-timeout", "the body did not arrive whole", { cause })));
+    req.on("error", (cause) =>
+      reject(new GatewayError("request-timeout", "The body did not arrive whole.", { cause })),
+    );
     req.on("close", () => {
       // Every request closes, and an error made for nothing would cost the good ones its stack.
-      if (!req.complete) reject(new GatewayError("request-timeout", "the body did not arrive whole"));
+      if (!req.complete) reject(new GatewayError("request-timeout", "The body did not arrive whole."));
     });
   });
 };
@@ -49,7 +51,7 @@ const append = (body: Buffer, size: number, part: Buffer): Buffer => {
 const FIRST_ROOM = 1024;
 
 const tooLarge = (limit: number): GatewayError =>
-  new GatewayError("too-large", `the body is larger than ${limit} bytes`);
+  new GatewayError("too-large", `The body is larger than ${limit} bytes.`);
 
 const DEPTH_LIMIT = 64;
 /** A body of more values would stand in everybody's way while it is parsed and checked: 80 000 keys took 90 ms. */
@@ -57,14 +59,14 @@ const VALUES_LIMIT = 10_000;
 
 /** The JSON value in a body: UTF-8 to the letter, not nested deeper than anything we write back could be, and not too much of it. */
 export const parseJson = (body: Buffer): unknown => {
-  if (!isUtf8(body)) throw new GatewayError("parse-error", "the body is not UTF-8");
+  if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
   const text = body.toString("utf8");
   const passed = limitPassed(text);
   if (passed !== undefined) throw new GatewayError("invalid-request", passed);
   try {
     return JSON.parse(text);
   } catch {
-    throw new GatewayError("parse-error", text.trim() === "" ? "the body is empty" : "the body is not JSON");
+    throw new GatewayError("parse-error", text.trim() === "" ? "The body is empty." : "The body is not JSON.");
   }
 };
 
@@ -85,11 +87,11 @@ const limitPassed = (text: string): string | undefined => {
       else if (unit === QUOTE) inString = false;
     } else if (unit === QUOTE) inString = true;
     else if (unit === 91 || unit === 123) {
-      if (++depth > DEPTH_LIMIT) return `the body is nested deeper than ${DEPTH_LIMIT} levels`;
+      if (++depth > DEPTH_LIMIT) return `The body is nested deeper than ${DEPTH_LIMIT} levels.`;
       values++;
     } else if (unit === 93 || unit === 125) depth--;
     else if (unit === COMMA) values++;
-    if (values > VALUES_LIMIT) return `the body holds more than ${VALUES_LIMIT} values`;
+    if (values > VALUES_LIMIT) return `The body holds more than ${VALUES_LIMIT} values.`;
   }
   return undefined;
 };

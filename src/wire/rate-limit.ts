@@ -25,7 +25,7 @@ export const createRateLimit = (clock: Clock, limit: () => { maxRequests: number
     const wait = (window.times[window.next] as number) + windowMs - now;
     if (wait > 0) {
       const extra = { retryAfterMs: wait, rateLimit: { maxRequests, windowMs } };
-      throw new GatewayError("rate-limited", `${maxRequests} requests per ${windowMs} ms`, extra);
+      throw new GatewayError("rate-limited", `At most ${maxRequests} requests in ${windowMs} ms.`, extra);
     }
     window.times[window.next] = now;
     window.next = (window.next + 1) % maxRequests;

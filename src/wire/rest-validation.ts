@@ -85,7 +85,7 @@ const translate = (error: unknown): unknown => {
       .slice(0, FAULTS)
       .map((fault) => ({ pointer: pointerOf(fault.path), message: wordsOf(fault) }));
     const first = faults[0] as { pointer: string; message: string };
-    return new GatewayError("invalid-request", `${first.pointer || "the body"} ${first.message}`, { errors: faults });
+    return new GatewayError("invalid-request", `${nameOf(first.pointer)} ${first.message}.`, { errors: faults });
   }
   if (status === 415) return new GatewayError("unsupported-media-type");
   if (status === 404) return new GatewayError("not-found", message);
@@ -93,6 +93,11 @@ const translate = (error: unknown): unknown => {
 };
 
 const FAULTS = 100;
+
+/** A pointer as people write the place: `skill_ids.0`, `query:limit`; the whole body where it points there. */
+const nameOf = (pointer: string): string =>
+  pointer === "" ? "The body" : pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;
+
 /** A stranger chooses the names of unknown fields: only so much of one is repeated. */
 const NAME_LIMIT = 100;
 

@@ -38,10 +38,10 @@ describe("agents", () => {
         return `${name}: ${detail}`;
       }
     };
-    expect(refusal("bob")).toBe("agent-not-found: no agent bob");
-    expect(refusal(undefined)).toBe("agent-not-found: no default agent");
-    expect(refusal("")).toBe("agent-not-found: no agent ");
-    expect(refusal("constructor")).toBe("agent-not-found: no agent constructor");
+    expect(refusal("bob")).toBe("agent-not-found: No agent is named bob.");
+    expect(refusal(undefined)).toBe("agent-not-found: There is no default agent.");
+    expect(refusal("")).toBe("agent-not-found: No agent is named .");
+    expect(refusal("constructor")).toBe("agent-not-found: No agent is named constructor.");
   });
 
   it("are replaced all at once, and the names that are gone are told", () => {
@@ -73,7 +73,7 @@ describe("models", () => {
 
   it("are refused when the agent does not know them, with those that it does", () => {
     const refused = (detail: string) => expect.objectContaining({ name: "unknown-model", detail });
-    expect(() => checkModel(some, "huge")).toThrow(refused("the agent main takes small, large"));
-    expect(() => checkModel(none, "huge")).toThrow(refused("the agent main takes no model by name"));
+    expect(() => checkModel(some, "huge")).toThrow(refused("The agent main takes small, large."));
+    expect(() => checkModel(none, "huge")).toThrow(refused("The agent main takes no model by name."));
   });
 });

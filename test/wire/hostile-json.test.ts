@@ -86,7 +86,7 @@ describe("F13: JSON that is well formed", () => {
     expect((await send(paramsOf(nested(62)), TRIGGER)).status).toBe(200);
     for (const depth of [63, 1_000, 100_000, 500_000]) {
       const { error, problem } = await send(paramsOf(nested(depth)), TRIGGER);
-      expect([error, problem.detail]).toEqual(["invalid-request", "the body is nested deeper than 64 levels"]);
+      expect([error, problem.detail]).toEqual(["invalid-request", "The body is nested deeper than 64 levels."]);
     }
   });
 

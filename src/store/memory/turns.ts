@@ -103,7 +103,7 @@ const replayOf = (state: State, { idempotency, now }: TurnOrder): TurnStart | un
   const known = idempotency && state.idempotency.get(idempotency.key);
   if (!known || known.expiresAt <= now) return undefined;
   if (known.hash !== idempotency.hash)
-    throw new GatewayError("idempotency-mismatch", "the key was used with another body");
+    throw new GatewayError("idempotency-mismatch", "The key was used with another body.");
   const row = state.active.get(known.turnId);
   const turn = row ? turnOf(row) : readEndedTurn(state, known.turnId);
   if (!turn) throw new GatewayError("turn-not-found", "The turn of this idempotency key was deleted with its session.");
@@ -114,7 +114,7 @@ const start = (state: State, order: TurnOrder): TurnStart => {
   const { now, turnId, text, outside } = order;
   const known = state.sessions.get(order.session.sessionId);
   if (known && known.agent !== order.session.agent) {
-    throw new GatewayError("session-conflict", `the session belongs to the agent ${known.agent}`);
+    throw new GatewayError("session-conflict", `The session belongs to the agent ${known.agent}.`);
   }
   const passed = limitPassed(known, state.queued, bytesOf(state), order.limits);
   if (passed) {
