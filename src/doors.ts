@@ -33,10 +33,8 @@ type DoorsParts = {
   lag: LoopLag;
 };
 
-const ALWAYS = ["/healthz", "/readyz"];
 const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "docs", "metrics"];
 const PING_MS = 1_000;
-const PREFIXES = { rest: "/api/v1", docs: ["/openapi.json", "/openrpc.json"], metrics: "/metrics" } as const;
 
 /** The doors of every listener, kept in step with the configuration. */
 export const createDoors = (parts: DoorsParts) => {
@@ -84,16 +82,16 @@ export const createDoors = (parts: DoorsParts) => {
     events,
   });
   const all: Record<string, DoorAt[]> = {
-    rest: [{ prefix: PREFIXES.rest, door: rest }],
+    rest: [{ prefix: "/api/v1", door: rest }],
     docs: [
-      { prefix: PREFIXES.docs[0], door: ops.openapi },
-      { prefix: PREFIXES.docs[1], door: ops.openrpc },
+      { prefix: "/openapi.json", door: ops.openapi },
+      { prefix: "/openrpc.json", door: ops.openrpc },
     ],
-    metrics: [{ prefix: PREFIXES.metrics, door: ops.metrics }],
+    metrics: [{ prefix: "/metrics", door: ops.metrics }],
   };
   const always: DoorAt[] = [
-    { prefix: ALWAYS[0] as string, door: ops.healthz },
-    { prefix: ALWAYS[1] as string, door: ops.readyz },
+    { prefix: "/healthz", door: ops.healthz },
+    { prefix: "/readyz", door: ops.readyz },
   ];
   const surfacesOf = (listener: number): SurfaceName[] => {
     const wanted = config.gateway.listeners[listener]?.surfaces ?? [];

@@ -89,7 +89,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     for (const [index, { host, port, tls }] of config.gateway.listeners.entries()) {
       const onRequest = doors.front(index);
       const newRequestId = () => newId("req", clock.now());
-      const maxConnections = connectionsThatFit();
+      const maxConnections = connectionsThatFit(config.gateway.listeners.length);
       listeners.push(await listen({ host, port, tls, maxConnections, requestMs, onRequest, newRequestId, events }));
     }
   } catch (error) {

@@ -1,4 +1,5 @@
 import type { Entry, StoreWatcher } from "#store/store.ts";
+import { addListener } from "./listeners.ts";
 
 export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
 
@@ -23,9 +24,10 @@ export const createJournal = () => {
   return {
     watcher,
     /** Entries of a session from now on. */
-    follow: (sessionId: string, listener: JournalListener): (() => void) => add(followers, sessionId, listener),
+    follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
     /** Calls `end` with the entry that ends the turn; with none when the turn was erased. */
-    onTurnEnd: (turnId: string, end: (entry: Entry | undefined) => void): (() => void) => add(ends, turnId, end),
+    onTurnEnd: (turnId: string, end: (entry: Entry | undefined) => void): (() => void) =>
+      addListener(ends, turnId, end),
     turnErased(turnId: string): void {
       for (const end of ends.get(turnId) ?? []) end(undefined);
     },
@@ -38,13 +40,3 @@ export const isTurnEnd = (
   entry: Entry,
 ): entry is Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }> =>
   entry.name === "turn.completed" || entry.name === "turn.failed" || entry.name === "turn.cancelled";
-
-const add = <T>(sets: Map<string, Set<T>>, key: string, item: T): (() => void) => {
-  const set = sets.get(key) ?? new Set();
-  sets.set(key, set);
-  set.add(item);
-  return () => {
-    set.delete(item);
-    if (set.size === 0 && sets.get(key) === set) sets.delete(key);
-  };
-};

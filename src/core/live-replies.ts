@@ -1,3 +1,5 @@
+import { addListener } from "./listeners.ts";
+
 /** A reply while it is being written. No journal entry: only the node that runs the turn holds it, until the turn ends. */
 export type LiveReply = {
   readonly turnId: string;
@@ -33,15 +35,7 @@ export const createLiveReplies = () => {
     },
     get: (turnId: string): LiveReply | undefined => replies.get(turnId),
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
-    read(turnId: string, wake: () => void): () => void {
-      const waiting = readers.get(turnId) ?? new Set();
-      readers.set(turnId, waiting);
-      waiting.add(wake);
-      return () => {
-        waiting.delete(wake);
-        if (waiting.size === 0 && readers.get(turnId) === waiting) readers.delete(turnId);
-      };
-    },
+    read: (turnId: string, wake: () => void): (() => void) => addListener(readers, turnId, wake),
   };
 };
 

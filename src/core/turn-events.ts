@@ -68,6 +68,8 @@ export const createTurnSteps = ({ store, journal, live }: { store: Store; journa
         if (isAllKept && entries.length < PAGE) return;
         const reply = live.get(turnId);
         if (reply && reply.seq <= read) {
+          // Past all that was ever written: a mark that this stream never gave.
+          if (mark.offset > reply.length) mark.offset = 0;
           replySeq = reply.seq;
           const text = readSince(reply, mark.offset);
           if (text !== "") yield piece(reply.messageId, reply.seq, text);

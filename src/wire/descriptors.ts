@@ -4,14 +4,15 @@ import { readdirSync, readFileSync } from "node:fs";
 const RESERVE = 24;
 
 /**
- * How many connections the process can take before the system has no descriptor left for anything else; undefined where the system
- * does not say.
+ * How many connections each of so many listeners can take before the system has no descriptor left for anything else; undefined where
+ * the system does not say.
  */
-export const connectionsThatFit = (): number | undefined => {
+export const connectionsThatFit = (listeners: number): number | undefined => {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
     if (limit === undefined) return undefined;
-    return Math.max(1, Number(limit) - readdirSync("/proc/self/fd").length - RESERVE);
+    const free = Number(limit) - readdirSync("/proc/self/fd").length - RESERVE;
+    return Math.max(1, Math.floor(free / listeners));
   } catch {
     return undefined;
   }

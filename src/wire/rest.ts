@@ -148,7 +148,6 @@ type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /** Sends what a handler answered; which status that is, the contract says. */
 const answer = async (call: WireCall, { route }: Match, reply: unknown): Promise<void> => {
-  const replies = Object.entries(route.replies) as [string, { status: number; type: string | null }][];
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
@@ -157,12 +156,18 @@ const answer = async (call: WireCall, { route }: Match, reply: unknown): Promise
     const sent = { "x-request-id": call.requestId, ...headers };
     return sendEvents(call.res, sent, tagged.body as AsyncIterable<SseEvent>, call.signal);
   }
-  const [, { status }] = replies.find(([name]) => name === tagged?.as) ?? (replies[0] as (typeof replies)[0]);
+  const { status } = replyOf(route, tagged?.as);
   if (reply === undefined) {
     call.res.writeHead(status, { "x-request-id": call.requestId }).end();
   } else {
     sendJson(call, status, tagged ? tagged.body : reply, headers);
   }
+};
+
+/** What a handler answered, as the contract sends it: by its name, or the only one there is. */
+const replyOf = ({ replies }: Route, as: string | undefined): { status: number } => {
+  const named = as === undefined ? undefined : replies[as];
+  return named ?? (Object.values(replies)[0] as { status: number });
 };
 
 const isTagged = (reply: unknown): reply is Tagged =>

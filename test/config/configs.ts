@@ -43,3 +43,21 @@ export const withSections = (sections: object): string =>
 
 /** Secrets that nothing is wrong with. */
 export const good = (n: number): string => `a-good-long-secret-${n}`;
+
+/** The lines that sections are refused with, without their places. */
+export const refused = async (sections: object, options: Written = {}): Promise<string[]> =>
+  (await refusal(withSections(sections), options)).map((line) => line.replace(/^gateway\.json5:\d+:\d+: /, ""));
+
+/** The warnings of sections that are taken, without their places. */
+export const warned = async (sections: object, options: Written = {}): Promise<string[]> =>
+  (await load(withSections(sections), options)).warnings.map((line) =>
+    line.replace(/^\S*gateway\.json5:\d+:\d+: /, ""),
+  );
+
+/** The section with these tokens, or these keys. */
+export const rpc = (...tokens: object[]) => ({
+  rpc: { auth: { tokens: tokens.map((token, n) => ({ name: `t${n}`, permissions: "*", ...token })) } },
+});
+export const rest = (...keys: object[]) => ({
+  rest: { auth: { keys: keys.map((key, n) => ({ name: `k${n}`, ...key })) } },
+});

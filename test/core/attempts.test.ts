@@ -92,6 +92,13 @@ describe("trying again", () => {
     expect(attempts(core)).toBe(2);
   });
 
+  it("gives up when the backend asks for longer than a turn may take", async () => {
+    await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
+    const turn = await core.start();
+    (await core.scripted.next()).fail(busy(60_001));
+    expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 1, error: { detail: "too busy" } });
+  });
+
   it("holds no place while it waits, and lets other sessions go on", async () => {
     await using core = await startCore({ agents: [{ name: "main", concurrency: 1 }] });
     await core.start();

@@ -14,6 +14,11 @@ const boom = () => {
   throw new Error("boom");
 };
 
+const stoppable = () => {
+  const controller = new AbortController();
+  return { signal: controller.signal, stop: () => controller.abort() };
+};
+
 const FAILING: Record<string, Run> = {
   "throws before it has begun": boom,
   "throws what is no error": () => {
@@ -94,6 +99,20 @@ describe("F21: a backend that fails", () => {
       await expectAlive(core);
     });
   }
+
+  it("MUST let others run: one that yields without ever waiting", async () => {
+    const { signal, stop } = stoppable();
+    // It ends some time, so that a gateway without pauses fails here rather than hangs.
+    let left = 300_000;
+    const isOver = () => signal.aborted || left-- === 0;
+    const run: Run = () => iterable({ next: async () => ({ done: isOver(), value: { text: "" } }) });
+    await using core = await startCore({ backend: backendOf(run) });
+    const turn = await core.start();
+    await core.clock.settle();
+    expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "running" });
+    stop();
+    expect(await core.ended(turn)).toMatchObject({ status: "completed", reply: "" });
+  });
 
   it("MUST end no other turn: one that rejects a promise that nobody waits for", async () => {
     const run: Run = async function* () {

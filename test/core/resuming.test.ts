@@ -29,6 +29,21 @@ describe("resuming", () => {
     }
   });
 
+  it("begins the reply anew for a mark past all that was written", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const first = core.follow(turn);
+    const run = await core.scripted.next();
+    run.say("alpha");
+    await first.until(isSaid("alpha"));
+    const { mark } = first.steps.at(-1) as TurnStep;
+    const reader = core.follow(turn, { ...mark, offset: 9_999 });
+    await reader.until(isSaid("alpha"));
+    run.say(" beta");
+    run.end();
+    expect(textOf(await reader.done)).toBe("alpha beta");
+  });
+
   it("goes on after any mark when the turn has ended: the entries that are left", async () => {
     await using core = await startCore();
     const turn = await core.start();

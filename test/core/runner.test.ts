@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BackendError } from "#core/errors.ts";
+import type { Store } from "#store/store.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
 const runningOf = ({ scripted }: TestCore): string[] => scripted.runs.map(({ turn }) => turn.message.text);
@@ -127,6 +128,32 @@ describe("which turns run", () => {
     await core.core.reconfigure(core.settingsWith([{ name: "main", concurrency: 2 }]));
     await core.clock.settle();
     expect(core.scripted.runs).toHaveLength(2);
+  });
+
+  it("cancels a turn whose cancel came between its claim and its run", async () => {
+    let letClaim = () => {};
+    const gate = new Promise<void>((resolve) => (letClaim = resolve));
+    const slowClaims = (own: Store): Store => ({
+      ...own,
+      claimTurns: async (request) => {
+        const claimed = await own.claimTurns(request);
+        if (claimed.turns.length > 0) await gate;
+        return claimed;
+      },
+    });
+    await using core = await startCore({ wrapStore: slowClaims });
+    await core.start();
+    const second = await core.start();
+    (await core.scripted.next()).end();
+    await core.clock.settle();
+    expect(await core.turns.get(second.turnId)).toMatchObject({ status: "running" });
+    const cancelled = core.turns.cancel(second.turnId);
+    await core.clock.settle();
+    letClaim();
+    expect(await cancelled).toMatchObject({ status: "cancelled" });
+    expect(core.scripted.runs.length).toBeLessThanOrEqual(2);
+    await core.clock.settle();
+    expect(core.runner.running()).toBe(0);
   });
 
   it("runs what the store held when it began", async () => {

@@ -172,9 +172,11 @@ describe("a page of somebody else", () => {
     );
   });
 
-  test("may ask whether we live", async () => {
+  test("may ask whether we live, and read the contract", async () => {
     const probe = (path: string) => exchange(gateway.url, { method: "GET", path }, { host: "probe.example" });
     expect((await probe("/healthz")).status).toBe(200);
+    expect((await probe("/openapi.json")).status).toBe(200);
+    expect((await probe("/openrpc.json")).status).toBe(200);
     // Whether it is ready is another question.
     expect((await probe("/readyz")).error).toBeUndefined();
   });

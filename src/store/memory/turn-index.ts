@@ -73,7 +73,7 @@ const put = (shard: Shard, hash: number, ordinal: number, seq: number): void => 
   shard.live++;
 };
 
-/** The same rows without the freed ones, with room for half as many again. */
+/** The same rows without the freed ones, half full. */
 const grown = (old: Shard): Shard => {
   const next = emptyShard(Math.max(FIRST_ROWS, Math.ceil(old.live * 2)));
   for (let at = 0; at < old.words.length; at += WORDS) {
