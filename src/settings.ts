@@ -20,6 +20,7 @@ export const coreSettingsOf = (config: Config, make: MakeBackend, file: string |
     skills: agent.skills,
     concurrency: agent.concurrency,
     deadlineMs: agent.deadline,
+    heartbeatMs: agent.heartbeat.every,
     backend: make(name, agent),
   })),
   defaultAgent: config.gateway.defaultAgent,
@@ -31,6 +32,8 @@ export const coreSettingsOf = (config: Config, make: MakeBackend, file: string |
   limits: { store: config.limits, recorder: config.recorder },
   retentionMs: config.sessions.retention,
   webhookRetentionMs: config.sessions.webhookRetention,
+  compactAt: config.sessions.compactAt,
+  tokensSince: config.webhooks.token.flatMap(({ since }) => since ?? []),
 });
 
 /** The folders to read skills from. The default one need not be there; one that somebody wrote down must. */

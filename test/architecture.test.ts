@@ -36,7 +36,7 @@ const pathOf = (file: string, target: string): string => {
 
 const isOurs = ({ to }: Import): boolean => /^(src|generated|specs|test|scripts)\//.test(to);
 
-const SHARED = ["src/core/errors.ts", "src/core/clock.ts", "src/core/ids.ts"];
+const SHARED = ["src/core/errors.ts", "src/core/clock.ts", "src/core/ids.ts", "src/core/tables.ts"];
 const EVENTS = "src/observe/events.ts";
 const STORE = "src/store/store.ts";
 const BACKEND = "src/backends/backend.ts";

@@ -11,6 +11,13 @@ export interface Backend {
    * is taken as a failure that is not worth another try.
    */
   run(turn: BackendTurn, signal: AbortSignal): AsyncIterable<Chunk>;
+  /**
+   * The whole reply of a backend that needs not wait for it; undefined where it must, and then `run` is asked. What can be
+   * stopped costs a signal, a stream and a dozen promises: more than all the rest of a short turn.
+   */
+  replyAtOnce?: ((turn: BackendTurn) => readonly Chunk[] | undefined) | undefined;
+  /** Tokens of a text, as it counts them; without it, one per four characters. */
+  countTokens?(text: string): number;
   /** A summary that can stand for these messages in a later turn. */
   summarise(messages: readonly BackendMessage[], signal: AbortSignal): Promise<string>;
 }

@@ -10,6 +10,8 @@ export type AgentSettings = {
   skills: readonly string[];
   concurrency: number;
   deadlineMs: number;
+  /** The pause between two heartbeats; undefined where they are off. */
+  heartbeatMs: number | undefined;
 };
 
 export type Agent = AgentSettings & { readonly backend: Backend };
@@ -43,6 +45,10 @@ export const createAgents = (first: readonly Agent[], defaultAgent: string | und
 };
 
 export type Agents = ReturnType<typeof createAgents>;
+
+/** The model that usage is counted under: the turn's own, the agent's, or what answers where nobody names one. */
+export const countedModel = (agent: Agent, model: string | undefined): string =>
+  model ?? agent.model ?? agent.backend.kind;
 
 /** Refuses a model that the agent does not take, naming those it does. */
 export const checkModel = (agent: Agent, model: string | undefined): void => {

@@ -1,4 +1,4 @@
-import type { Delivery } from "#store/store.ts";
+import type { Delivery, Turn } from "#store/store.ts";
 import type { Scope } from "./keys.ts";
 
 /** Who is calling, after authentication. Two REST keys may have one name, but never one `tokenId`. */
@@ -17,4 +17,6 @@ export type CallContext = {
   idempotency: { key: string; hash: string } | undefined;
   /** The request as the flight recorder keeps it. Made when work starts, and then once. */
   delivery: () => Delivery;
+  /** On a WebSocket: pushes the end of the caller's turn to it, and with `stream` its pieces. Absent elsewhere. */
+  follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
 };

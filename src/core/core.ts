@@ -1,14 +1,20 @@
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
+import { createAgentViews } from "./agent-views.ts";
 import { type Agent, createAgents } from "./agents.ts";
+import { MAX_ATTEMPTS } from "./attempt.ts";
 import type { Clock } from "./clock.ts";
+import { createCompactions } from "./compactions.ts";
+import { createGatewayStream, GATEWAY_KEPT_MS } from "./gateway-stream.ts";
+import { createHealth } from "./health.ts";
 import { createJournal } from "./journal.ts";
 import { type ConfiguredKey, createKeys } from "./keys.ts";
 import { createLiveReplies } from "./live-replies.ts";
-import { createRunner, MAX_ATTEMPTS } from "./runner.ts";
+import { createRunner } from "./runner.ts";
 import { createSkills, type InvalidSkill } from "./skills.ts";
 import { createTurnSteps } from "./turn-events.ts";
 import { createTurns, type Limits } from "./turns.ts";
+import { createUsageStats, USAGE_KEPT_MS } from "./usage.ts";
 
 /** What the core takes from the configuration; a reload gives it anew. */
 export type CoreSettings = {
@@ -20,11 +26,14 @@ export type CoreSettings = {
   limits: Limits;
   retentionMs: number;
   webhookRetentionMs: number;
+  /** Tokens past which a session is compacted by itself; 0 is never. */
+  compactAt: number;
+  /** Since which day each webhook token is in use, where the configuration says so. */
+  tokensSince: readonly string[];
 };
 
 const REPLY_WAIT_MS = 90_000;
 const SWEEP_EVERY_MS = 1_000;
-const USAGE_DAYS = 400;
 
 /** What the gateway knows, over one store. */
 export const createCore = async (parts: {
@@ -33,10 +42,12 @@ export const createCore = async (parts: {
   clock: Clock;
   events: Events;
   admit: () => void;
+  /** What is to be told of the process: memory, the event loop. */
+  processHealth?: Parameters<typeof createHealth>[0]["process"];
   /** How long a call waits for its turn before it is told where to find it. */
   replyWaitMs?: number;
 }) => {
-  const { store, clock, events, admit, replyWaitMs = REPLY_WAIT_MS } = parts;
+  const { store, clock, events, admit, processHealth = () => [], replyWaitMs = REPLY_WAIT_MS } = parts;
   let settings = parts.settings;
   const agents = createAgents(settings.agents, settings.defaultAgent);
   const skills = createSkills();
@@ -46,11 +57,40 @@ export const createCore = async (parts: {
   const runner = createRunner({ store, agents, skills, journal, live, clock, events, concurrency });
   const limits = () => settings.limits;
   const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
+  const compactions = createCompactions({
+    store,
+    agents,
+    clock,
+    events,
+    node: runner.node,
+    limits: () => settings.limits.store,
+    compactAt: () => settings.compactAt,
+  });
   const keys = createKeys({ store, clock, configured: settings.keys });
   const followTurn = createTurnSteps({ store, journal, live });
+  const gatewayStream = createGatewayStream({ store, clock });
+  const health = createHealth({
+    store,
+    agents,
+    clock,
+    events,
+    stream: gatewayStream,
+    limits: () => settings.limits.store,
+    tokensSince: () => settings.tokensSince,
+    process: processHealth,
+  });
 
   const unwatch = store.watch({
-    ...journal.watcher,
+    entries(session, entries) {
+      journal.watcher.entries(session, entries);
+      compactions.watcher.entries(session, entries);
+    },
+    sessionDeleted(session, end) {
+      journal.watcher.sessionDeleted(session, end);
+      compactions.watcher.sessionDeleted(session);
+    },
+    compaction: compactions.watcher.compaction,
+    gatewayEntries: gatewayStream.hear,
     work: runner.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
   });
@@ -67,7 +107,8 @@ export const createCore = async (parts: {
       lost: { name: "turn-failed", detail: "its runner was lost, as often as a turn is tried" },
       sessionsBefore: now - settings.retentionMs,
       webhookSessionsBefore: now - settings.webhookRetentionMs,
-      usageBefore: now - USAGE_DAYS * 86_400_000,
+      usageBefore: now - USAGE_KEPT_MS,
+      gatewayBefore: now - GATEWAY_KEPT_MS,
     });
     sweepAfter(more ? 10 : SWEEP_EVERY_MS);
   };
@@ -104,9 +145,17 @@ export const createCore = async (parts: {
     agents,
     skills,
     journal,
+    live,
     turns,
     keys,
     followTurn,
+    gatewayStream,
+    health,
+    usageStats: createUsageStats({ store, clock }),
+    ...createAgentViews({ agents, skills, store }),
+    compact: compactions.compact,
+    /** Ends the compactions that wait or run, for a gateway that stops. */
+    stopCompactions: compactions.stop,
     runner,
     store,
     clock,
@@ -119,6 +168,12 @@ export const createCore = async (parts: {
       replaced = replaced.catch(() => {}).then(() => replaceAgents(next));
       return replaced;
     },
+    /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
+    reloadSkills(): Promise<InvalidSkill[]> {
+      const loaded = replaced.catch(() => {}).then(loadSkills);
+      replaced = loaded.then(() => {});
+      return loaded;
+    },
     /** What still waits in a store that forgets will never run: who waits for it is told. */
     async giveUpQueued(): Promise<void> {
       if (store.durable) return;
@@ -128,6 +183,8 @@ export const createCore = async (parts: {
     async close(): Promise<void> {
       isClosed = true;
       stopSweep();
+      compactions.stop();
+      health.close();
       unwatch();
     },
   };

@@ -1,19 +1,52 @@
 import type { BackendMessage } from "#backends/backend.ts";
-import type { ClaimedTurn, Store } from "#store/store.ts";
+import type { ClaimedTurn, Message, Store } from "#store/store.ts";
 
-const HISTORY_MESSAGES = 200;
+const PAGE = 500;
+/** A conversation that grew past this without being compacted begins with what its newest messages leave room for. */
+const HISTORY_CHARACTERS = 4 * 1024 * 1024;
+
+/** The conversation before a turn's message, oldest first: the summary of what was compacted, then each message followed by its reply. */
+export const readHistory = async (store: Store, { turn, replySeq }: ClaimedTurn): Promise<BackendMessage[]> => {
+  const [summary, messages] = await Promise.all([
+    store.readSummary(turn.sessionId),
+    readContext(store, turn.sessionId, { before: replySeq, characters: HISTORY_CHARACTERS }),
+  ]);
+  const said = inTurnOrder(messages)
+    .filter(({ turnId, place }) => place < turn.seq && turnId !== turn.turnId)
+    .map(toBackend);
+  return summary ? [toBackend({ role: "system", ...summary }), ...said] : said;
+};
+
+export const toBackend = ({ role, text, outside }: BackendMessage): BackendMessage => ({ role, text, outside });
+
+/** The messages of a session that are not compacted, newest first. */
+export const readContext = async (
+  store: Store,
+  sessionId: string,
+  { before = Infinity, characters = Infinity }: { before?: number; characters?: number } = {},
+): Promise<Message[]> => {
+  const messages: Message[] = [];
+  let left = characters;
+  for (let next = before; ; ) {
+    const page = await store.readMessages(sessionId, { before: next, limit: PAGE });
+    for (const message of page) {
+      left -= message.text.length;
+      if (left < 0) return messages;
+      messages.push(message);
+      next = message.seq;
+    }
+    if (page.length < PAGE) return messages;
+  }
+};
 
 /**
- * The conversation before a turn's message, oldest first, each message followed by its reply. The journal alone has another order:
- * messages that were sent while a turn ran stand before the reply of that turn.
+ * Oldest first, each message followed by its reply. The journal alone has another order: messages that were sent while a turn ran
+ * stand before the reply of that turn. `place` is the same for all of a turn, and 0 for a reply whose message was compacted.
  */
-export const readHistory = async (store: Store, { turn, replySeq }: ClaimedTurn): Promise<BackendMessage[]> => {
-  const messages = await store.readMessages(turn.sessionId, { before: replySeq, limit: HISTORY_MESSAGES });
+export const inTurnOrder = (messages: readonly Message[]): (Message & { place: number })[] => {
   const placeOf = new Map<string, number>();
   for (const { role, turnId, seq } of messages) if (role !== "assistant") placeOf.set(turnId, seq);
   return messages
     .map((message) => ({ ...message, place: placeOf.get(message.turnId) ?? 0 }))
-    .filter(({ place, turnId }) => place < turn.seq && turnId !== turn.turnId)
-    .sort((a, b) => a.place - b.place || a.seq - b.seq)
-    .map(({ role, text, outside }) => ({ role, text, outside }));
+    .sort((a, b) => a.place - b.place || a.seq - b.seq);
 };

@@ -1,6 +1,6 @@
 import { randomFillSync } from "node:crypto";
 
-export type IdPrefix = "msg" | "turn" | "evt" | "dlv" | "key" | "req" | "chat" | "node";
+export type IdPrefix = "msg" | "turn" | "evt" | "dlv" | "key" | "req" | "chat" | "cmp" | "node";
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const PAIRS = Array.from({ length: 1024 }, (_, n) => ALPHABET.charAt(n >> 5) + ALPHABET.charAt(n & 31));
@@ -30,7 +30,18 @@ const encodeTime = (ms: number): string => {
 
 /** A new id: the prefix, 48 bits of time and 80 random bits in Crockford's base 32. Sorts by time as text. */
 export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${string}` =>
-  `${prefix}_${encodeTime(now)}${pair(word())}${pair(word())}${pair(word())}${pair(word())}${pair(word())}${pair(word())}${pair(word())}${pair(word())}`;
+  // Added up, as a template asks each part to become a string first.
+  (prefix +
+    "_" +
+    encodeTime(now) +
+    pair(word()) +
+    pair(word()) +
+    pair(word()) +
+    pair(word()) +
+    pair(word()) +
+    pair(word()) +
+    pair(word()) +
+    pair(word())) as `${P}_${string}`;
 
 /** A new bare id, for names that have a prefix of their own (`chat:<id>`, `webhook:<id>`). */
 export const newBareId = (now: number): string => newId("msg", now).slice(4);

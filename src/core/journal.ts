@@ -1,23 +1,23 @@
 import type { Entry, StoreWatcher } from "#store/store.ts";
-import { addListener } from "./listeners.ts";
+import { addListener, type Listeners, tellListeners } from "./listeners.ts";
+import { IdTable } from "./tables.ts";
 
 export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
 
 /** Fans the store's entries out to who follows a session, and wakes who waits for the end of a turn. */
 export const createJournal = () => {
-  const followers = new Map<string, Set<JournalListener>>();
-  const ends = new Map<string, Set<(entry: Entry | undefined) => void>>();
+  const followers: Listeners<JournalListener> = new Map();
+  const ends: Listeners<(entry: Entry | undefined) => void> = new IdTable();
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
-    entries(sessionId, entries) {
+    entries({ sessionId }, entries) {
       if (ends.size > 0) {
-        for (const entry of entries) if (isTurnEnd(entry)) for (const end of ends.get(entry.turnId) ?? []) end(entry);
+        for (const entry of entries) if (isTurnEnd(entry)) tellListeners(ends, entry.turnId, (end) => end(entry));
       }
-      const listeners = followers.size > 0 ? followers.get(sessionId) : undefined;
-      if (listeners) for (const listener of listeners) listener.entries(entries);
+      if (followers.size > 0) tellListeners(followers, sessionId, (listener) => listener.entries(entries));
     },
-    sessionDeleted(sessionId) {
-      for (const listener of followers.get(sessionId) ?? []) listener.deleted();
+    sessionDeleted({ sessionId }) {
+      tellListeners(followers, sessionId, (listener) => listener.deleted());
     },
   };
 
@@ -29,7 +29,7 @@ export const createJournal = () => {
     onTurnEnd: (turnId: string, end: (entry: Entry | undefined) => void): (() => void) =>
       addListener(ends, turnId, end),
     turnErased(turnId: string): void {
-      for (const end of ends.get(turnId) ?? []) end(undefined);
+      tellListeners(ends, turnId, (end) => end(undefined));
     },
   };
 };

@@ -1,8 +1,9 @@
-import { addListener } from "./listeners.ts";
+import { addListener, type Listeners, tellListeners } from "./listeners.ts";
 
 /** A reply while it is being written. No journal entry: only the node that runs the turn holds it, until the turn ends. */
 export type LiveReply = {
   readonly turnId: string;
+  readonly sessionId: string;
   readonly messageId: string;
   /** The `seq` of the reply's `message.created` entry. */
   readonly seq: number;
@@ -14,15 +15,17 @@ export type LiveReply = {
 /** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
 export const createLiveReplies = () => {
   const replies = new Map<string, LiveReply>();
-  const readers = new Map<string, Set<() => void>>();
+  /** A session runs one turn at a time. */
+  const ofSession = new Map<string, LiveReply>();
+  const readers: Listeners<() => void> = new Map();
   const wake = (turnId: string) => {
-    const waiting = readers.get(turnId);
-    if (waiting) for (const reader of waiting) reader();
+    if (readers.size > 0) tellListeners(readers, turnId, (reader) => reader());
   };
   return {
-    open(turnId: string, messageId: string, seq: number): LiveReply {
-      const reply = { turnId, messageId, seq, length: 0, pieces: [] };
+    open(turnId: string, sessionId: string, messageId: string, seq: number): LiveReply {
+      const reply = { turnId, sessionId, messageId, seq, length: 0, pieces: [] };
       replies.set(turnId, reply);
+      ofSession.set(sessionId, reply);
       return reply;
     },
     append(reply: LiveReply, text: string): void {
@@ -32,8 +35,11 @@ export const createLiveReplies = () => {
     },
     close(reply: LiveReply): void {
       if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
+      if (ofSession.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
     },
     get: (turnId: string): LiveReply | undefined => replies.get(turnId),
+    ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
+    textSince: readSince,
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
     read: (turnId: string, wake: () => void): (() => void) => addListener(readers, turnId, wake),
   };

@@ -19,6 +19,20 @@ const STEPS_IN_A_ROW = 2048;
 /** A reply that grows past this is a backend gone wrong. */
 const REPLY_LIMIT = 4 * 1024 * 1024;
 
+/** How a turn ended whose backend had the whole reply at once; undefined when it must be run. Never throws. */
+export const runAtOnce = (backend: Backend, turn: BackendTurn): Outcome | undefined => {
+  if (!backend.replyAtOnce) return undefined;
+  const outcome = newOutcome();
+  try {
+    const chunks = backend.replyAtOnce(turn);
+    if (!chunks) return undefined;
+    for (const chunk of chunks) takeChunk(outcome, chunk);
+    return outcome;
+  } catch (thrown) {
+    return fail(outcome, thrown);
+  }
+};
+
 /**
  * Runs a backend on a turn and tells how it ended. Never throws and never outlasts `signal`: a backend that ignores it is left behind,
  * and what it does later touches nothing.
@@ -29,7 +43,7 @@ export const runTurn = async (
   signal: AbortSignal,
   onText: (text: string) => void,
 ): Promise<Outcome> => {
-  const outcome: Outcome = { ...NOTHING_YET, usage: { input: 0, output: 0 } };
+  const outcome = newOutcome();
   // One listener for the turn, and no Promise.race: that would leave a reaction behind with every piece of the reply.
   let interrupt = () => {};
   const onAbort = () => interrupt();
@@ -53,18 +67,8 @@ export const runTurn = async (
       if (step.done) return outcome;
       // A backend that never waits would let nobody else run.
       if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
-      const chunk = step.value;
-      if ("text" in chunk && typeof chunk.text === "string") {
-        if (outcome.reply.length + chunk.text.length > REPLY_LIMIT) {
-          throw new BackendError("the reply is longer than 4 MiB");
-        }
-        outcome.reply += chunk.text;
-        if (chunk.text !== "") onText(chunk.text);
-      } else if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output)) {
-        outcome.usage = chunk.usage;
-      } else {
-        throw new TypeError("the backend yielded something that is no chunk");
-      }
+      const text = takeChunk(outcome, step.value);
+      if (text !== "") onText(text);
     }
   } catch (thrown) {
     if (chunks) leave(chunks);
@@ -76,13 +80,27 @@ export const runTurn = async (
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
-const NOTHING_YET = {
+const newOutcome = (): Outcome => ({
   status: "completed",
   reply: "",
   error: undefined,
+  usage: { input: 0, output: 0 },
   retryAfterMs: undefined,
   thrown: undefined,
-} as const;
+});
+
+/** Adds a chunk to the outcome; answers the text in it. */
+const takeChunk = (outcome: Outcome, chunk: Chunk): string => {
+  if ("text" in chunk && typeof chunk.text === "string") {
+    if (outcome.reply.length + chunk.text.length > REPLY_LIMIT)
+      throw new BackendError("the reply is longer than 4 MiB");
+    outcome.reply += chunk.text;
+    return chunk.text;
+  }
+  if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output)) outcome.usage = chunk.usage;
+  else throw new TypeError("the backend yielded something that is no chunk");
+  return "";
+};
 
 const stop = (outcome: Outcome, reason: StopReason): Outcome => {
   if (reason === "timeout") {

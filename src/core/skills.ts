@@ -24,8 +24,11 @@ const FILE_LIMIT = 256 * 1024;
 /** The skills by id. A folder that is not valid is left out and told of; it never stops the others. */
 export const createSkills = () => {
   let skills = new Map<string, Skill>();
+  let ids: readonly string[] = [];
   return {
     list: (): readonly Skill[] => [...skills.values()],
+    /** In the order of their names; the same list until they are read anew. */
+    ids: () => ids,
     find: (skillId: string): Skill | undefined => skills.get(skillId),
     bodies: (skillIds: readonly string[]) =>
       skillIds.flatMap((skillId) => {
@@ -36,12 +39,20 @@ export const createSkills = () => {
     async load(dirs: readonly string[]): Promise<InvalidSkill[]> {
       const { found, invalid } = await readSkills(dirs);
       skills = found;
+      ids = [...found.keys()].sort();
       return invalid;
     },
   };
 };
 
 export type Skills = ReturnType<typeof createSkills>;
+
+/** The ids of those that came, went or are different. */
+export const changedSkills = (before: readonly Skill[], after: readonly Skill[]): string[] => {
+  const texts = (skills: readonly Skill[]) => new Map(skills.map((skill) => [skill.skillId, JSON.stringify(skill)]));
+  const [old, now] = [texts(before), texts(after)];
+  return [...new Set([...old.keys(), ...now.keys()])].filter((id) => old.get(id) !== now.get(id));
+};
 
 /** Which agents list what: `*` is all. */
 export const hasSkill = (agent: { skills: readonly string[] }, skillId: string): boolean =>

@@ -1,5 +1,5 @@
 import type { Entry, Store, Turn } from "#store/store.ts";
-import { isTurnEnd, type Journal } from "./journal.ts";
+import { isTurnEnd, type Journal, type JournalListener } from "./journal.ts";
 import { type LiveReplies, readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
 
@@ -11,109 +11,218 @@ export type TurnStep =
   | { kind: "entry"; entry: Entry; mark: StepMark }
   | { kind: "delta"; messageId: string; seq: number; offset: number; text: string; mark: StepMark };
 
-const PAGE = 200;
+/** Steps in order. Who reads asks for one at a time, and may leave at any time with `return`. */
+export type TurnSteps<T = TurnStep> = Required<Pick<AsyncIterator<T, undefined, undefined>, "next" | "return">> & {
+  [Symbol.asyncIterator](): TurnSteps<T>;
+};
+
+/** Turns a step into what a reader is told; undefined for one that it is not told. */
+type Show<T> = (step: TurnStep) => T | undefined;
+
+export type FollowTurn = {
+  (turn: Turn, from: StepMark | undefined): TurnSteps;
+  <T>(turn: Turn, from: StepMark | undefined, show: Show<T>): TurnSteps<T>;
+};
+
+type Parts = { store: Store; journal: Journal; live: LiveReplies };
 
 /**
  * The steps of a turn from `from` on, live until it ends. No entry is told twice or left out, and the pieces put together are the
  * reply, however often a reader comes back with the mark of the last step it saw. A slow reader gets larger pieces, not more of them.
  */
-export const createTurnSteps = ({ store, journal, live }: { store: Store; journal: Journal; live: LiveReplies }) =>
-  async function* follow(turn: Turn, from: StepMark | undefined, signal: AbortSignal): AsyncGenerator<TurnStep> {
-    const { turnId, sessionId } = turn;
-    const cameLate = isEnded(turn);
-    const mark: StepMark = from ? { ...from } : { seq: turn.seq - 1, offset: 0 };
-    /** What was read of the session. A mark names entries of this turn alone, so that it can be held to them. */
-    let read = mark.seq;
-    let replySeq: number | undefined;
-    let looked = false;
-    let ended = cameLate;
-    const bell = createBell();
-    const hear = (entries: readonly Entry[]) => {
-      ended ||= entries.some((entry) => entry.turnId === turnId && isTurnEnd(entry));
-      bell.ringEntries();
-    };
-    const unfollow = journal.follow(sessionId, { entries: hear, deleted: bell.ringDeleted });
-    const unread = live.read(turnId, bell.ringText);
-    signal.addEventListener("abort", bell.ringText, { once: true });
-
-    const piece = (messageId: string, seq: number, text: string): TurnStep => {
-      const { offset } = mark;
-      mark.offset += text.length;
-      return { kind: "delta", messageId, seq, offset, text, mark: { ...mark } };
-    };
-
-    try {
-      while (!signal.aborted) {
-        if (bell.takeDeleted()) throw erased(turnId);
-        const isAllKept = ended;
-        const entries = bell.takeEntries() ? await store.readEntries(sessionId, { after: read, limit: PAGE }) : [];
-        if (entries.length === PAGE) bell.ringEntries();
-        // Deleted before this reader followed its session.
-        if (!looked && entries.length === 0 && !(await store.getTurn(turnId))) throw erased(turnId);
-        looked = true;
-        for (const entry of entries) {
-          read = entry.seq;
-          if (entry.turnId !== turnId) continue;
-          if (entry.name === "message.completed" && replySeq !== undefined && !cameLate) {
-            const rest = entry.text.slice(mark.offset);
-            if (rest !== "") yield piece(entry.messageId, replySeq, rest);
-          }
-          if (entry.name === "message.created" && entry.role === "assistant") replySeq = entry.seq;
-          mark.seq = entry.seq;
-          mark.offset = 0;
-          yield { kind: "entry", entry, mark: { ...mark } };
-          if (isTurnEnd(entry)) return;
-        }
-        // The place it was asked to go on from lies behind the turn's end.
-        if (isAllKept && entries.length < PAGE) return;
-        const reply = live.get(turnId);
-        if (reply && reply.seq <= read) {
-          // Past all that was ever written: a mark that this stream never gave.
-          if (mark.offset > reply.length) mark.offset = 0;
-          replySeq = reply.seq;
-          const text = readSince(reply, mark.offset);
-          if (text !== "") yield piece(reply.messageId, reply.seq, text);
-        }
-        await bell.heard(signal);
-      }
-    } finally {
-      unfollow();
-      unread();
-      signal.removeEventListener("abort", bell.ringText);
-    }
-  };
-
-export type FollowTurn = ReturnType<typeof createTurnSteps>;
-
-/** Remembers what rang while its owner was busy, so that nothing is missed between a read and a wait. */
-const createBell = () => {
-  let entries = true;
-  let text = false;
-  let deleted = false;
-  let wake = () => {};
-  const ring = () => wake();
-  return {
-    ringEntries: () => {
-      entries = true;
-      ring();
-    },
-    ringText: () => {
-      text = true;
-      ring();
-    },
-    ringDeleted: () => {
-      deleted = true;
-      ring();
-    },
-    takeEntries: () => {
-      const rang = entries;
-      entries = false;
-      return rang;
-    },
-    takeDeleted: () => deleted,
-    async heard(signal: AbortSignal): Promise<void> {
-      if (!entries && !text && !deleted && !signal.aborted) await new Promise<void>((resolve) => (wake = resolve));
-      text = false;
-    },
-  };
+export const createTurnSteps = (parts: Parts): FollowTurn => {
+  const asItIs: Show<TurnStep> = (step) => step;
+  return <T>(turn: Turn, from: StepMark | undefined, show = asItIs as Show<T>) =>
+    new TurnReader(parts, turn, from, show);
 };
+
+const PAGE = 200;
+const NOTHING: readonly Entry[] = [];
+const DONE = { done: true, value: undefined } as const;
+
+/**
+ * A class and no generator, as thousands of these may wait at once: a waiting one holds a promise and its places in two tables of
+ * listeners, and no frame of a function.
+ */
+class TurnReader<T> implements TurnSteps<T>, JournalListener {
+  readonly #parts: Parts;
+  readonly #turnId: string;
+  readonly #sessionId: string;
+  readonly #show: Show<T>;
+  readonly #cameLate: boolean;
+  #seq: number;
+  #offset: number;
+  /** What was read of the session. A mark names entries of this turn alone, so that it can be held to them. */
+  #read: number;
+  #replySeq: number | undefined = undefined;
+  #page = NOTHING;
+  #at = 0;
+  #looked = false;
+  #reading = false;
+  /** Entries have come that were not read. */
+  #unread = true;
+  #deleted = false;
+  /** The turn's end is in the journal. */
+  #ended: boolean;
+  /** All there is was told, or the reader has left. */
+  #over = false;
+  #answer: ((result: IteratorResult<T, undefined>) => void) | undefined = undefined;
+  #refuse: ((error: unknown) => void) | undefined = undefined;
+  readonly #unfollow: () => void;
+  readonly #unhear: () => void;
+
+  constructor(parts: Parts, turn: Turn, from: StepMark | undefined, show: Show<T>) {
+    this.#parts = parts;
+    this.#turnId = turn.turnId;
+    this.#sessionId = turn.sessionId;
+    this.#show = show;
+    this.#cameLate = isEnded(turn);
+    this.#ended = this.#cameLate;
+    this.#seq = from?.seq ?? turn.seq - 1;
+    this.#offset = from?.offset ?? 0;
+    this.#read = this.#seq;
+    this.#unfollow = parts.journal.follow(turn.sessionId, this);
+    this.#unhear = parts.live.read(turn.turnId, () => this.#ring());
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    return new Promise((resolve, reject) => {
+      this.#answer = resolve;
+      this.#refuse = reject;
+      this.#goOn();
+    });
+  }
+
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.#leave();
+    return DONE;
+  }
+
+  entries(entries: readonly Entry[]): void {
+    this.#ended ||= entries.some((entry) => entry.turnId === this.#turnId && isTurnEnd(entry));
+    this.#unread = true;
+    this.#ring();
+  }
+
+  deleted(): void {
+    this.#deleted = true;
+    this.#ring();
+  }
+
+  /** Goes on in a moment: what is written meanwhile comes in one piece. */
+  #ring(): void {
+    if (this.#answer && !this.#reading) queueMicrotask(() => this.#goOn());
+  }
+
+  /** Answers who asked, if there is a step; else waits to be rung. */
+  #goOn(): void {
+    if (!this.#answer || this.#reading) return;
+    try {
+      if (this.#deleted && !this.#over) throw erased(this.#turnId);
+      const shown = this.#over ? undefined : this.#take();
+      if (shown !== undefined) this.#tell(shown);
+      else if (this.#over) this.#leave();
+      else if (this.#unread) this.#readOn();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #tell(value: T): void {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    this.#refuse = undefined;
+    answer?.({ done: false, value });
+  }
+
+  /** The next step that this reader is told, of what was read and of the reply as it is now. */
+  #take(): T | undefined {
+    while (this.#at < this.#page.length) {
+      const shown = this.#takeEntry(this.#page[this.#at] as Entry);
+      if (shown !== undefined || this.#over) return shown;
+    }
+    this.#page = NOTHING;
+    if (this.#unread || this.#over) return undefined;
+    const reply = this.#parts.live.get(this.#turnId);
+    if (!reply || reply.seq > this.#read) return undefined;
+    // Past all that was ever written: a mark that this stream never gave.
+    if (this.#offset > reply.length) this.#offset = 0;
+    this.#replySeq = reply.seq;
+    const text = readSince(reply, this.#offset);
+    return text === "" ? undefined : this.#piece(reply.messageId, reply.seq, text);
+  }
+
+  #takeEntry(entry: Entry): T | undefined {
+    if (entry.turnId !== this.#turnId) {
+      this.#read = entry.seq;
+      this.#at++;
+      return undefined;
+    }
+    if (entry.name === "message.completed" && this.#replySeq !== undefined && !this.#cameLate) {
+      const rest = entry.text.slice(this.#offset);
+      if (rest !== "") return this.#piece(entry.messageId, this.#replySeq, rest);
+    }
+    if (entry.name === "message.created" && entry.role === "assistant") this.#replySeq = entry.seq;
+    this.#read = entry.seq;
+    this.#at++;
+    this.#seq = entry.seq;
+    this.#offset = 0;
+    if (isTurnEnd(entry)) this.#over = true;
+    return this.#show({ kind: "entry", entry, mark: { seq: entry.seq, offset: 0 } });
+  }
+
+  #piece(messageId: string, seq: number, text: string): T | undefined {
+    const offset = this.#offset;
+    this.#offset += text.length;
+    return this.#show({ kind: "delta", messageId, seq, offset, text, mark: { seq: this.#seq, offset: this.#offset } });
+  }
+
+  #readOn(): void {
+    this.#reading = true;
+    this.#readPage().then(
+      () => this.#goOn(),
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  async #readPage(): Promise<void> {
+    const { store } = this.#parts;
+    const isAllKept = this.#ended;
+    this.#unread = false;
+    const page = await store.readEntries(this.#sessionId, { after: this.#read, limit: PAGE });
+    // Deleted before this reader followed its session.
+    if (!this.#looked && page.length === 0 && !(await store.getTurn(this.#turnId))) throw erased(this.#turnId);
+    this.#looked = true;
+    this.#reading = false;
+    this.#page = page;
+    this.#at = 0;
+    if (page.length === PAGE) this.#unread = true;
+    // The place it was asked to go on from lies behind the turn's end.
+    else if (isAllKept && !page.some((entry) => entry.turnId === this.#turnId)) this.#over = true;
+  }
+
+  #fail(error: unknown): void {
+    this.#reading = false;
+    const refuse = this.#refuse;
+    this.#answer = undefined;
+    this.#leave();
+    refuse?.(error);
+  }
+
+  /** Follows nothing any more; who waits is told that there is nothing. */
+  #leave(): void {
+    this.#over = true;
+    this.#page = NOTHING;
+    this.#at = 0;
+    this.#unfollow();
+    this.#unhear();
+    const answer = this.#answer;
+    this.#answer = undefined;
+    this.#refuse = undefined;
+    answer?.(DONE);
+  }
+}

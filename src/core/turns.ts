@@ -1,12 +1,13 @@
 import type { Delivery, RecorderLimits, Store, StoreLimits, Surface, Turn, TurnOrder } from "#store/store.ts";
-import { type Agents, checkModel } from "./agents.ts";
+import { type Agents, checkModel, countedModel } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import { newId } from "./ids.ts";
-import { isTurnEnd, type Journal } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 import type { Runner } from "./runner.ts";
 import type { SessionPlace } from "./sessions.ts";
 import { checkSkills, type Skills } from "./skills.ts";
+import { createTurnWaits } from "./turn-waits.ts";
 
 /** What every surface asks for when it starts work. */
 export type TurnWish = {
@@ -24,6 +25,8 @@ export type TurnWish = {
   streamed?: boolean;
   idempotency?: { key: string; hash: string } | undefined;
   delivery?: Delivery | undefined;
+  /** Told of the turn as soon as it is kept, before it can end; with the `seq` of its reply where that is begun already. */
+  follow?: ((turn: Turn, replySeq: number | undefined) => void) | undefined;
   /** Aborts when the caller has gone. Asked for only when the wait lasts: a signal costs more than a short turn. */
   gone?: (() => AbortSignal) | undefined;
 };
@@ -32,8 +35,6 @@ export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
 const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
-/** A wait so short is not worth a look whether the caller is still there. */
-const SHORT_WAIT_MS = 100;
 
 export const createTurns = (parts: {
   store: Store;
@@ -48,33 +49,7 @@ export const createTurns = (parts: {
 }) => {
   const { store, agents, skills, journal, runner, clock, limits, admit } = parts;
 
-  /** Resolves with the turn when it has ended, or as it is after `ms`, or when the caller has gone. */
-  const waitForEnd = (turn: Turn, ms: number, gone: TurnWish["gone"]) => {
-    let stop = () => {};
-    const ended = new Promise<Turn | undefined>((resolve, reject) => {
-      const leave = () => resolve(undefined);
-      let signal: AbortSignal | undefined;
-      const listen = () => {
-        signal = gone?.();
-        if (signal?.aborted || ms <= SHORT_WAIT_MS) leave();
-        signal?.addEventListener("abort", leave, { once: true });
-        stopTimer = clock.after(ms - SHORT_WAIT_MS, leave);
-      };
-      let stopTimer = clock.after(Math.min(ms, SHORT_WAIT_MS), listen);
-      const stopEnd = journal.onTurnEnd(turn.turnId, (entry) => {
-        if (entry) resolve(withEnd(turn, entry));
-        else reject(erased(turn.turnId));
-      });
-      stop = () => {
-        stopTimer();
-        stopEnd();
-        signal?.removeEventListener("abort", leave);
-      };
-    });
-    // A turn that is erased before anybody awaits this is told by the read that comes first.
-    ended.catch(() => {});
-    return { ended, stop };
-  };
+  const waits = createTurnWaits({ journal, clock });
 
   const read = async (turnId: string): Promise<Turn> => {
     const turn = await store.getTurn(turnId);
@@ -82,15 +57,30 @@ export const createTurns = (parts: {
     return turn;
   };
 
-  /** The turn once it has ended, or as it is after `ms`. */
-  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => {
-    const { ended, stop } = waitForEnd(turn, ms, gone);
+  /** The turn once it has ended, or as it is after `ms`. `isNew`: it cannot have ended before it was given here. */
+  const settle = async (turn: Turn, wait: ReturnType<typeof waits.open>, isNew: boolean): Promise<Turn> => {
     try {
-      const now = await read(turn.turnId);
-      return isEnded(now) ? now : ((await ended) ?? (await read(turn.turnId)));
+      const now = isNew ? turn : await read(turn.turnId);
+      if (isEnded(now)) return now;
+      const end = await wait.ended;
+      if (end === "erased") throw erased(turn.turnId);
+      return end === "over" ? await read(turn.turnId) : end;
     } finally {
-      stop();
+      waits.close(wait);
     }
+  };
+  const wait = (turn: Turn, ms: number, gone?: TurnWish["gone"]) => settle(turn, waits.open(turn, ms, gone), false);
+
+  /** The turn that the key of this wish has started before, if it has. */
+  const findReplay = async ({
+    idempotency,
+    waitMs,
+    gone,
+    follow,
+  }: TurnWish): Promise<{ turn: Turn; replayed: true } | undefined> => {
+    const turn = idempotency && (await store.findReplay(idempotency, clock.now()));
+    if (turn) follow?.(turn, undefined);
+    return turn && { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
   };
 
   return {
@@ -99,12 +89,15 @@ export const createTurns = (parts: {
      * transaction; when it resolves, the work is kept. With `waitMs` it resolves when the turn has ended, or after that time.
      */
     async start(wish: TurnWish): Promise<{ turn: Turn; replayed: boolean }> {
+      // A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work.
+      const repeated = wish.idempotency && (await findReplay(wish));
+      if (repeated) return repeated;
       admit();
       const agent = agents.get(wish.place.agent);
       checkModel(agent, wish.model);
       if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
       const slot = runner.reserve(agent.name);
-      const order = orderOf(wish, clock.now(), limits(), slot?.request);
+      const order = orderOf(wish, countedModel(agent, wish.model), clock.now(), limits(), slot?.request);
       let started: Awaited<ReturnType<Store["startTurn"]>> | undefined;
       try {
         started = await store.startTurn(order);
@@ -112,20 +105,14 @@ export const createTurns = (parts: {
         if (!started?.claimed) slot?.free();
       }
       const { turn, replayed, claimed } = started;
-      const waiting = wish.waitMs === undefined || replayed ? undefined : waitForEnd(turn, wish.waitMs, wish.gone);
-      if (claimed) runner.begin(claimed);
-      if (replayed && wish.waitMs !== undefined) return { turn: await wait(turn, wish.waitMs, wish.gone), replayed };
-      if (!waiting) return { turn, replayed };
-      try {
-        // Not claimed at once, it may have been claimed and ended before this line.
-        const ended = claimed ? undefined : await read(turn.turnId);
-        return {
-          turn: ended && isEnded(ended) ? ended : ((await waiting.ended) ?? (await read(turn.turnId))),
-          replayed,
-        };
-      } finally {
-        waiting.stop();
+      wish.follow?.(turn, claimed?.replySeq);
+      if (wish.waitMs === undefined) {
+        if (claimed) runner.begin(claimed);
+        return { turn, replayed };
       }
+      const opened = waits.open(turn, wish.waitMs, wish.gone);
+      if (claimed) runner.begin(claimed);
+      return { turn: await settle(turn, opened, claimed !== undefined), replayed };
     },
 
     get: read,
@@ -156,15 +143,13 @@ export const failureOf = ({ turnId, status, error }: Turn, replayed: boolean): G
         ...(error?.name === "shutting-down" && { retryAfterMs: 1_000 }),
       });
 
-const withEnd = (turn: Turn, entry: Parameters<typeof isTurnEnd>[0]): Turn => {
-  if (!isTurnEnd(entry)) return turn;
-  const ended = { ...turn, endedAt: entry.at, usage: entry.usage };
-  if (entry.name === "turn.completed") return { ...ended, status: "completed", reply: entry.reply };
-  if (entry.name === "turn.cancelled") return { ...ended, status: "cancelled", reply: entry.reply || undefined };
-  return { ...ended, status: "failed", error: entry.error };
-};
-
-const orderOf = (wish: TurnWish, now: number, limits: Limits, claim: TurnOrder["claim"]): TurnOrder => ({
+const orderOf = (
+  wish: TurnWish,
+  counted: string,
+  now: number,
+  limits: Limits,
+  claim: TurnOrder["claim"],
+): TurnOrder => ({
   now,
   turnId: newId("turn", now),
   messageId: newId("msg", now),
@@ -174,6 +159,7 @@ const orderOf = (wish: TurnWish, now: number, limits: Limits, claim: TurnOrder["
   text: wish.text,
   outside: wish.outside ?? false,
   model: wish.model,
+  countedModel: counted,
   skillIds: wish.skillIds ?? [],
   waited: wish.waitMs !== undefined || wish.streamed === true,
   idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },

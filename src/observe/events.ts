@@ -1,5 +1,5 @@
 import type { Level, Logger } from "#observe/logger.ts";
-import type { Registry } from "#observe/metrics.ts";
+import type { Counter, Histogram, Registry } from "#observe/metrics.ts";
 
 type Surface = "rest" | "rpc" | "hooks" | "public";
 
@@ -17,6 +17,16 @@ interface RequestHandled {
   /** The error's name in the contract. */
   error?: string | undefined;
   turnId?: string | undefined;
+}
+
+/** One call or batch over a WebSocket; what is only for its line is read when that is written. */
+interface SocketCall {
+  readonly operation: string;
+  readonly requestId: string;
+  readonly caller: { name: string };
+  readonly error: string | undefined;
+  readonly turnId: string | undefined;
+  readonly changes: boolean;
 }
 
 interface TurnRun {
@@ -58,6 +68,17 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     logger.dropped,
   );
 
+  const operations = new Map<string, { calls: Counter; seconds: Histogram }>();
+  /** The cells of an operation that is called too often to look them up by their labels each time. */
+  const operationOf = (operation: string) => {
+    const known = operations.get(operation);
+    if (known) return known;
+    const calls = requests.at("rpc", operation, statusClass(200));
+    const cells = { calls, seconds: requestSeconds.at("rpc", operation) };
+    operations.set(operation, cells);
+    return cells;
+  };
+
   /** An event that only counts, by the values of its labels, and writes its line. */
   const event = <Fields extends object, Label extends string & keyof Fields = never>(
     level: Level,
@@ -77,8 +98,46 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       requests.at(surface, operation, statusClass(status)).inc();
       requestSeconds.at(surface, operation).observe(ms / 1000);
       if (error !== undefined) errors.at(surface, error).inc();
-      log("info", "request", { ...request, ms: rounded(ms) });
+      request.ms = rounded(ms);
+      log("info", "request", request);
     },
+    /** A call over a WebSocket. All are counted; one that changed something or failed has a line, the others only at `debug`. */
+    socketCallHandled: (call: SocketCall, ms: number): void => {
+      const { operation, error, changes } = call;
+      const cells = operationOf(operation);
+      cells.calls.inc();
+      cells.seconds.observe(ms / 1000);
+      if (error !== undefined) errors.at("rpc", error).inc();
+      const level = changes || error !== undefined ? "info" : "debug";
+      if (!logger.writes(level)) return;
+      const { requestId, turnId, caller } = call;
+      log(level, "request", {
+        surface: "rpc",
+        transport: "websocket",
+        operation,
+        status: 200,
+        ms: rounded(ms),
+        requestId,
+        caller: caller.name,
+        error,
+        turnId,
+      });
+    },
+    socketOpened: event<{ requestId: string; caller: string; address: string }>("info", "socket.opened", [
+      "sockets_opened",
+      "WebSockets opened.",
+    ]),
+    /** It let too much pile up, for too long. */
+    socketCut: event<{ requestId: string; caller: string }>("warn", "socket.cut", [
+      "sockets_cut",
+      "WebSockets closed as they were too slow.",
+    ]),
+    /** `by` is the close code of ours, or `peer` where the other side left. */
+    socketClosed: event<{ requestId: string; caller: string; by: string; ms: number }, "by">("info", "socket.closed", [
+      "sockets_closed",
+      "WebSockets closed, by the code that the gateway closed with.",
+      "by",
+    ]),
     turnStarted: (turn: TurnRun & { queuedMs: number }): void => {
       turnsStarted.at(turn.agent).inc();
       waitSeconds.at(turn.agent).observe(turn.queuedMs / 1000);
@@ -89,7 +148,9 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     ): void => {
       turns.at(turn.agent, turn.outcome).inc();
       turnSeconds.at(turn.agent).observe(turn.ms / 1000);
-      log(turn.outcome === "failed" ? "warn" : "info", "turn.ended", { ...turn, ms: rounded(turn.ms) });
+      // One that went well is told by its request's line, the journal and the counters.
+      const level = turn.outcome === "failed" ? "warn" : turn.outcome === "cancelled" ? "info" : "debug";
+      if (logger.writes(level)) log(level, "turn.ended", { ...turn, ms: rounded(turn.ms) });
     },
     turnRetried: event<TurnRun & { delayMs: number; reason?: string }, "agent">("warn", "turn.retried", [
       "turn_retries",
@@ -101,6 +162,23 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Attempts that ended with an error of the backend.",
       "agent",
     ]),
+    sessionCompacted: event<
+      {
+        sessionId: string;
+        agent: string;
+        cause: "asked" | "size";
+        before: { messages: number; tokens: number };
+        after: { messages: number; tokens: number };
+        ms: number;
+      },
+      "agent" | "cause"
+    >("info", "session.compacted", ["compactions", "Sessions that were compacted.", "agent", "cause"]),
+    /** One that nobody asked for: the session goes on uncompacted. */
+    compactionFailed: event<{ sessionId: string; agent: string; error: unknown }, "agent">(
+      "warn",
+      "compaction.failed",
+      ["compaction_failures", "Sessions that could not be compacted by themselves.", "agent"],
+    ),
     storeFailed: event<{ operation: string; error: unknown }, "operation">("error", "store.failed", [
       "store_failures",
       "Calls to the store that failed.",

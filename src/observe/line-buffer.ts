@@ -10,9 +10,11 @@ export interface LineBuffer {
   close(): void;
 }
 
-/** Lines are gathered so long, or to so many characters, for one write: a write a tick costs more than the lines. */
+/** Lines are gathered so long, or to so many bytes, for one write: a write a tick costs more than the lines. */
 const GATHER_MS = 5;
 const ENOUGH = 65_536;
+/** What a character takes at most. */
+const MOST_BYTES = 3;
 
 interface Needs {
   sink: Sink;
@@ -24,14 +26,20 @@ interface Needs {
   dropLine(lines: number, total: number): string;
 }
 
+/** Lines that are written together. */
+type Gathered = { bytes: Buffer; used: number; lines: number };
+
 /**
  * Lines on their way to a reader that may be slow, or stalled. One write is under way at a time, and all lines that come
- * meanwhile are the next one. Past the limit the newest lines are dropped: what was kept stays whole and in order.
+ * meanwhile are the next ones. Past the limit the newest lines are dropped: what was kept stays whole and in order. Lines are kept as bytes:
+ * texts that are put together piece by piece would be moved about by the garbage collector as long as they wait.
  */
 export const createLineBuffer = ({ sink, maxBytes, clean, dropLine }: Needs): LineBuffer => {
-  let waiting = "";
-  let waitingLines = 0;
+  const full: Gathered[] = [];
+  let current: Gathered = open(ENOUGH);
+  let spare: Buffer | undefined;
   let heldBytes = 0;
+  let heldLines = 0;
   let writing = false;
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
@@ -39,17 +47,34 @@ export const createLineBuffer = ({ sink, maxBytes, clean, dropLine }: Needs): Li
   let reported = 0;
   const onIdle: Array<() => void> = [];
 
-  const keep = (line: string, bytes: number): void => {
-    waiting += line;
-    waitingLines++;
+  const takeRoom = (): Gathered => {
+    const taken = open(ENOUGH, spare);
+    spare = undefined;
+    return taken;
+  };
+
+  const keep = (line: string): void => {
+    const room = line.length * MOST_BYTES;
+    if (current.used + room > current.bytes.length) {
+      if (current.lines > 0) full.push(current);
+      current = room <= ENOUGH ? takeRoom() : open(room);
+    }
+    const bytes = current.bytes.write(line, current.used);
+    if (heldBytes + bytes > maxBytes) {
+      dropped++;
+      return;
+    }
+    current.used += bytes;
+    current.lines++;
     heldBytes += bytes;
+    heldLines++;
     next();
   };
 
   const next = (): void => {
     if (writing) return;
-    if (waitingLines === 0) for (const wake of onIdle.splice(0)) wake();
-    else if (waiting.length >= ENOUGH || onIdle.length > 0) write();
+    if (heldLines === 0) for (const wake of onIdle.splice(0)) wake();
+    else if (full.length > 0 || onIdle.length > 0) write();
     else timer ??= setTimeout(write, GATHER_MS);
   };
 
@@ -58,14 +83,16 @@ export const createLineBuffer = ({ sink, maxBytes, clean, dropLine }: Needs): Li
     timer = undefined;
     if (closed) return;
     writing = true;
-    const text = clean(waiting);
-    const lines = waitingLines;
-    const bytes = heldBytes;
-    waiting = "";
-    waitingLines = 0;
-    sink.write(text, (error) => {
+    const gathered = full.shift() ?? current;
+    if (gathered === current) current = takeRoom();
+    const { bytes, used, lines } = gathered;
+    const text = bytes.toString("utf8", 0, used);
+    const cleaned = clean(text);
+    sink.write(cleaned === text ? bytes.subarray(0, used) : Buffer.from(cleaned), (error) => {
       writing = false;
-      heldBytes -= bytes;
+      heldBytes -= used;
+      heldLines -= lines;
+      if (bytes.length === ENOUGH) spare = bytes;
       if (error) dropped += lines;
       else reportDrops();
       next();
@@ -77,17 +104,16 @@ export const createLineBuffer = ({ sink, maxBytes, clean, dropLine }: Needs): Li
     if (dropped === reported) return;
     const line = dropLine(dropped - reported, dropped);
     reported = dropped;
-    keep(line, Buffer.byteLength(line));
+    keep(line);
   };
 
   return {
     add: (line) => {
-      const bytes = Buffer.byteLength(line);
-      if (closed || heldBytes + bytes > maxBytes) dropped++;
-      else keep(line, bytes);
+      if (closed) dropped++;
+      else keep(line);
     },
     flush: (deadlineMs) => {
-      if (!writing && waitingLines === 0) return Promise.resolve(true);
+      if (heldLines === 0) return Promise.resolve(true);
       return new Promise((resolve) => {
         const deadline = setTimeout(() => resolve(false), deadlineMs);
         onIdle.push(() => {
@@ -100,10 +126,10 @@ export const createLineBuffer = ({ sink, maxBytes, clean, dropLine }: Needs): Li
     dropped: () => dropped,
     close: () => {
       closed = true;
-      dropped += waitingLines;
-      waiting = "";
-      waitingLines = 0;
+      dropped += heldLines;
       sink.close();
     },
   };
 };
+
+const open = (size: number, bytes: Buffer = Buffer.allocUnsafeSlow(size)): Gathered => ({ bytes, used: 0, lines: 0 });

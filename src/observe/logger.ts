@@ -26,6 +26,8 @@ export interface LoggerOptions {
 export interface Logger extends AsyncDisposable {
   /** Writes one line. Never waits, never throws; a field that is undefined is left out. */
   log(level: Level, event: string, fields?: object): void;
+  /** Whether lines of this level are written: who would have to make one for nothing can ask. */
+  writes(level: Level): boolean;
   /** From now on these secrets appear in no line. */
   hide(secrets: Iterable<string>): void;
   /** Waits until no line is left to write, at most so long; says whether none is. */
@@ -36,6 +38,7 @@ export interface Logger extends AsyncDisposable {
 
 const FLUSH_MS = 500;
 const MOST_KEYS = 1000;
+const TIME = '{"time":"';
 
 /** Structured lines to one descriptor, all lines of a tick in one write. */
 export const createLogger = (options: LoggerOptions): Logger => {
@@ -67,8 +70,23 @@ export const createLogger = (options: LoggerOptions): Logger => {
 
   const cut = (value: string, at: number) => redactor.text(value.slice(0, at + redactor.longest())).slice(0, at);
 
+  // What follows the time. As few as there are events.
+  const starts: Record<Level, Map<string, string>> = {
+    debug: new Map(),
+    info: new Map(),
+    warn: new Map(),
+    error: new Map(),
+  };
+  const startOf = (level: Level, event: string): string => {
+    const known = starts[level].get(event);
+    if (known !== undefined) return known;
+    const start = `","level":"${level}","event":${quote(event)}`;
+    if (starts[level].size < MOST_KEYS) starts[level].set(event, start);
+    return start;
+  };
+
   const jsonLine = (time: string, level: Level, event: string, fields: object, budget: Budget): string => {
-    let line = `{"time":"${time}","level":"${level}","event":${quote(event)}`;
+    let line = TIME + time + startOf(level, event);
     for (const key of Object.keys(fields)) {
       const value = (fields as Record<string, unknown>)[key];
       if (value === undefined) continue;
@@ -102,6 +120,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
     log: (level, event, fields = {}) => {
       if (rank[level] >= rank[lowest]) buffer.add(lineOf(level, event, fields));
     },
+    writes: (level) => rank[level] >= rank[lowest],
     hide: redactor.hide,
     flush: (deadlineMs = FLUSH_MS) => buffer.flush(deadlineMs),
     dropped: buffer.dropped,

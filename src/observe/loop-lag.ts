@@ -10,6 +10,8 @@ export interface Lag {
 export interface LoopLag extends Disposable {
   /** Since the window began; the first read starts the measuring. */
   read(): Lag;
+  /** It is being measured: a read costs nothing that is not spent anyway. */
+  isMeasured(): boolean;
 }
 
 const RESOLUTION_MS = 20;
@@ -30,6 +32,7 @@ export const createLoopLag = (): LoopLag => {
   };
 
   return {
+    isMeasured: () => histogram !== undefined,
     read: () => {
       const seen = histogram ?? start();
       const lag = { p50: seconds(seen.percentile(50)), p99: seconds(seen.percentile(99)), max: seconds(seen.max) };

@@ -3,11 +3,11 @@ import net from "node:net";
 import tty from "node:tty";
 
 /**
- * Where text goes without the caller ever waiting. One write at a time: the next one begins after `done` of the last.
- * `done` is never called before `write` returns.
+ * Where text goes without the caller ever waiting. One write at a time: the next one begins after `done` of the last, and until then
+ * the bytes are the sink's. `done` is never called before `write` returns.
  */
 export interface Sink {
-  write(text: string, done: (error?: Error | null) => void): void;
+  write(bytes: Buffer, done: (error?: Error | null) => void): void;
   /** Gives up what is being written, so that it cannot keep the process alive. */
   close(): void;
 }
@@ -36,8 +36,8 @@ const streamSink = (stream: NodeJS.WritableStream & { destroy?(): unknown }): Si
   // Every failed write is told to its own callback; the event has nothing to add, but unheard it would end the process.
   stream.on("error", () => {});
   return {
-    write: (text, done) => {
-      stream.write(text, done);
+    write: (bytes, done) => {
+      stream.write(bytes, done);
     },
     close: () => {
       stream.destroy?.();
@@ -61,7 +61,7 @@ const fileSink = (fd: number, ours: boolean): Sink => {
     });
   };
   return {
-    write: (text, done) => writeAll(Buffer.from(text), done),
+    write: writeAll,
     close: () => {
       closed = true;
       if (ours) fs.close(fd, () => {});
@@ -87,9 +87,9 @@ export const openSink = (fd: number): Sink => {
 
 /** A sink that hands the text to a function, which takes it at once. */
 export const callbackSink = (write: (text: string) => void): Sink => ({
-  write: (text, done) => {
+  write: (bytes, done) => {
     try {
-      write(text);
+      write(bytes.toString("utf8"));
       queueMicrotask(done);
     } catch (error) {
       queueMicrotask(() => done(error as Error));

@@ -7,193 +7,58 @@
  * - What is refused is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
-import type { ErrorName } from "#core/errors.ts";
+import type {
+  AgentCounts,
+  ApiKey,
+  Claim,
+  ClaimedTurn,
+  ClaimRequest,
+  Compacted,
+  CompactionOrder,
+  CompactionPlace,
+  Delivery,
+  Entry,
+  GatewayEntry,
+  GatewayNews,
+  Message,
+  Page,
+  Session,
+  SessionRef,
+  Summary,
+  Turn,
+  TurnEnd,
+  TurnError,
+  TurnOrder,
+  TurnStart,
+  UsageCount,
+  UsageCounts,
+  UsageRow,
+} from "./records.ts";
 
-export type Usage = { input: number; output: number };
-export type Role = "user" | "assistant" | "system" | "tool";
-export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
-export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
-
-/** One conversation of one agent. */
-export type Session = {
-  sessionId: string;
-  agent: string;
-  channel: string;
-  userId: string;
-  createdAt: number;
-  updatedAt: number;
-  /** The `seq` of its newest journal entry. */
-  lastSeq: number;
-  messageCount: number;
-  turnsQueued: number;
-  usage: Usage;
-};
-
-export type Message = {
-  messageId: string;
-  role: Role;
-  text: string;
-  turnId: string;
-  /** The `seq` of the journal entry that holds its text. */
-  seq: number;
-  createdAt: number;
-  /** Its text came from outside (a webhook's body, a system event) and is fenced when a prompt is built. */
-  outside: boolean;
-};
-
-export type TurnError = { name: ErrorName; detail: string | undefined };
-
-/** One run of an agent on a session. */
-export type Turn = {
-  turnId: string;
-  sessionId: string;
-  agent: string;
-  surface: Surface;
-  /** The name of the token that started it. */
-  caller: string;
-  status: TurnStatus;
-  /** How often it was claimed. */
-  attempt: number;
-  createdAt: number;
-  /** When the latest attempt began. */
-  startedAt: number | undefined;
-  endedAt: number | undefined;
-  model: string | undefined;
-  skillIds: readonly string[];
-  messageId: string;
-  /** The `seq` of its `turn.queued` entry. */
-  seq: number;
-  reply: string | undefined;
-  error: TurnError | undefined;
-  /** Of all its attempts so far; undefined before the first has ended. */
-  usage: Usage | undefined;
-  deliveryId: string | undefined;
-};
-
-/** What happened to a session, in order: `seq` begins at 1 and grows by one. */
-export type Entry = { seq: number; at: number; turnId: string } & (
-  | { name: "message.created"; messageId: string; role: Role; text: string; outside: boolean }
-  | { name: "message.completed"; messageId: string; text: string }
-  | { name: "turn.queued" }
-  | { name: "turn.started"; attempt: number }
-  | { name: "turn.completed"; usage: Usage; reply: string }
-  | { name: "turn.failed"; usage: Usage; error: TurnError }
-  | { name: "turn.cancelled"; usage: Usage; reply: string }
-);
-
-/** One inbound request, as the flight recorder keeps it. */
-export type Delivery = {
-  deliveryId: string;
-  at: number;
-  surface: Surface;
-  operation: string;
-  method: string;
-  path: string;
-  address: string;
-  requestId: string;
-  caller: string;
-  /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
-  headers: string;
-  /** As it came; undefined where bodies are switched off, or after its session was deleted. */
-  body: Uint8Array | undefined;
-  bytes: number;
-};
-
-export type StoreLimits = { turnsPerSession: number; turns: number; messagesPerSession: number; storeBytes: number };
-export type RecorderLimits = { entries: number; bytes: number };
-
-/** What is asked for when work starts. Ids are made by the caller, so that an engine needs no randomness. */
-export type TurnOrder = {
-  now: number;
-  turnId: string;
-  messageId: string;
-  session: { sessionId: string; agent: string; channel: string; userId: string };
-  surface: Surface;
-  caller: string;
-  text: string;
-  outside: boolean;
-  model: string | undefined;
-  skillIds: readonly string[];
-  /** Somebody waits for the reply: it goes in the lane that `claimTurns` takes by turns with the other. */
-  waited: boolean;
-  idempotency: { key: string; hash: string; expiresAt: number } | undefined;
-  delivery: Delivery | undefined;
-  limits: StoreLimits;
-  recorder: RecorderLimits;
-  /** Claim it in the same transaction, when nothing of its session is before it. */
-  claim: ClaimRequest | undefined;
-};
-
-export type TurnStart = { turn: Turn; replayed: boolean; claimed: ClaimedTurn | undefined };
-
-export type ClaimRequest = { now: number; node: string; leaseMs: number; replyMessageId: string };
-
-/** The right to run a turn until its lease ends. `fence` grows with each claim of the turn. */
-export type Claim = { turnId: string; sessionId: string; node: string; fence: number };
-
-export type ClaimedTurn = {
-  claim: Claim;
-  turn: Turn;
-  message: { text: string; outside: boolean };
-  replyMessageId: string;
-  /** The `seq` of the reply's `message.created` entry, which its deltas name. */
-  replySeq: number;
-};
-
-export type TurnEnd = {
-  now: number;
-  status: "completed" | "failed" | "cancelled";
-  /** What was written of the reply; kept unless it is empty and the turn did not complete. */
-  reply: string;
-  error: TurnError | undefined;
-  usage: UsageRow | undefined;
-};
-
-/** What an attempt that reached a backend used; added to the counters of its hour and to its session. */
-export type UsageRow = { model: string; usage: Usage; latencyMs: number };
-
-export type UsageCount = {
-  hour: number;
-  agent: string;
-  model: string;
-  surface: Surface;
-  caller: string;
-  attempts: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-  latencyMs: number;
-} & Usage;
-
-export type ApiKey = {
-  keyId: string;
-  name: string;
-  prefix: string;
-  /** sha256 of the key, hex. */
-  hash: string;
-  scopes: readonly ("chat" | "admin")[];
-  createdAt: number;
-  lastUsedAt: number | undefined;
-};
-
-export type Page<T> = { items: T[]; next: string | undefined };
+export type * from "./records.ts";
 
 /** What an engine tells the process it runs in, after the transaction that caused it is kept. Listeners never throw and never wait. */
 export interface StoreWatcher {
   /** New entries of a session, each once, in the order of `seq`. */
-  entries(sessionId: string, entries: readonly Entry[]): void;
-  /** The session and all it held are gone. */
-  sessionDeleted(sessionId: string): void;
+  entries(session: SessionRef, entries: readonly Entry[]): void;
+  /** The session and all it held are gone. `seq` is the one after its last entry. */
+  sessionDeleted(session: SessionRef, end: { seq: number; at: number }): void;
+  /** New entries of the gateway's stream, each once, in the order of `seq`. */
+  gatewayEntries(entries: readonly GatewayEntry[]): void;
   /** Some turn can be claimed now. */
   work(): void;
   /** A running turn should end as cancelled. */
   cancel(turnId: string): void;
+  /** A compaction has become first in its session's queue: it may begin. */
+  compaction(compactionId: string): void;
 }
 
 export interface Store extends AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** What it keeps outlives the process. */
   readonly durable: boolean;
+  /** Names what the store remembers: another text whenever it began anew. At most 40 letters, digits, `_` and `-`. */
+  readonly epoch: string;
 
   /** Begins to tell `watcher`; the returned function ends it. */
   watch(watcher: StoreWatcher): () => void;
@@ -207,11 +72,17 @@ export interface Store extends AsyncDisposable {
    * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
    */
   startTurn(order: TurnOrder): Promise<TurnStart>;
+  /**
+   * What `startTurn` would answer a repeat with: the turn that the key started, undefined for a key that is free, and the same refusals
+   * for another hash or an erased turn.
+   */
+  findReplay(key: { key: string; hash: string }, now: number): Promise<Turn | undefined>;
 
   /**
    * Claims up to `free` turns: only heads of their session's queue, never two of a session at once, at most `freeOf(agent)` of an agent
-   * (0: none), oldest first, taking by turns those that are waited for and those that are not. `nextDueInMs` is how long
-   * until a turn that was given back with a delay can be claimed.
+   * (0: none), taking by turns those that are waited for and those that are not, and in each kind those first that have been ready
+   * for longest: a turn becomes ready as it becomes first in its queue, and again when it is given back and its delay is over.
+   * `nextDueInMs` is how long until a turn that was given back with a delay can be claimed.
    */
   claimTurns(
     request: Omit<ClaimRequest, "replyMessageId"> & {
@@ -224,12 +95,15 @@ export interface Store extends AsyncDisposable {
   /** Extends the leases of claims that still hold; answers those that do not. */
   extendClaims(claims: readonly Claim[], leaseMs: number): Promise<Claim[]>;
 
-  /** Ends a turn, with its reply, its usage and its entries. False, and nothing kept, when the claim does not hold any more. */
+  /**
+   * Ends a turn, with its reply, its usage and its entries. False, and nothing kept but the usage, when the claim does not hold any
+   * more. Usage is counted once per attempt that reached a backend, also when its session was deleted or its lease ended meanwhile.
+   */
   endTurn(claim: Claim, end: TurnEnd): Promise<boolean>;
 
   /**
    * Gives a turn back to the head of its session's queue, not to be claimed for `delayMs`; one that was to be cancelled ends as that.
-   * False when the claim does not hold.
+   * False when the claim does not hold; its usage is counted all the same.
    */
   releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): Promise<boolean>;
 
@@ -246,15 +120,53 @@ export interface Store extends AsyncDisposable {
   listSessions(query: { agent?: string; limit: number; cursor?: string }): Promise<Page<Session>>;
   /** Entries after `seq`, in order. Costs what it returns, wherever in the journal it begins. */
   readEntries(sessionId: string, query: { after: number; limit: number }): Promise<Entry[]>;
-  /** Messages whose text is complete, newest first, below `before`. */
-  readMessages(sessionId: string, query: { before?: number; limit: number }): Promise<Message[]>;
-  /** Cancels its queued turns, tells the watchers of a running one, and erases messages, journal and recorded bodies. Usage stays. */
-  deleteSession(sessionId: string, now: number): Promise<boolean>;
+  /** Messages whose text is complete, newest first, below `before`; compacted ones only when they are asked for. */
+  readMessages(
+    sessionId: string,
+    query: { before?: number; limit: number; includeCompacted?: boolean },
+  ): Promise<Message[]>;
+
+  /**
+   * Takes a place in the session's queue, behind what waits there and before what comes later. As long as its claim holds, no turn of
+   * the session that is behind it begins; `extendClaims` extends its lease, and past its end it loses the place. Refused:
+   * `session-not-found`, `session-busy` (limits.turnsPerSession wait already, compactions among them), `store-full`.
+   */
+  queueCompaction(order: CompactionOrder): Promise<CompactionPlace>;
+
+  /**
+   * Leaves the queue, and lets the next go on. With `compacted` the summary takes the place of the one before, the messages are marked
+   * and the entry is appended, in one transaction. False, and nothing kept, when the claim does not hold any more, when it is not
+   * first in the queue, or when the session was deleted.
+   */
+  endCompaction(claim: Claim, end: { now: number; compacted: Compacted | undefined }): Promise<boolean>;
+
+  /** What stands for the session's compacted messages; undefined before the first compaction. */
+  readSummary(sessionId: string): Promise<Summary | undefined>;
+  /**
+   * Cancels its queued turns, tells the watchers of a running one, and erases messages, journal and recorded bodies. Usage stays.
+   * Answers how many turns it ended; undefined when there is no such session.
+   */
+  deleteSession(sessionId: string, now: number): Promise<{ turnsCancelled: number } | undefined>;
 
   /** One that the recorder still keeps: the newest within its limits, and all whose turn has not ended. */
   getDelivery(deliveryId: string): Promise<Delivery | undefined>;
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
+  /** The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters. */
+  sumUsage(query: {
+    from: number;
+    to: number;
+    agent?: string;
+    by: "agent" | "model" | "surface" | "caller" | "hour" | "day";
+  }): Promise<{ key: string | number; counts: UsageCounts }[]>;
+
+  /** Appends to the gateway's stream, which keeps its newest `keep` entries. */
+  appendGatewayEntry(news: GatewayNews, append: { now: number; keep: number }): Promise<GatewayEntry>;
+  /** Entries of the gateway's stream after `after`, in order; `first` is the oldest that is kept (or the next to come), `last` the newest ever. */
+  readGatewayEntries(query: {
+    after: number;
+    limit: number;
+  }): Promise<{ entries: GatewayEntry[]; first: number; last: number }>;
 
   /** Keys in the order of their making; at most a few hundred, so they come whole. */
   listKeys(): Promise<ApiKey[]>;
@@ -264,8 +176,8 @@ export interface Store extends AsyncDisposable {
 
   /**
    * Puts right what time has done: claims whose lease ended go back to their queue (or fail with `lost` after `maxAttempts`),
-   * idempotency keys past their time, sessions past their retention without unfinished turns, usage past its days. A slice at a time:
-   * true when there is more.
+   * compactions whose lease ended leave it, idempotency keys past their time, sessions past their retention without unfinished turns,
+   * usage past its days, entries of the gateway's stream past theirs. A slice at a time: true when there is more.
    */
   sweep(request: {
     now: number;
@@ -274,8 +186,18 @@ export interface Store extends AsyncDisposable {
     sessionsBefore: number;
     webhookSessionsBefore: number;
     usageBefore: number;
+    gatewayBefore: number;
   }): Promise<boolean>;
 
-  /** Counts for health and metrics; cheap. */
-  stats(): { sessions: number; turnsQueued: number; turnsRunning: number; bytes: number; deliveries: number };
+  /** Counts for health and metrics; cheap. `bytes` is all, of which the recorder has `deliveryBytes`: they count for no limit. */
+  stats(): {
+    sessions: number;
+    turnsQueued: number;
+    turnsRunning: number;
+    bytes: number;
+    deliveryBytes: number;
+    deliveries: number;
+  };
+  /** The same of one agent, cheap enough for every call. All zero for one that never had a turn. */
+  agentCounts(agent: string): Readonly<AgentCounts>;
 }

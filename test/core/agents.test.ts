@@ -9,6 +9,7 @@ const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
   model: undefined,
   skills: [],
   concurrency: 1,
+  heartbeatMs: undefined,
   deadlineMs: 1,
   backend: createEchoBackend(),
   ...more,

@@ -79,7 +79,7 @@ describe("trying again", () => {
     const { turn } = await answer;
     expect(turn).toMatchObject({ status: "completed", reply: "at last", usage: { input: 6, output: 2 } });
     const [count] = await core.store.readUsage({ from: 0, to: Infinity });
-    expect(count).toMatchObject({ attempts: 2, failed: 1, completed: 1, input: 6, output: 2 });
+    expect(count).toMatchObject({ messages: 1, attempts: 2, failed: 0, completed: 1, input: 6, output: 2 });
   });
 
   it("waits as long as the backend asks for", async () => {
@@ -96,6 +96,30 @@ describe("trying again", () => {
     await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
     const turn = await core.start();
     (await core.scripted.next()).fail(busy(60_001));
+    expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 1, error: { detail: "too busy" } });
+  });
+
+  it("shares one deadline among all attempts", async () => {
+    await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
+    const turn = await core.start();
+    const first = await core.scripted.next();
+    await core.clock.advance(40_000);
+    first.fail(busy(10));
+    await core.clock.advance(500);
+    const second = await core.scripted.next();
+    await core.clock.advance(19_000);
+    expect(second.signal.aborted).toBe(false);
+    await core.clock.advance(2_000);
+    expect(second.signal.aborted).toBe(true);
+    expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 2, error: { name: "turn-timeout" } });
+  });
+
+  it("gives up when the backend asks for longer than is left of the deadline", async () => {
+    await using core = await startCore({ agents: [{ name: "main", deadlineMs: 60_000 }] });
+    const turn = await core.start();
+    const first = await core.scripted.next();
+    await core.clock.advance(40_000);
+    first.fail(busy(20_001));
     expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 1, error: { detail: "too busy" } });
   });
 

@@ -3,6 +3,7 @@ import { createJournal } from "#core/journal.ts";
 import { createLiveReplies, readSince } from "#core/live-replies.ts";
 import type { Entry } from "#store/store.ts";
 
+const SESSION = { sessionId: "chat:a", agent: "main", ordinal: 1, contextBytes: 0 };
 const usage = { input: 0, output: 0 };
 const queued = (turnId: string): Entry => ({ seq: 1, at: 0, turnId, name: "turn.queued" });
 const completed = (turnId: string): Entry => ({ seq: 2, at: 0, turnId, name: "turn.completed", usage, reply: "" });
@@ -17,10 +18,10 @@ it("tells those who follow a session of its entries, and nobody else", () => {
   const stop = journal.follow("chat:a", listen("first"));
   journal.follow("chat:a", listen("second"));
   journal.follow("chat:b", listen("other"));
-  journal.watcher.entries("chat:a", [queued("turn_1")]);
+  journal.watcher.entries(SESSION, [queued("turn_1")]);
   stop();
-  journal.watcher.entries("chat:a", [queued("turn_1"), completed("turn_1")]);
-  journal.watcher.sessionDeleted("chat:a");
+  journal.watcher.entries(SESSION, [queued("turn_1"), completed("turn_1")]);
+  journal.watcher.sessionDeleted(SESSION, { seq: 3, at: 0 });
   expect(heard).toEqual(["first 1", "second 1", "second 2", "second deleted"]);
 });
 
@@ -31,10 +32,10 @@ it("tells who waits for a turn of its end alone, once", () => {
     heard.push(entry?.name);
     stop();
   });
-  journal.watcher.entries("chat:a", [queued("turn_1"), completed("turn_2")]);
+  journal.watcher.entries(SESSION, [queued("turn_1"), completed("turn_2")]);
   expect(heard).toEqual([]);
-  journal.watcher.entries("chat:a", [completed("turn_1")]);
-  journal.watcher.entries("chat:a", [completed("turn_1")]);
+  journal.watcher.entries(SESSION, [completed("turn_1")]);
+  journal.watcher.entries(SESSION, [completed("turn_1")]);
   expect(heard).toEqual(["turn.completed"]);
 });
 
@@ -59,14 +60,14 @@ it("tells every listener, also when one of them leaves meanwhile", () => {
       deleted: () => {},
     }),
   );
-  journal.watcher.entries("chat:a", [queued("turn_1")]);
-  journal.watcher.entries("chat:a", [queued("turn_1")]);
+  journal.watcher.entries(SESSION, [queued("turn_1")]);
+  journal.watcher.entries(SESSION, [queued("turn_1")]);
   expect(heard).toEqual([1, 2, 3, 2, 3]);
 });
 
 it("reads a reply from any place on, while it grows", () => {
   const live = createLiveReplies();
-  const reply = live.open("turn_1", "msg_1", 4);
+  const reply = live.open("turn_1", "session_1", "msg_1", 4);
   const pieces = ["a", "bcd", "", "🙂e", "f"];
   let whole = "";
   for (const piece of pieces) {
@@ -82,7 +83,7 @@ it("wakes the readers of a reply that grows, until they have had enough", () => 
   const stop = live.read("turn_1", () => heard.push("first"));
   live.read("turn_1", () => heard.push("second"));
   live.read("turn_2", () => heard.push("other"));
-  const reply = live.open("turn_1", "msg_1", 4);
+  const reply = live.open("turn_1", "session_1", "msg_1", 4);
   live.append(reply, "x");
   stop();
   live.append(reply, "y");
@@ -91,8 +92,8 @@ it("wakes the readers of a reply that grows, until they have had enough", () => 
 
 it("closes the reply of an attempt, and not that of the next one", () => {
   const live = createLiveReplies();
-  const first = live.open("turn_1", "msg_1", 4);
-  const second = live.open("turn_1", "msg_2", 7);
+  const first = live.open("turn_1", "session_1", "msg_1", 4);
+  const second = live.open("turn_1", "session_1", "msg_2", 7);
   live.close(first);
   expect(live.get("turn_1")).toBe(second);
   live.close(second);

@@ -86,6 +86,8 @@ describe("which turns run", () => {
       agents: [{ name: "main", concurrency: 1 }],
       wrapStore: (store) => ({
         ...store,
+        // Another node stores the first one between this look and the start.
+        findReplay: async () => undefined,
         startTurn: async (order) => {
           const started = await store.startTurn(order);
           if (isSlow && order.claim) await new Promise<void>((resolve) => (goOn = resolve));
@@ -99,6 +101,7 @@ describe("which turns run", () => {
     await core.ended(first);
     isSlow = true;
     const repeated = core.start({ idempotency });
+    await core.clock.settle();
     await core.start({ session: "chat:b", text: "behind it" });
     await core.clock.settle();
     expect(core.scripted.runs).toHaveLength(1);

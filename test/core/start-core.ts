@@ -18,6 +18,7 @@ export type CoreOptions = {
   /** Puts something between the core and its store: a slow engine, one that fails. */
   wrapStore?: (store: Store) => Store;
   admit?: () => void;
+  processHealth?: Parameters<typeof createCore>[0]["processHealth"];
   clock?: ManualClock;
 };
 
@@ -47,6 +48,8 @@ export const startCore = async (options: CoreOptions = {}) => {
     limits: AMPLE,
     retentionMs: 1e15,
     webhookRetentionMs: 1e15,
+    compactAt: 0,
+    tokensSince: [],
     ...options.settings,
   });
   const memory = createMemoryStore({ clock });
@@ -57,6 +60,7 @@ export const startCore = async (options: CoreOptions = {}) => {
     clock,
     events: createEvents({ logger, registry: createRegistry() }),
     admit: options.admit ?? (() => {}),
+    processHealth: options.processHealth,
   });
   await clock.settle();
 
@@ -106,6 +110,7 @@ const agentOf = (backend: Backend): Omit<Agent, "name"> => ({
   skills: ["*"],
   concurrency: 256,
   deadlineMs: 600_000,
+  heartbeatMs: 1_800_000,
   backend,
 });
 
@@ -119,11 +124,11 @@ const followInBackground = (
   stop: () => void;
   until: (is: (step: TurnStep) => boolean) => Promise<void>;
 } => {
-  const controller = new AbortController();
+  const followed = follow(turn, from);
   const steps: TurnStep[] = [];
   let look = () => {};
   const run = async () => {
-    for await (const step of follow(turn, from, controller.signal)) {
+    for await (const step of followed) {
       steps.push(step);
       look();
     }
@@ -136,7 +141,7 @@ const followInBackground = (
       look();
       done.then(() => reject(new Error("the stream ended first")), reject);
     });
-  return { steps, done, stop: () => controller.abort(), until };
+  return { steps, done, stop: () => void followed.return(), until };
 };
 
 /** The pieces of a stream put together, and each step in a word. */

@@ -6,7 +6,7 @@ import { ENTRIES, entriesOf, isSaid, namesOf, startCore, type TestCore, textOf }
 
 /** Reads steps one by one, at the reader's own pace. */
 const readSlowly = ({ core }: TestCore, turn: Turn, from?: StepMark) => {
-  const steps = core.followTurn(turn, from, new AbortController().signal);
+  const steps = core.followTurn(turn, from);
   return async (): Promise<TurnStep | undefined> => {
     const { done, value } = await steps.next();
     return done ? undefined : value;
@@ -242,7 +242,8 @@ describe("a reader", () => {
   it("that had gone before it began reads nothing", async () => {
     await using core = await startCore();
     const turn = await core.start();
-    const steps = core.core.followTurn(turn, undefined, AbortSignal.abort());
+    const steps = core.core.followTurn(turn, undefined);
+    await steps.return();
     expect(await steps.next()).toEqual({ done: true, value: undefined });
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "#core/ids.ts";
 import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
+import { IdIndex } from "#store/memory/id-index.ts";
 import { LogArena, NONE } from "#store/memory/log-arena.ts";
 import { PackedReader, PackedWriter } from "#store/memory/packed.ts";
 import type { NewEntry } from "#store/memory/rows.ts";
-import { TurnIndex } from "#store/memory/turn-index.ts";
 
 const TEXTS = {
   empty: "",
@@ -93,6 +93,15 @@ const ENTRIES: { entry: NewEntry; queued?: QueuedTurn }[] = [
   { entry: { at, turnId, name: "turn.started", attempt: 3 } },
   { entry: { at, turnId, name: "turn.completed", usage, reply: "Grüße" } },
   { entry: { at, turnId, name: "turn.cancelled", usage, reply: "" } },
+  {
+    entry: {
+      at,
+      turnId: "",
+      name: "session.compacted",
+      before: { messages: 48, tokens: 2 ** 33 },
+      after: { messages: 0, tokens: 1 },
+    },
+  },
   { entry: { at, turnId, name: "turn.failed", usage, error: { name: "turn-failed", detail: "it broke" } } },
   { entry: { at, turnId, name: "turn.failed", usage, error: { name: "turn-timeout", detail: undefined } } },
 ];
@@ -101,7 +110,7 @@ describe("the entry codec", () => {
   it("gives every kind of entry back as it was, one after another", () => {
     const bytes = Buffer.concat(
       ENTRIES.map(({ entry, queued }) => {
-        const packed = encodeEntry(entry, queued, false);
+        const packed = encodeEntry(entry, queued, false, false);
         return Buffer.from(packed.bytes.subarray(0, packed.length));
       }),
     );
@@ -114,9 +123,10 @@ describe("the entry codec", () => {
       { at, turnId, name: "message.completed", messageId, text: "the reply" },
       undefined,
       false,
+      false,
     );
     const first = Buffer.from(message.bytes.subarray(0, message.length));
-    const end = encodeEntry({ at, turnId, name: "turn.completed", usage, reply: "the reply" }, undefined, true);
+    const end = encodeEntry({ at, turnId, name: "turn.completed", usage, reply: "the reply" }, undefined, true, true);
     const second = Buffer.from(end.bytes.subarray(0, end.length));
     expect(second.includes("the reply")).toBe(false);
     const [, ended] = decodeEntries(Buffer.concat([first, second]), 0, first.length + second.length, 1);
@@ -170,7 +180,7 @@ describe("the log arena", () => {
 
 describe("the turn index", () => {
   it("finds every turn among many, also while others come and go", () => {
-    const index = new TurnIndex();
+    const index = new IdIndex();
     const ids = Array.from({ length: 20_000 }, (_, n) => newId("turn", n));
     const place = (n: number) => ({ ordinal: n + 1, seq: n * 3 });
     for (const [n, id] of ids.entries()) index.add(id, place(n));
@@ -187,7 +197,7 @@ describe("the turn index", () => {
   });
 
   it("asks who knows, where two ids share a hash", () => {
-    const index = new TurnIndex();
+    const index = new IdIndex();
     index.add("same", { ordinal: 1, seq: 10 });
     index.add("same", { ordinal: 2, seq: 20 });
     expect(index.find("same", ({ ordinal }) => ordinal === 2)).toEqual({ ordinal: 2, seq: 20 });

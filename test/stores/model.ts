@@ -1,4 +1,4 @@
-import type { Entry, Turn, TurnEnd, TurnOrder, Usage } from "#store/store.ts";
+import type { Claim, Entry, Turn, TurnEnd, TurnOrder, Usage } from "#store/store.ts";
 import { LEASE_MS, LOST, NO_USAGE } from "./world.ts";
 
 /** The store in a few lines: slow and obvious, and without any of its guarantees about cost. */
@@ -12,12 +12,17 @@ export type ModelTurn = {
   leaseEnds: number;
   fence: number;
 };
+/** A compaction's place in a queue. */
+export type ModelPlace = { session: ModelSession; turn: undefined; claim: Claim; isFirst: boolean; leaseEnds: number };
 export type ModelSession = {
   id: string;
   agent: string;
-  queue: ModelTurn[];
+  queue: (ModelTurn | ModelPlace)[];
   entries: string[];
+  /** Newest first; the last `compacted` of them are compacted. */
   messages: string[];
+  compacted: number;
+  summary: string | undefined;
   usage: Usage;
 };
 
@@ -28,7 +33,14 @@ export const createModel = (maxAttempts: number) => {
 
   const tell = ({ session, turn }: ModelTurn, name: Entry["name"]) => session.entries.push(`${name} ${turn.turnId}`);
   const say = (session: ModelSession, role: string, text: string) => session.messages.unshift(`${role}: ${text}`);
-  const queuedOf = ({ queue }: ModelSession) => queue.filter(({ turn }) => turn.status === "queued");
+  const queuedOf = ({ queue }: ModelSession) => queue.filter(({ turn }) => turn?.status === "queued");
+  const waitingOf = ({ queue }: ModelSession) => queue.filter(({ turn }) => turn?.status !== "running");
+  const readOf = ({ messages, compacted }: ModelSession) => messages.slice(0, messages.length - compacted);
+  const bytesOf = (session: ModelSession) =>
+    readOf(session).reduce(
+      (sum, message) => sum + Buffer.byteLength(message.slice(message.indexOf(": ") + 2)),
+      Buffer.byteLength(session.summary ?? ""),
+    );
 
   const use = ({ turn, session }: ModelTurn, { usage }: Pick<TurnEnd, "usage">) => {
     if (!usage) return;
@@ -71,6 +83,9 @@ export const createModel = (maxAttempts: number) => {
     sessions,
     turns,
     queuedOf,
+    waitingOf,
+    readOf,
+    bytesOf,
     end,
     giveBack,
     withStatus: (status: Turn["status"]) => [...turns.values()].filter(({ turn }) => turn.status === status),
@@ -86,19 +101,26 @@ export const createModel = (maxAttempts: number) => {
       if (!session) return undefined;
       if (session.agent !== agent) return "session-conflict";
       if (queuedOf(session).length >= limits.turnsPerSession) return "session-busy";
-      return session.messages.length >= limits.messagesPerSession ? "session-full" : undefined;
+      return readOf(session).length >= limits.messagesPerSession ? "session-full" : undefined;
     },
 
     start(order: TurnOrder): Turn {
       const { sessionId: id, agent } = order.session;
-      const fresh: ModelSession = { id, agent, queue: [], entries: [], messages: [], usage: NO_USAGE };
+      const none = { queue: [], entries: [], messages: [], compacted: 0, summary: undefined, usage: NO_USAGE };
+      const fresh: ModelSession = { id, agent, ...none };
       const session = sessions.get(id) ?? fresh;
       sessions.set(id, session);
       const { turnId, messageId, surface, caller, model, skillIds, now: createdAt } = order;
       const seq = session.entries.length + 2;
       const of = { turnId, sessionId: id, agent, surface, caller, createdAt, model, skillIds, messageId, seq };
-      const none = { startedAt: undefined, endedAt: undefined, reply: undefined, error: undefined, usage: undefined };
-      const turn: Turn = { ...of, ...none, status: "queued", attempt: 0, deliveryId: order.delivery?.deliveryId };
+      const unknown = {
+        startedAt: undefined,
+        endedAt: undefined,
+        reply: undefined,
+        error: undefined,
+        usage: undefined,
+      };
+      const turn: Turn = { ...of, ...unknown, status: "queued", attempt: 0, deliveryId: order.delivery?.deliveryId };
       const made: ModelTurn = { session, turn, isCancelled: false, due: 0, leaseEnds: 0, fence: 0 };
       tell(made, "message.created");
       tell(made, "turn.queued");
@@ -112,8 +134,21 @@ export const createModel = (maxAttempts: number) => {
     /** The turns that may be claimed at a time. */
     claimable: (time: number): ModelTurn[] =>
       [...sessions.values()].flatMap(({ queue: [head] }) =>
-        head?.turn.status === "queued" && head.due <= time ? [head] : [],
+        head && "due" in head && head.turn.status === "queued" && head.due <= time ? [head] : [],
       ),
+
+    /** Leaves the queue; the first of it compacts all there is. True when that is done. */
+    compact(place: ModelPlace, summary: string | undefined): boolean {
+      const { session } = place;
+      const at = sessions.get(session.id) === session ? session.queue.indexOf(place) : -1;
+      if (at < 0) return false;
+      session.queue.splice(at, 1);
+      if (summary === undefined || at > 0) return summary === undefined;
+      session.entries.push("session.compacted ");
+      session.compacted = session.messages.length;
+      session.summary = summary;
+      return true;
+    },
 
     claim(of: ModelTurn, now: number, time: number, fence: number): void {
       Object.assign(of.turn, { status: "running", attempt: of.turn.attempt + 1, startedAt: now });
@@ -140,9 +175,12 @@ export const createModel = (maxAttempts: number) => {
 
     /** What a sweep does to claims whose lease has ended. */
     sweep(now: number, time: number): void {
+      for (const session of sessions.values()) {
+        session.queue = session.queue.filter((of) => of.turn !== undefined || of.leaseEnds > time);
+      }
       for (const of of turns.values()) {
         if (of.turn.status !== "running" || of.leaseEnds > time) continue;
-        if (of.turn.attempt < maxAttempts) giveBack(of, now, time, { usage: undefined });
+        if (of.turn.attempt < maxAttempts || of.isCancelled) giveBack(of, now, time, { usage: undefined });
         else end(of, { now, status: "failed", reply: "", error: LOST, usage: undefined });
       }
     },

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import type { ClaimedTurn } from "#store/store.ts";
+import type { ClaimedTurn, Turn } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
-import { createModel, type ModelTurn } from "./model.ts";
+import { createModel, type ModelPlace, type ModelTurn } from "./model.ts";
 import { deliveryOf, type Engine, LEASE_MS, openWorld, refusal, used, type World } from "./world.ts";
 
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];
@@ -26,6 +26,8 @@ const createRun = (world: World, random: Random) => {
   const model = createModel(MAX_ATTEMPTS);
   /** Every claim ever handed out; most do not hold any more. */
   const claims: ClaimedTurn[] = [];
+  /** The same of compactions. */
+  const places: ModelPlace[] = [];
 
   const pickClaim = (): { claimed: ClaimedTurn; held: ModelTurn | undefined } | undefined => {
     if (claims.length === 0) return undefined;
@@ -117,7 +119,7 @@ const createRun = (world: World, random: Random) => {
 
   const remove = async () => {
     const id = random.pick(SESSIONS);
-    expect(await store.deleteSession(id, clock.now())).toBe(model.remove(id));
+    expect((await store.deleteSession(id, clock.now())) !== undefined).toBe(model.remove(id));
   };
 
   const pass = async () => {
@@ -133,8 +135,46 @@ const createRun = (world: World, random: Random) => {
     expect(count).toBe(model.failQueued(agent, clock.now(), error));
   };
 
+  const queueCompaction = async () => {
+    const sessionId = random.pick(SESSIONS);
+    const session = model.sessions.get(sessionId);
+    const isBusy = session !== undefined && model.waitingOf(session).length >= LIMITS.turnsPerSession;
+    const of = { now: clock.now(), compactionId: world.newId("cmp"), sessionId, node: "node_a", leaseMs: LEASE_MS };
+    const call = store.queueCompaction({ ...of, limits: world.order({ limits: LIMITS }).limits });
+    const refused = isBusy ? "session-busy" : "not refused";
+    expect(await refusal(call)).toBe(session ? refused : "session-not-found");
+    if (!session || isBusy) return;
+    const { claim, ...place } = await call;
+    const isFirst = session.queue.length === 0;
+    expect(place).toEqual({ agent: session.agent, seq: session.entries.length, isFirst });
+    const made = { session, turn: undefined, claim, isFirst, leaseEnds: clock.monotonic() + LEASE_MS };
+    session.queue.push(made);
+    places.push(made);
+  };
+
+  const endCompaction = async () => {
+    if (places.length === 0) return;
+    const place = random.pick(random.chance(0.8) ? places.slice(-2) : places);
+    const { session, claim } = place;
+    const summary = random.pick([undefined, "in short", "ü".repeat(100)]);
+    const compacted =
+      summary === undefined
+        ? undefined
+        : {
+            summary,
+            outside: false,
+            through: session.entries.length,
+            except: [],
+            before: { messages: model.readOf(session).length, tokens: 0 },
+            after: { messages: 0, tokens: 0 },
+            freedBytes: model.bytesOf(session) - Buffer.byteLength(summary),
+          };
+    const isKept = await store.endCompaction(claim, { now: clock.now(), compacted });
+    expect(isKept).toBe(model.compact(place, summary));
+  };
+
   const often = { start, claim, end };
-  const seldom = { release, cancel, pass, remove, failQueued };
+  const seldom = { release, cancel, pass, remove, failQueued, queueCompaction, endCompaction };
   const actions = [...Object.entries(often), ...Object.entries(often), ...Object.entries(seldom)];
 
   return {
@@ -154,14 +194,27 @@ const createRun = (world: World, random: Random) => {
         const kept = await world.entries(id);
         const words = kept.map(({ seq, name, turnId }) => `${seq} ${name} ${turnId}`);
         expect(words, when).toEqual(entries.map((entry, n) => `${n + 1} ${entry}`));
-        const read = await store.readMessages(id, { limit: 1_000 });
-        expect(
-          read.map(({ role, text }) => `${role}: ${text}`),
-          when,
-        ).toEqual(messages);
+        for (const includeCompacted of [false, true]) {
+          const read = await store.readMessages(id, { limit: 1_000, includeCompacted });
+          expect(
+            read.map(({ role, text }) => `${role}: ${text}`),
+            when,
+          ).toEqual(includeCompacted ? messages : model.readOf(session));
+        }
+        expect((await store.readSummary(id))?.text, when).toBe(session.summary);
         const counts = { messageCount: messages.length, turnsQueued: model.queuedOf(session).length };
-        const expected = { agent, lastSeq: entries.length, usage, ...counts };
+        const expected = { agent, lastSeq: entries.length, usage, ...counts, contextBytes: model.bytesOf(session) };
         expect(await store.getSession(id), when).toMatchObject(expected);
+      }
+      for (const place of places) {
+        if (model.sessions.get(place.session.id) !== place.session || place.session.queue[0] !== place) continue;
+        const told = world.told.some((what) => what.kind === "compaction" && what.compactionId === place.claim.turnId);
+        expect(told, when).toBe(!place.isFirst);
+      }
+      for (const agent of AGENTS) {
+        const count = (status: Turn["status"]) => model.withStatus(status).filter(({ turn }) => turn.agent === agent);
+        const counts = { queued: count("queued").length, running: count("running").length };
+        expect(store.agentCounts(agent), when).toMatchObject(counts);
       }
       for (const { turn } of model.turns.values()) expect(await store.getTurn(turn.turnId), when).toEqual(turn);
       const listed = await store.listSessions({ limit: 100 });

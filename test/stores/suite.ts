@@ -1,7 +1,10 @@
 import { describe } from "vitest";
 import { claimingTests } from "./suite/claiming.ts";
+import { compactingTests } from "./suite/compacting.ts";
+import { countingTests } from "./suite/counting.ts";
 import { deletingTests } from "./suite/deleting.ts";
 import { endingTests } from "./suite/ending.ts";
+import { gatewayStreamTests } from "./suite/gateway-stream.ts";
 import { givingBackTests } from "./suite/giving-back.ts";
 import { keysTests } from "./suite/keys.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
@@ -27,6 +30,9 @@ export const storeSuite = (engine: Engine): void => {
     givingBackTests(engine);
     readingTests(engine);
     deletingTests(engine);
+    compactingTests(engine);
+    gatewayStreamTests(engine);
+    countingTests(engine);
     watchingTests(engine);
     usageTests(engine);
     recorderTests(engine);

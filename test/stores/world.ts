@@ -3,6 +3,7 @@ import type {
   ClaimedTurn,
   Delivery,
   Entry,
+  GatewayEntry,
   RecorderLimits,
   Store,
   StoreLimits,
@@ -25,7 +26,9 @@ export type Engine = {
 /** What a watcher was told, in order. */
 export type Told =
   | { kind: "entries"; sessionId: string; entries: readonly Entry[] }
-  | { kind: "deleted"; sessionId: string }
+  | { kind: "deleted"; sessionId: string; seq: number; at: number }
+  | { kind: "gateway"; entries: readonly GatewayEntry[] }
+  | { kind: "compaction"; compactionId: string }
   | { kind: "work" }
   | { kind: "cancel"; turnId: string };
 
@@ -61,8 +64,10 @@ export const openWorld = async (engine: Engine) => {
   };
   const watch = (store: Store) =>
     store.watch({
-      entries: (sessionId, entries) => hear({ kind: "entries", sessionId, entries }),
-      sessionDeleted: (sessionId) => hear({ kind: "deleted", sessionId }),
+      entries: ({ sessionId }, entries) => hear({ kind: "entries", sessionId, entries }),
+      sessionDeleted: ({ sessionId }, end) => hear({ kind: "deleted", sessionId, ...end }),
+      gatewayEntries: (entries) => hear({ kind: "gateway", entries }),
+      compaction: (compactionId) => hear({ kind: "compaction", compactionId }),
       work: () => hear({ kind: "work" }),
       cancel: (turnId) => hear({ kind: "cancel", turnId }),
     });
@@ -93,6 +98,7 @@ export const openWorld = async (engine: Engine) => {
       text: "hello",
       outside: false,
       model: undefined,
+      countedModel: rest.model ?? "echo",
       skillIds: [],
       waited: false,
       idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
@@ -135,7 +141,7 @@ export const openWorld = async (engine: Engine) => {
   const sweep = async (wish: Partial<Parameters<Store["sweep"]>[0]> = {}): Promise<number> => {
     const request = { now: clock.now(), maxAttempts: 3, lost: LOST, sessionsBefore: 0, webhookSessionsBefore: 0 };
     let slices = 1;
-    while (await world.store.sweep({ ...request, usageBefore: 0, ...wish })) slices++;
+    while (await world.store.sweep({ ...request, usageBefore: 0, gatewayBefore: 0, ...wish })) slices++;
     return slices;
   };
 

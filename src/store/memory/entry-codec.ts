@@ -1,5 +1,5 @@
 import type { ErrorName } from "#core/errors.ts";
-import type { Entry, Role, Surface, Usage } from "#store/store.ts";
+import type { Entry, Role, SessionSize, Surface, Usage } from "#store/store.ts";
 import { PackedReader, PackedWriter } from "./packed.ts";
 import type { NewEntry } from "./rows.ts";
 
@@ -24,6 +24,7 @@ const KINDS = [
   "turn.completed",
   "turn.failed",
   "turn.cancelled",
+  "session.compacted",
 ] as const satisfies readonly Entry["name"][];
 const ROLES = ["user", "assistant", "system", "tool"] as const satisfies readonly Role[];
 const SURFACES = ["rest", "rpc", "hooks", "heartbeat"] as const satisfies readonly Surface[];
@@ -33,20 +34,27 @@ const OUTSIDE = 16;
 const HAS_TURN = 32;
 /** The reply is the text of the entry right before, in the same chunk. */
 const REPLY_BEFORE = 64;
+/** The turn is that of the entry right before, in the same chunk. */
+const SAME_TURN = 128;
 
 const writer = new PackedWriter();
 
 /**
- * Writes an entry; the bytes are the returned writer's until the next call. `replyBefore`: the entry before it in the same chunk
- * holds the reply's text, which is then not written again.
+ * Writes an entry; the bytes are the returned writer's until the next call. What the entry before it in the same chunk has is not
+ * written again: its turn (`sameTurn`), and the reply's text (`replyBefore`).
  */
-export const encodeEntry = (entry: NewEntry, queued: QueuedTurn | undefined, replyBefore: boolean): PackedWriter => {
+export const encodeEntry = (
+  entry: NewEntry,
+  queued: QueuedTurn | undefined,
+  sameTurn: boolean,
+  replyBefore: boolean,
+): PackedWriter => {
   writer.begin();
   const isOutside = entry.name === "message.created" && entry.outside;
-  const flags = (isOutside ? OUTSIDE : 0) | (queued ? HAS_TURN : 0) | (replyBefore ? REPLY_BEFORE : 0);
-  writer.byte(KINDS.indexOf(entry.name) | flags);
+  const before = (replyBefore ? REPLY_BEFORE : 0) | (sameTurn ? SAME_TURN : 0);
+  writer.byte(KINDS.indexOf(entry.name) | (isOutside ? OUTSIDE : 0) | (queued ? HAS_TURN : 0) | before);
   writer.time(entry.at);
-  writer.id(entry.turnId, "turn_");
+  if (!sameTurn) writer.id(entry.turnId, "turn_");
   switch (entry.name) {
     case "message.created":
       writer.byte(ROLES.indexOf(entry.role));
@@ -67,6 +75,10 @@ export const encodeEntry = (entry: NewEntry, queued: QueuedTurn | undefined, rep
       encodeUsage(entry.usage);
       writer.text(entry.error.name);
       writer.text(entry.error.detail === undefined ? "" : `=${entry.error.detail}`);
+      break;
+    case "session.compacted":
+      encodeSize(entry.before);
+      encodeSize(entry.after);
       break;
     default:
       encodeUsage(entry.usage);
@@ -90,23 +102,30 @@ const encodeUsage = ({ input, output }: Usage): void => {
   writer.count(output);
 };
 
+const encodeSize = ({ messages, tokens }: SessionSize): void => {
+  writer.count(messages);
+  writer.count(tokens);
+};
+
 /** The entries in bytes `from` to `to`, which begin with the entry `firstSeq`. */
 export const decodeEntries = (bytes: Buffer, from: number, to: number, firstSeq: number): Logged[] => {
   const reader = new PackedReader(bytes, from);
   const logged: Logged[] = [];
-  let textBefore = "";
+  let before: Entry | undefined;
   for (let seq = firstSeq; reader.at < to; seq++) {
-    const one = decodeEntry(reader, seq, textBefore);
-    textBefore = one.entry.name === "message.completed" ? one.entry.text : "";
+    const one = decodeEntry(reader, seq, before);
+    before = one.entry;
     logged.push(one);
   }
   return logged;
 };
 
-const decodeEntry = (reader: PackedReader, seq: number, textBefore: string): Logged => {
+const decodeEntry = (reader: PackedReader, seq: number, before: Entry | undefined): Logged => {
   const first = reader.byte();
   const name = KINDS[first & 15] as Entry["name"];
-  const base = { seq, at: reader.time(), turnId: reader.id("turn_") };
+  const at = reader.time();
+  const base = { seq, at, turnId: before && (first & SAME_TURN) !== 0 ? before.turnId : reader.id("turn_") };
+  const textBefore = before?.name === "message.completed" ? before.text : "";
   const reply = () => ((first & REPLY_BEFORE) === 0 ? reader.text() : textBefore);
   switch (name) {
     case "message.created": {
@@ -126,6 +145,8 @@ const decodeEntry = (reader: PackedReader, seq: number, textBefore: string): Log
       const error = { name: reader.text() as ErrorName, detail: decodeDetail(reader.text()) };
       return { entry: { ...base, name, usage, error }, queued: undefined };
     }
+    case "session.compacted":
+      return { entry: { ...base, name, before: decodeSize(reader), after: decodeSize(reader) }, queued: undefined };
     default: {
       const usage = decodeUsage(reader);
       return { entry: { ...base, name, usage, reply: reply() }, queued: undefined };
@@ -142,6 +163,8 @@ const decodeQueued = (reader: PackedReader): QueuedTurn => {
   const deliveryId = reader.id("dlv_") || undefined;
   return { surface, caller, model, skillIds, messageId, deliveryId };
 };
+
+const decodeSize = (reader: PackedReader): SessionSize => ({ messages: reader.count(), tokens: reader.count() });
 
 const decodeUsage = (reader: PackedReader): Usage => ({ input: reader.count(), output: reader.count() });
 

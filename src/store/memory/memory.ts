@@ -1,6 +1,9 @@
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
+import { newBareId } from "#core/ids.ts";
 import type { ApiKey, Store, StoreWatcher } from "#store/store.ts";
+import { compactionMethods } from "./compactions.ts";
+import { gatewayMethods } from "./gateway-log.ts";
 import { readMethods } from "./reads.ts";
 import { createState } from "./state.ts";
 import { sweepMethod } from "./sweep.ts";
@@ -16,6 +19,7 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
   return {
     kind: "memory",
     durable: false,
+    epoch: newBareId(clock.now()),
     watch: (watcher: StoreWatcher) => {
       state.watchers.add(watcher);
       return () => state.watchers.delete(watcher);
@@ -24,6 +28,8 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     ...turnMethods(state),
     ...readMethods(state),
     ...sweepMethod(state),
+    ...compactionMethods(state),
+    ...gatewayMethods(state),
     listKeys: async () => [...keys.values()].map((key) => ({ ...key })),
     createKey: async (key) => {
       if (keys.has(key.keyId)) throw new GatewayError("internal", "key id in use");

@@ -70,7 +70,7 @@ const encodeCursor = (ordinal: number): string => `c${ordinal.toString(36)}`;
 const decodeCursor = (cursor: string): number => {
   const ordinal = /^c[0-9a-z]{1,10}$/.test(cursor) ? Number.parseInt(cursor.slice(1), 36) : 0;
   if (ordinal < 1 || encodeCursor(ordinal) !== cursor) {
-    throw new GatewayError("invalid-params", "cursor: not one that a list gave; begin again without it");
+    throw new GatewayError("invalid-params", "`cursor` is not one that this list gave.");
   }
   return ordinal;
 };

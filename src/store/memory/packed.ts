@@ -69,12 +69,40 @@ export class PackedWriter {
   }
 
   text(text: string): void {
+    if (text.length <= SHORT && this.#shortText(text)) return;
     const bytes = Buffer.byteLength(text);
     const kind = bytes === text.length ? ONE_BYTE : text.isWellFormed() ? UTF8 : UTF16;
     const length = kind === UTF16 ? text.length * 2 : bytes;
     this.count(length * 4 + kind);
     this.#room(length);
     this.length += this.bytes.write(text, this.length, ENCODINGS[kind]);
+  }
+
+  /** Most texts are short and plain, and a call into the system costs more than their bytes. False, and nothing written, for another. */
+  #shortText(text: string): boolean {
+    const { length } = text;
+    this.#room(length + 2);
+    const start = this.length;
+    this.count(length * 4 + ONE_BYTE);
+    const { bytes } = this;
+    let to = this.length;
+    for (let at = 0; at < length; at++) {
+      const unit = text.charCodeAt(at);
+      if (unit > MOST_PLAIN) {
+        this.length = start;
+        return false;
+      }
+      bytes[to++] = unit;
+    }
+    this.length = to;
+    return true;
+  }
+
+  /** Bytes as they are; how many there are, the reader must know. */
+  blob(bytes: Uint8Array): void {
+    this.#room(bytes.length);
+    this.bytes.set(bytes, this.length);
+    this.length += bytes.length;
   }
 
   #room(bytes: number): void {
@@ -84,6 +112,10 @@ export class PackedWriter {
     this.bytes = larger;
   }
 }
+
+/** So long a text is written here, character by character. */
+const SHORT = 64;
+const MOST_PLAIN = 127;
 
 const ENCODINGS = ["latin1", "utf8", "utf16le"] as const;
 

@@ -5,7 +5,15 @@ import { bytesOf, type State } from "./state.ts";
 
 type ReadMethods = Pick<
   Store,
-  "getSession" | "listSessions" | "readEntries" | "readMessages" | "getDelivery" | "readUsage" | "stats"
+  | "getSession"
+  | "listSessions"
+  | "readEntries"
+  | "readMessages"
+  | "getDelivery"
+  | "readUsage"
+  | "sumUsage"
+  | "stats"
+  | "agentCounts"
 >;
 
 const NO_ROWS = new OrderedRows<SessionRow>();
@@ -25,35 +33,41 @@ export const readMethods = (state: State): ReadMethods => ({
       ? state.logs.read(session, Math.max(after, 0), limit).map(({ entry }) => entry)
       : [];
   },
-  readMessages: async (sessionId, { before = Infinity, limit }) => {
+  readMessages: async (sessionId, { before = Infinity, limit, includeCompacted = false }) => {
     const session = state.sessions.get(sessionId);
     const messages: Message[] = [];
     if (!session || limit < 1) return messages;
+    const { isCompacted, lowest } = state.summaries.marksOf(session.ordinal);
     for (const { entry } of state.logs.readBack(session, before)) {
-      const message = messageOf(entry);
-      if (message) messages.push(message);
+      if (!includeCompacted && entry.seq < lowest) break;
+      const message = messageOf(entry, isCompacted(entry.seq));
+      if (message && (includeCompacted || !message.compacted)) messages.push(message);
       if (messages.length === limit) break;
     }
     return messages;
   },
   getDelivery: async (deliveryId) => state.deliveries.get(deliveryId),
   readUsage: async (query) => state.usage.read(query),
+  sumUsage: async (query) => state.usage.sum(query),
   stats: () => ({
     sessions: state.sessions.size,
     turnsQueued: state.queued,
     turnsRunning: state.running.size,
     bytes: bytesOf(state) + state.deliveries.bytes,
+    deliveryBytes: state.deliveries.bytes,
     deliveries: state.deliveries.size,
   }),
+  agentCounts: (agent) => state.agents.read(agent),
 });
 
 /** An entry that holds a message's whole text, as that message. */
-const messageOf = (entry: Entry): Message | undefined => {
+const messageOf = (entry: Entry, compacted: boolean): Message | undefined => {
   const { seq, at: createdAt, turnId } = entry;
+  const base = { turnId, seq, createdAt, compacted };
   if (entry.name === "message.completed") {
-    return { messageId: entry.messageId, role: "assistant", text: entry.text, turnId, seq, createdAt, outside: false };
+    return { messageId: entry.messageId, role: "assistant", text: entry.text, ...base, outside: false };
   }
   if (entry.name !== "message.created" || entry.role === "assistant") return undefined;
   const { messageId, role, text, outside } = entry;
-  return { messageId, role, text, turnId, seq, createdAt, outside };
+  return { messageId, role, text, ...base, outside };
 };

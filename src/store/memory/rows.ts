@@ -1,4 +1,6 @@
-import type { Entry, Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
+import { NOWHERE } from "#core/tables.ts";
+import type { AgentCounts, Entry, Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
+import { NO_SLOT } from "./record-segments.ts";
 
 /** A session as the memory engine holds it: flat, as there may be a million. Its journal is in the log arena. */
 export type SessionRow = Omit<Session, "usage"> & {
@@ -8,17 +10,37 @@ export type SessionRow = Omit<Session, "usage"> & {
   gone: boolean;
   /** The newest chunk of its log. */
   chunk: number;
-  /** Unfinished turns in order; the first may be running. */
-  queue: readonly TurnRow[];
+  compactedCount: number;
+  /** Unfinished turns and waiting compactions in order; the first may be running. */
+  queue: readonly QueueRow[];
+};
+
+export type QueueRow = TurnRow | CompactionRow;
+
+/** A compaction's place in its session's queue. */
+export type CompactionRow = {
+  readonly status: "compaction";
+  readonly compactionId: string;
+  readonly session: SessionRow;
+  readonly node: string;
+  leaseEnds: number;
 };
 
 /** An unfinished turn. One that has ended lives in its session's log alone. */
 export type TurnRow = Turn & {
   session: SessionRow;
+  /** Where the flight recorder has its delivery. */
+  deliverySlot: number;
+  /** Its place among those that run. */
+  at: number;
   text: string;
   outside: boolean;
   waited: boolean;
+  countedModel: string;
+  /** The counters of its agent. */
+  counts: AgentCounts;
   replyMessageId: string;
+  spentMs: number;
   /** Monotonic time at which its claim ends. */
   leaseEnds: number;
   node: string;
@@ -26,10 +48,13 @@ export type TurnRow = Turn & {
   cancelled: boolean;
 };
 
-/** An entry before it has its place: everything but `seq`. */
+/** An entry without its place in the journal. */
 export type NewEntry = Entry extends infer E ? (E extends Entry ? Omit<E, "seq"> : never) : never;
 
-export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number): TurnRow => ({
+/** The `seq` of an entry that has no place yet. */
+export const NO_SEQ = 0;
+
+export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number, counts: AgentCounts): TurnRow => ({
   turnId: order.turnId,
   sessionId: session.sessionId,
   agent: session.agent,
@@ -48,11 +73,16 @@ export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number): 
   error: undefined,
   usage: undefined,
   deliveryId: order.delivery?.deliveryId,
+  deliverySlot: NO_SLOT,
+  at: NOWHERE,
   session,
   text: order.text,
   outside: order.outside,
   waited: order.waited,
+  countedModel: order.countedModel,
+  counts,
   replyMessageId: "",
+  spentMs: 0,
   leaseEnds: 0,
   node: "",
   cancelled: false,
@@ -91,6 +121,8 @@ export const sessionOf = (row: SessionRow): Session => ({
   messageCount: row.messageCount,
   turnsQueued: row.turnsQueued,
   usage: { input: row.input, output: row.output },
+  ordinal: row.ordinal,
+  contextBytes: row.contextBytes,
 });
 
 /** The limit that a new turn would pass, in words; undefined when there is none. */
@@ -106,10 +138,10 @@ export const limitPassed = (
       detail: `${session.turnsQueued} turns wait in the session, limits.turnsPerSession.`,
     };
   }
-  if (session && session.messageCount >= limits.messagesPerSession) {
+  if (session && session.messageCount - session.compactedCount >= limits.messagesPerSession) {
     return {
       name: "session-full",
-      detail: `The session holds ${session.messageCount} messages, limits.messagesPerSession.`,
+      detail: `The session holds ${session.messageCount - session.compactedCount} messages, limits.messagesPerSession.`,
     };
   }
   if (queued >= limits.turns) return { name: "gateway-busy", detail: `${queued} turns wait, limits.turns.` };

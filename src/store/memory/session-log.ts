@@ -1,58 +1,67 @@
 import type { Entry } from "#store/store.ts";
 import { decodeEntries, encodeEntry, type Logged, type QueuedTurn } from "./entry-codec.ts";
 import { type Extent, type LogArena, NONE } from "./log-arena.ts";
-import type { NewEntry, SessionRow } from "./rows.ts";
+import type { SessionRow } from "./rows.ts";
 
 /** The journals of all sessions, each a chain of chunks in one arena. A row knows its newest chunk. */
-export const createSessionLogs = (arena: LogArena) => ({
-  /** Appends an entry. `replyBefore`: the entry before it, of the same turn, holds its reply. */
-  append(session: SessionRow, entry: NewEntry, queued?: QueuedTurn, replyBefore = false): Entry {
-    const seq = ++session.lastSeq;
-    let packed = encodeEntry(entry, queued, replyBefore);
-    if (!arena.write(session.chunk, packed.bytes, packed.length)) {
-      // First in its chunk, it finds no reply before it.
-      if (replyBefore) packed = encodeEntry(entry, queued, false);
-      session.chunk = arena.take(packed.length, session.chunk, seq);
-      arena.write(session.chunk, packed.bytes, packed.length);
-    }
-    session.updatedAt = entry.at;
-    return { seq, ...entry } as Entry;
-  },
-
-  /** Entries after `seq`, oldest first. Costs a look at each newer chunk, and the reading of those it answers from. */
-  read(session: SessionRow, after: number, limit: number): Logged[] {
-    const extents: Extent[] = [];
-    for (let chunk = session.chunk; chunk !== NONE; ) {
-      const extent = arena.read(chunk);
-      extents.push(extent);
-      if (extent.firstSeq <= after + 1) break;
-      chunk = extent.before;
-    }
-    const found: Logged[] = [];
-    for (let at = extents.length - 1; at >= 0 && found.length < limit; at--) {
-      for (const logged of decode(extents[at] as Extent)) {
-        if (logged.entry.seq > after && found.length < limit) found.push(logged);
+export const createSessionLogs = (arena: LogArena) => {
+  /** Where the last entry of all went: the next one is mostly of the same turn. */
+  let lastChunk: number = NONE;
+  let lastTurn = "";
+  return {
+    /** Appends an entry, which gets its `seq`. `replyBefore`: the entry before it, of the same turn, holds its reply. */
+    append(session: SessionRow, entry: Entry, queued: QueuedTurn | undefined, replyBefore: boolean): Entry {
+      const seq = ++session.lastSeq;
+      const sameTurn = session.chunk === lastChunk && entry.turnId === lastTurn;
+      let packed = encodeEntry(entry, queued, sameTurn, replyBefore);
+      if (!arena.write(session.chunk, packed.bytes, packed.length)) {
+        // First in its chunk, it finds nothing before it.
+        if (replyBefore || sameTurn) packed = encodeEntry(entry, queued, false, false);
+        session.chunk = arena.take(packed.length, session.chunk, seq);
+        arena.write(session.chunk, packed.bytes, packed.length);
       }
-    }
-    return found;
-  },
+      lastChunk = session.chunk;
+      lastTurn = entry.turnId;
+      session.updatedAt = entry.at;
+      entry.seq = seq;
+      return entry;
+    },
 
-  /** Entries before `seq`, newest first, as long as they are asked for. */
-  *readBack(session: SessionRow, before: number): Iterable<Logged> {
-    for (let chunk = session.chunk; chunk !== NONE; ) {
-      const extent = arena.read(chunk);
-      chunk = extent.before;
-      if (extent.firstSeq >= before) continue;
-      for (const logged of decode(extent).reverse()) if (logged.entry.seq < before) yield logged;
-    }
-  },
+    /** Entries after `seq`, oldest first. Costs a look at each newer chunk, and the reading of those it answers from. */
+    read(session: SessionRow, after: number, limit: number): Logged[] {
+      const extents: Extent[] = [];
+      for (let chunk = session.chunk; chunk !== NONE; ) {
+        const extent = arena.read(chunk);
+        extents.push(extent);
+        if (extent.firstSeq <= after + 1) break;
+        chunk = extent.before;
+      }
+      const found: Logged[] = [];
+      for (let at = extents.length - 1; at >= 0 && found.length < limit; at--) {
+        for (const logged of decode(extents[at] as Extent)) {
+          if (logged.entry.seq > after && found.length < limit) found.push(logged);
+        }
+      }
+      return found;
+    },
 
-  /** Gives the memory of a session's log back. */
-  erase(session: SessionRow): void {
-    for (let chunk = session.chunk; chunk !== NONE; ) chunk = arena.give(chunk);
-    session.chunk = NONE;
-  },
-});
+    /** Entries before `seq`, newest first, as long as they are asked for. */
+    *readBack(session: SessionRow, before: number): Iterable<Logged> {
+      for (let chunk = session.chunk; chunk !== NONE; ) {
+        const extent = arena.read(chunk);
+        chunk = extent.before;
+        if (extent.firstSeq >= before) continue;
+        for (const logged of decode(extent).reverse()) if (logged.entry.seq < before) yield logged;
+      }
+    },
+
+    /** Gives the memory of a session's log back. */
+    erase(session: SessionRow): void {
+      for (let chunk = session.chunk; chunk !== NONE; ) chunk = arena.give(chunk);
+      session.chunk = NONE;
+    },
+  };
+};
 
 export type SessionLogs = ReturnType<typeof createSessionLogs>;
 

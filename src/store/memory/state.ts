@@ -1,14 +1,19 @@
 import type { Clock } from "#core/clock.ts";
+import { IdTable, Roster } from "#core/tables.ts";
 import type { Entry, Session, StoreWatcher, Turn } from "#store/store.ts";
+import { AgentCounters } from "./agent-counters.ts";
 import { DeliveryRing } from "./delivery-ring.ts";
 import type { QueuedTurn } from "./entry-codec.ts";
 import { Fifo } from "./fifo.ts";
+import { GatewayLog } from "./gateway-log.ts";
+import { IdIndex } from "./id-index.ts";
+import { LateAttempts } from "./late-attempts.ts";
 import { LogArena, NONE } from "./log-arena.ts";
 import { OrderedRows } from "./ordered-rows.ts";
 import { ReadyTurns } from "./ready-turns.ts";
-import type { NewEntry, SessionRow, TurnRow } from "./rows.ts";
+import type { CompactionRow, QueueRow, SessionRow, TurnRow } from "./rows.ts";
 import { createSessionLogs } from "./session-log.ts";
-import { TurnIndex } from "./turn-index.ts";
+import { Summaries } from "./summaries.ts";
 import { UsageCounters } from "./usage-counters.ts";
 
 export type IdempotencyRow = { key: string; hash: string; turnId: string; expiresAt: number };
@@ -30,15 +35,20 @@ export const createState = (clock: Clock) => {
     /** Entries that watchers have not been told of, all of one session. */
     untold: [] as Entry[],
     /** Unfinished turns by id; `index` has all. */
-    active: new Map<string, TurnRow>(),
-    index: new TurnIndex(),
-    running: new Set<TurnRow>(),
+    active: new IdTable<TurnRow>(),
+    index: new IdIndex(),
+    running: new Roster<TurnRow>(),
     ready: new ReadyTurns(),
     queued: 0,
     idempotency: new Map<string, IdempotencyRow>(),
     idempotencyByAge: new Fifo<IdempotencyRow>(),
     deliveries: new DeliveryRing(),
     usage: new UsageCounters(),
+    late: new LateAttempts(),
+    agents: new AgentCounters(),
+    compactions: new Map<string, CompactionRow>(),
+    summaries: new Summaries(),
+    gateway: new GatewayLog(),
   };
 };
 
@@ -50,16 +60,21 @@ const ACTIVE_TURN_BYTES = 600;
 
 /** What the store holds, as limits.storeBytes counts it. */
 export const bytesOf = (state: State): number =>
-  state.arena.liveBytes + state.sessions.size * SESSION_BYTES + state.active.size * ACTIVE_TURN_BYTES;
+  state.arena.liveBytes +
+  state.sessions.size * SESSION_BYTES +
+  state.active.size * ACTIVE_TURN_BYTES +
+  state.summaries.bytes +
+  state.usage.bytes;
 
 /** Appends to the session's journal; watchers learn of it at the next `tell`. */
 export const append = (
   state: State,
   session: SessionRow,
-  entry: NewEntry,
-  options: { queued?: QueuedTurn; replyBefore?: boolean } = {},
+  entry: Entry,
+  queued?: QueuedTurn,
+  replyBefore = false,
 ): Entry => {
-  const placed = state.logs.append(session, entry, options.queued, options.replyBefore);
+  const placed = state.logs.append(session, entry, queued, replyBefore);
   state.untold.push(placed);
   return placed;
 };
@@ -67,14 +82,14 @@ export const append = (
 export const tell = (state: State, session: SessionRow): void => {
   const entries = state.untold;
   state.untold = [];
-  for (const watcher of state.watchers) watcher.entries(session.sessionId, entries);
+  for (const watcher of state.watchers) watcher.entries(session, entries);
 };
 
 export const tellWork = (state: State): void => {
   for (const watcher of state.watchers) watcher.work();
 };
 
-const NO_TURNS: readonly TurnRow[] = [];
+const NOBODY: readonly QueueRow[] = [];
 
 export const openSession = (
   state: State,
@@ -94,9 +109,11 @@ export const openSession = (
     input: 0,
     output: 0,
     ordinal: ++state.ordinals,
+    contextBytes: 0,
+    compactedCount: 0,
     gone: false,
     chunk: NONE,
-    queue: NO_TURNS,
+    queue: NOBODY,
   };
   state.sessions.set(sessionId, session);
   state.order.push(session);
@@ -106,15 +123,15 @@ export const openSession = (
   return session;
 };
 
-export const joinQueue = (row: TurnRow): void => {
+export const joinQueue = (row: QueueRow): void => {
   row.session.queue = row.session.queue.length === 0 ? [row] : [...row.session.queue, row];
 };
 
-/** Answers the turn that is first now, when it was not before. */
-export const leaveQueue = (row: TurnRow): TurnRow | undefined => {
+/** Answers who is first now, when it was not before. */
+export const leaveQueue = (row: QueueRow): QueueRow | undefined => {
   const { session } = row;
   const wasFirst = session.queue[0] === row;
-  session.queue = session.queue.length === 1 ? NO_TURNS : session.queue.filter((other) => other !== row);
+  session.queue = session.queue.length === 1 ? NOBODY : session.queue.filter((other) => other !== row);
   return wasFirst ? session.queue[0] : undefined;
 };
 

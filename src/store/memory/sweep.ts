@@ -1,4 +1,6 @@
 import type { Store } from "#store/store.ts";
+import { noteEnd } from "./agent-counters.ts";
+import { dropCompactionsOf, dropLostCompactions } from "./compactions.ts";
 import type { SessionRow } from "./rows.ts";
 import type { State } from "./state.ts";
 import { cancelledAt, finish, requeue } from "./turns.ts";
@@ -9,18 +11,24 @@ const SLICE = 500;
 export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"> => ({
   deleteSession: async (sessionId, now) => {
     const session = state.sessions.get(sessionId);
-    if (session) forgetSession(state, session, now);
-    return session !== undefined;
+    if (!session) return undefined;
+    const turnsCancelled = session.queue.filter(({ status }) => status !== "compaction").length;
+    forgetSession(state, session, now);
+    return { turnsCancelled };
   },
 
-  sweep: async ({ now, maxAttempts, lost, sessionsBefore, webhookSessionsBefore, usageBefore }) => {
+  sweep: async ({ now, maxAttempts, lost, sessionsBefore, webhookSessionsBefore, usageBefore, gatewayBefore }) => {
     const time = state.clock.monotonic();
-    for (const row of state.running) {
+    for (const row of state.running.list()) {
       if (row.leaseEnds > time) continue;
+      state.late.keep(row, time);
       if (row.attempt < maxAttempts || row.cancelled) requeue(state, row, now, 0);
       else finish(state, row, { now, status: "failed", reply: "", error: lost, usage: undefined });
     }
+    dropLostCompactions(state, time);
+    state.late.forgetBefore(time);
     state.usage.forgetBefore(usageBefore);
+    state.gateway.forgetBefore(gatewayBefore);
     let left = SLICE;
     for (let row = state.idempotencyByAge.peek(); row && row.expiresAt <= now && left > 0; left--) {
       state.idempotencyByAge.shift();
@@ -43,12 +51,16 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
 });
 
 const forgetSession = (state: State, session: SessionRow, now: number): void => {
+  dropCompactionsOf(state, session);
   for (const row of [...session.queue].reverse()) if (row.status === "queued") finish(state, row, cancelledAt(now));
-  const running = session.queue[0];
+  const running = session.queue.find((row) => row.status !== "compaction");
   if (running) {
+    noteEnd(running, now, "cancelled", undefined);
+    state.usage.turn(now, running, running.countedModel, "cancelled");
+    state.late.keep(running, state.clock.monotonic());
     state.running.delete(running);
     state.active.delete(running.turnId);
-    if (running.deliveryId) state.deliveries.finish(running.deliveryId);
+    state.deliveries.finish(running.deliverySlot);
   }
   for (const { entry, queued } of state.logs.read(session, 0, Infinity)) {
     if (!queued) continue;
@@ -56,10 +68,12 @@ const forgetSession = (state: State, session: SessionRow, now: number): void => 
     if (queued.deliveryId) state.deliveries.eraseBody(queued.deliveryId);
   }
   state.logs.erase(session);
+  state.summaries.forget(session.ordinal);
   session.gone = true;
   state.sessions.delete(session.sessionId);
   state.order.forget();
   state.orderOfAgent.get(session.agent)?.forget();
   if (running) for (const watcher of state.watchers) watcher.cancel(running.turnId);
-  for (const watcher of state.watchers) watcher.sessionDeleted(session.sessionId);
+  const end = { seq: session.lastSeq + 1, at: now };
+  for (const watcher of state.watchers) watcher.sessionDeleted(session, end);
 };

@@ -11,7 +11,10 @@ import type {
   TurnStart,
   UsageRow,
 } from "#store/store.ts";
-import { limitPassed, newTurnRow, type SessionRow, type TurnRow, turnOf } from "./rows.ts";
+import { noteEnd } from "./agent-counters.ts";
+import { compactionOfClaim, passOn } from "./compactions.ts";
+import { bookLate } from "./late-attempts.ts";
+import { limitPassed, NO_SEQ, newTurnRow, type SessionRow, type TurnRow, turnOf } from "./rows.ts";
 import {
   append,
   bytesOf,
@@ -23,18 +26,31 @@ import {
   tell,
   tellWork,
 } from "./state.ts";
-import type { Outcome } from "./usage-counters.ts";
 
 type TurnMethods = Pick<
   Store,
-  "startTurn" | "claimTurns" | "extendClaims" | "endTurn" | "releaseTurn" | "cancelTurn" | "failQueuedTurns" | "getTurn"
+  | "startTurn"
+  | "findReplay"
+  | "claimTurns"
+  | "extendClaims"
+  | "endTurn"
+  | "releaseTurn"
+  | "cancelTurn"
+  | "failQueuedTurns"
+  | "getTurn"
 >;
 
+const ENDED = { completed: "turn.completed", cancelled: "turn.cancelled" } as const;
 const NO_USAGE = { input: 0, output: 0 };
 const BUSY_HINT_MS = 1_000;
 
 export const turnMethods = (state: State): TurnMethods => ({
-  startTurn: async (order) => replayOf(state, order) ?? start(state, order),
+  startTurn: async (order) => {
+    const turn = order.idempotency && replayOf(state, order.idempotency, order.now);
+    return turn ? { turn, replayed: true, claimed: undefined } : start(state, order);
+  },
+
+  findReplay: async (key, now) => replayOf(state, key, now),
 
   claimTurns: async ({ free, freeOf, newMessageId, ...request }) => {
     const nextDueInMs = state.ready.wake(state.clock.monotonic());
@@ -45,7 +61,7 @@ export const turnMethods = (state: State): TurnMethods => ({
   extendClaims: async (claims, leaseMs) => {
     const lost: Claim[] = [];
     for (const held of claims) {
-      const row = rowOfClaim(state, held);
+      const row = rowOfClaim(state, held) ?? compactionOfClaim(state, held);
       if (row) row.leaseEnds = state.clock.monotonic() + leaseMs;
       else lost.push(held);
     }
@@ -55,13 +71,20 @@ export const turnMethods = (state: State): TurnMethods => ({
   endTurn: async (held, end) => {
     const row = rowOfClaim(state, held);
     if (row) finish(state, row, end);
+    else bookLate(state, held, end);
     return row !== undefined;
   },
 
   releaseTurn: async (held, { now, delayMs, usage }) => {
     const row = rowOfClaim(state, held);
-    if (!row) return false;
-    if (usage) countUsage(state, row, now, usage, "released");
+    if (!row) {
+      bookLate(state, held, { now, usage });
+      return false;
+    }
+    if (usage) {
+      countUsage(state, row, now, usage);
+      row.spentMs += usage.latencyMs;
+    }
     requeue(state, row, now, delayMs);
     return true;
   },
@@ -79,7 +102,8 @@ export const turnMethods = (state: State): TurnMethods => ({
   },
 
   failQueuedTurns: async (agent, error, now) => {
-    const rows = [...state.active.values()].filter((row) => row.agent === agent && row.status === "queued");
+    const rows = state.active.values().filter((row) => row.agent === agent && row.status === "queued");
+    rows.sort((a, b) => a.seq - b.seq);
     for (const row of rows) finish(state, row, { now, status: "failed", reply: "", error, usage: undefined });
     return rows.length;
   },
@@ -99,15 +123,14 @@ export const cancelledAt = (now: number): TurnEnd => {
   return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
 };
 
-const replayOf = (state: State, { idempotency, now }: TurnOrder): TurnStart | undefined => {
-  const known = idempotency && state.idempotency.get(idempotency.key);
+const replayOf = (state: State, { key, hash }: { key: string; hash: string }, now: number): Turn | undefined => {
+  const known = state.idempotency.get(key);
   if (!known || known.expiresAt <= now) return undefined;
-  if (known.hash !== idempotency.hash)
-    throw new GatewayError("idempotency-mismatch", "The key was used with another body.");
+  if (known.hash !== hash) throw new GatewayError("idempotency-mismatch", "The key was used with another body.");
   const row = state.active.get(known.turnId);
   const turn = row ? turnOf(row) : readEndedTurn(state, known.turnId);
   if (!turn) throw new GatewayError("turn-not-found", "The turn of this idempotency key was deleted with its session.");
-  return { turn, replayed: true, claimed: undefined };
+  return turn;
 };
 
 const start = (state: State, order: TurnOrder): TurnStart => {
@@ -126,12 +149,22 @@ const start = (state: State, order: TurnOrder): TurnStart => {
   }
   const session = known ?? openSession(state, order.session, now);
   const { messageId } = order;
-  append(state, session, { at: now, turnId, name: "message.created", messageId, role: "user", text, outside });
+  append(state, session, {
+    seq: NO_SEQ,
+    at: now,
+    turnId,
+    name: "message.created",
+    messageId,
+    role: "user",
+    text,
+    outside,
+  });
   session.messageCount++;
+  session.contextBytes += Buffer.byteLength(text);
   const row = queueTurn(state, session, order);
   const next = session.queue.length === 1;
   const claimed = order.claim && next && state.ready.isIdle(row.agent) ? claimRow(state, row, order.claim) : undefined;
-  const turn = turnOf(row);
+  const turn = claimed?.turn ?? turnOf(row);
   tell(state, session);
   if (next && !claimed) {
     state.ready.push(row);
@@ -143,19 +176,21 @@ const start = (state: State, order: TurnOrder): TurnStart => {
 const queueTurn = (state: State, session: SessionRow, order: TurnOrder): TurnRow => {
   const { turnId, now: at, idempotency, delivery, surface, caller, model, skillIds, messageId } = order;
   const queued = { surface, caller, model, skillIds, messageId, deliveryId: delivery?.deliveryId };
-  const { seq } = append(state, session, { at, turnId, name: "turn.queued" }, { queued });
-  const row = newTurnRow(session, order, seq);
+  const { seq } = append(state, session, { seq: NO_SEQ, at, turnId, name: "turn.queued" }, queued);
+  const row = newTurnRow(session, order, seq, state.agents.of(session.agent));
   state.active.set(turnId, row);
   state.index.add(turnId, { ordinal: session.ordinal, seq });
   joinQueue(row);
   session.turnsQueued++;
   state.queued++;
+  row.counts.queued++;
+  state.usage.message(at, row);
   if (idempotency) {
     const kept = { ...idempotency, turnId };
     state.idempotency.set(kept.key, kept);
     state.idempotencyByAge.push(kept);
   }
-  if (delivery) state.deliveries.add(delivery, true, order.recorder);
+  if (delivery) row.deliverySlot = state.deliveries.add(delivery, order.recorder);
   return row;
 };
 
@@ -171,16 +206,27 @@ const claimRow = (state: State, row: TurnRow, request: ClaimRequest): ClaimedTur
   session.turnsQueued--;
   state.queued--;
   state.running.add(row);
-  append(state, session, { at: now, turnId, name: "turn.started", attempt: row.attempt });
-  const created = { name: "message.created", role: "assistant", text: "", outside: false } as const;
+  row.counts.queued--;
+  row.counts.running++;
+  append(state, session, { seq: NO_SEQ, at: now, turnId, name: "turn.started", attempt: row.attempt });
   row.replyMessageId = replyMessageId;
-  const replySeq = append(state, session, { at: now, turnId, messageId: replyMessageId, ...created }).seq;
+  const replySeq = append(state, session, {
+    seq: NO_SEQ,
+    at: now,
+    turnId,
+    name: "message.created",
+    messageId: replyMessageId,
+    role: "assistant",
+    text: "",
+    outside: false,
+  }).seq;
   return {
     claim: { turnId, sessionId: row.sessionId, node: request.node, fence: row.attempt },
     turn: turnOf(row),
     message: { text: row.text, outside: row.outside },
     replyMessageId,
     replySeq,
+    spentMs: row.spentMs,
   };
 };
 
@@ -200,43 +246,57 @@ export const finish = (state: State, row: TurnRow, { now, status, reply, error, 
   const { session, turnId, replyMessageId: messageId } = row;
   const replyBefore = row.status === "running" && (status === "completed" || reply !== "");
   if (replyBefore) {
-    append(state, session, { at: now, turnId, name: "message.completed", messageId, text: reply });
+    append(state, session, { seq: NO_SEQ, at: now, turnId, name: "message.completed", messageId, text: reply });
     session.messageCount++;
+    session.contextBytes += Buffer.byteLength(reply);
   }
+  noteEnd(row, now, status, error);
   if (row.status === "running") {
     state.running.delete(row);
   } else {
     session.turnsQueued--;
     state.queued--;
   }
-  if (usage) countUsage(state, row, now, usage, status);
+  if (usage) countUsage(state, row, now, usage);
+  state.usage.turn(now, row, usage?.model ?? row.countedModel, status);
   const used = row.usage ?? NO_USAGE;
   if (status === "failed") {
-    append(state, session, { at: now, turnId, name: "turn.failed", usage: used, error: error as TurnError });
+    append(state, session, {
+      seq: NO_SEQ,
+      at: now,
+      turnId,
+      name: "turn.failed",
+      usage: used,
+      error: error as TurnError,
+    });
   } else {
-    append(state, session, { at: now, turnId, name: `turn.${status}`, usage: used, reply }, { replyBefore });
+    append(
+      state,
+      session,
+      { seq: NO_SEQ, at: now, turnId, name: ENDED[status], usage: used, reply },
+      undefined,
+      replyBefore,
+    );
   }
   row.status = status;
   row.endedAt = now;
   row.reply = replyBefore ? reply : undefined;
   row.error = error;
   row.usage = used;
-  if (row.deliveryId) state.deliveries.finish(row.deliveryId);
+  state.deliveries.finish(row.deliverySlot);
   state.active.delete(turnId);
   const next = leaveQueue(row);
   tell(state, session);
-  if (!next) return;
-  state.ready.push(next);
-  tellWork(state);
+  if (next) passOn(state, next);
 };
 
 /** Adds what an attempt used to its turn, its session and the counters. */
-const countUsage = (state: State, row: TurnRow, now: number, used: UsageRow, outcome: Outcome): void => {
+const countUsage = (state: State, row: TurnRow, now: number, used: UsageRow): void => {
   const { input, output } = used.usage;
   row.usage = { input: (row.usage?.input ?? 0) + input, output: (row.usage?.output ?? 0) + output };
   row.session.input += input;
   row.session.output += output;
-  state.usage.add(now, row, used, outcome);
+  state.usage.attempt(now, row, used);
 };
 
 /** Gives a running turn back to the head of its session's queue. */
@@ -250,7 +310,9 @@ export const requeue = (state: State, row: TurnRow, now: number, delayMs: number
   row.status = "queued";
   session.turnsQueued++;
   state.queued++;
-  append(state, session, { at: now, turnId, name: "turn.queued" });
+  row.counts.running--;
+  row.counts.queued++;
+  append(state, session, { seq: NO_SEQ, at: now, turnId, name: "turn.queued" });
   if (delayMs > 0) state.ready.pushLater(row, state.clock.monotonic() + delayMs);
   else state.ready.push(row);
   tell(state, session);

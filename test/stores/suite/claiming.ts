@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
+import { type Engine, LEASE_MS, openWorld, used, type World } from "../world.ts";
 
 const claimOneByOne = async (world: World, count: number): Promise<string[]> => {
   const turnIds: string[] = [];
@@ -129,6 +129,20 @@ export const claimingTests = (engine: Engine): void => {
       const second = await world.claimNext();
       expect(second.replyMessageId).not.toBe(first.replyMessageId);
       expect(second.replySeq).toBeGreaterThan(first.replySeq);
+    });
+
+    it("tells how long the attempts before it ran", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      for (const spentMs of [0, 400, 800]) {
+        const claimed = await world.claimNext();
+        expect(claimed.spentMs).toBe(spentMs);
+        await world.store.releaseTurn(claimed.claim, {
+          now: world.clock.now(),
+          delayMs: 0,
+          usage: used(1, 1, "echo", 400),
+        });
+      }
     });
 
     it("extends the leases of claims that hold and answers those that do not", async () => {

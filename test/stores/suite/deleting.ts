@@ -3,14 +3,14 @@ import { deliveryOf, type Engine, openWorld, used } from "../world.ts";
 
 export const deletingTests = (engine: Engine): void => {
   describe("deleting a session", () => {
-    it("erases its record, its turns, its entries and its messages, and answers that it was there", async () => {
+    it("erases its record, its turns, its entries and its messages, and answers how many turns it ended", async () => {
       await using world = await openWorld(engine);
       const ended = await world.start();
       await world.end(await world.claimNext());
       const queued = await world.start();
       const other = await world.start({ session: "chat:b" });
       const before = await world.everything(["chat:b"], [other.turnId]);
-      expect(await world.store.deleteSession("chat:a", world.clock.now())).toBe(true);
+      expect(await world.store.deleteSession("chat:a", world.clock.now())).toEqual({ turnsCancelled: 1 });
       const nothing = { sessions: [undefined], entries: [[]], turns: [undefined, undefined] };
       expect(await world.everything(["chat:a"], [ended.turnId, queued.turnId])).toMatchObject(nothing);
       expect(await world.store.readMessages("chat:a", { limit: 10 })).toEqual([]);
@@ -25,8 +25,8 @@ export const deletingTests = (engine: Engine): void => {
       await using world = await openWorld(engine);
       await world.start();
       await world.store.deleteSession("chat:a", world.clock.now());
-      expect(await world.store.deleteSession("chat:a", world.clock.now())).toBe(false);
-      expect(await world.store.deleteSession("chat:unknown", world.clock.now())).toBe(false);
+      expect(await world.store.deleteSession("chat:a", world.clock.now())).toBeUndefined();
+      expect(await world.store.deleteSession("chat:unknown", world.clock.now())).toBeUndefined();
     });
 
     it("tells of each queued turn's end and of the running one's, and then that the session is gone", async () => {
@@ -35,14 +35,17 @@ export const deletingTests = (engine: Engine): void => {
       await world.claimNext();
       const queued = [await world.start(), await world.start()];
       world.told.length = 0;
-      await world.store.deleteSession("chat:a", world.clock.now());
+      const at = world.clock.now();
+      const lastSeq = (await world.store.getSession("chat:a"))?.lastSeq ?? 0;
+      expect(await world.store.deleteSession("chat:a", at)).toEqual({ turnsCancelled: 3 });
       await world.hears(({ kind }) => kind === "deleted");
       const ends = world.told.flatMap((what) => (what.kind === "entries" ? what.entries : []));
       expect(ends.map(({ name, turnId }) => [name, turnId]).sort()).toEqual(
         queued.map(({ turnId }) => ["turn.cancelled", turnId]),
       );
       expect(world.told).toContainEqual({ kind: "cancel", turnId: running.turnId });
-      expect(world.told.at(-1)).toEqual({ kind: "deleted", sessionId: "chat:a" });
+      const seq = lastSeq + queued.length + 1;
+      expect(world.told.at(-1)).toEqual({ kind: "deleted", sessionId: "chat:a", seq, at });
     });
 
     it("keeps nothing that the running turn brings afterwards", async () => {
@@ -89,6 +92,19 @@ export const deletingTests = (engine: Engine): void => {
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(before).toHaveLength(1);
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual(before);
+    });
+
+    it("counts what its running turn used until it was deleted, once, and the turn as cancelled", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      const claimed = await world.claimNext();
+      await world.store.deleteSession("chat:a", world.clock.now());
+      const read = async () => (await world.store.readUsage({ from: 0, to: Infinity }))[0];
+      expect(await read()).toMatchObject({ cancelled: 1, attempts: 0, input: 0 });
+      expect(await world.end(claimed, { status: "cancelled", usage: used(4, 2) })).toBe(false);
+      expect(await world.end(claimed, { status: "cancelled", usage: used(4, 2) })).toBe(false);
+      expect(await world.release(claimed, 0, used(4, 2))).toBe(false);
+      expect(await read()).toMatchObject({ cancelled: 1, completed: 0, failed: 0, attempts: 1, input: 4, output: 2 });
     });
   });
 };

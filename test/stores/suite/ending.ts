@@ -29,6 +29,7 @@ export const endingTests = (engine: Engine): void => {
         seq: 5,
         createdAt: at,
         outside: false,
+        compacted: false,
       });
       const session = { messageCount: 2, turnsQueued: 0, lastSeq: 6, updatedAt: at, usage };
       expect(await world.store.getSession("chat:a")).toMatchObject(session);
@@ -87,7 +88,7 @@ export const endingTests = (engine: Engine): void => {
         expect(await world.release(claimed, 0, used(9, 9))).toBe(false);
       }
       expect(await read()).toEqual(before);
-      expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual([]);
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([{ attempts: 0, input: 0 }]);
       expect(await world.end(second, { reply: "mine" })).toBe(true);
       expect(await world.end(second, { reply: "twice" })).toBe(false);
       expect(await world.store.getTurn(turnId)).toMatchObject({ reply: "mine" });

@@ -48,6 +48,8 @@ export const startingTests = (engine: Engine): void => {
         messageCount: 1,
         turnsQueued: 1,
         usage: { input: 0, output: 0 },
+        ordinal: expect.any(Number),
+        contextBytes: Buffer.byteLength(order.text),
       });
       const { turnId, messageId, text } = order;
       const at = clock.now();
@@ -56,7 +58,7 @@ export const startingTests = (engine: Engine): void => {
         { seq: 2, at, turnId, name: "turn.queued" },
       ]);
       expect(await store.readMessages("chat:a", { limit: 10 })).toEqual([
-        { messageId, role: "user", text, turnId, seq: 1, createdAt: at, outside: false },
+        { messageId, role: "user", text, turnId, seq: 1, createdAt: at, outside: false, compacted: false },
       ]);
       expect(await store.getDelivery("dlv_1")).toEqual(deliveryOf("dlv_1"));
     });
@@ -93,6 +95,7 @@ export const startingTests = (engine: Engine): void => {
         message: { text: "now", outside: false },
         replyMessageId: "msg_reply",
         replySeq: 4,
+        spentMs: 0,
       });
       expect(await world.names()).toEqual(["message.created", "turn.queued", "turn.started", "message.created"]);
       expect((await world.claim()).turns).toEqual([]);

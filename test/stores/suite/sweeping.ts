@@ -100,7 +100,7 @@ export const sweepingTests = (engine: Engine): void => {
       await world.sweep({ sessionsBefore: before });
       expect(await sessionsOf(world)).toEqual(["chat:new", "chat:used", "webhook:new"]);
       await world.hears((what) => what.kind === "deleted" && what.sessionId === "chat:old");
-      expect(world.told).toContainEqual({ kind: "deleted", sessionId: "webhook:old" });
+      expect(world.told).toContainEqual(expect.objectContaining({ kind: "deleted", sessionId: "webhook:old" }));
     });
 
     it("keeps a session with an unfinished turn, however old", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { START } from "#test/harness/clock.ts";
-import { type Engine, openWorld, used, type Wish, type World } from "../world.ts";
+import { type Engine, LEASE_MS, openWorld, used, type Wish, type World } from "../world.ts";
 
 const HOUR = 3_600_000;
 
@@ -22,14 +22,15 @@ export const usageTests = (engine: Engine): void => {
       await run(world, base, used(1, 2, "echo", 10));
       await run(world, base, used(3, 4, "echo", 30));
       const hour = START;
-      const count = { hour, agent: "main", model: "echo", surface: "rest", caller: "ci", failed: 0, cancelled: 0 };
+      const of = { hour, agent: "main", model: "echo", surface: "rest", caller: "ci" };
+      const count = { ...of, messages: 2, failed: 0, cancelled: 0 };
       expect(await world.store.readUsage({ from: START, to: START + 1 })).toEqual([
         { ...count, attempts: 2, completed: 2, latencyMs: 40, input: 4, output: 6 },
       ]);
       await run(world, { ...base, surface: "rpc" });
       await run(world, { ...base, caller: "ops" });
       await run(world, { ...base, session: "chat:b", agent: "other" });
-      await run(world, base, used(1, 1, "fast"));
+      await run(world, { ...base, model: "fast" }, used(1, 1, "fast"));
       await world.clock.advance(HOUR);
       await run(world, base);
       const all = await world.store.readUsage({ from: 0, to: Infinity });
@@ -40,7 +41,7 @@ export const usageTests = (engine: Engine): void => {
       ]);
     });
 
-    it("counts how each attempt ended; one that will be made again has failed", async () => {
+    it("counts how each turn ended, and every attempt: one that will be made again ends no turn", async () => {
       await using world = await openWorld(engine);
       await run(world, {}, used(1, 0), "completed");
       await run(world, {}, used(1, 0), "failed");
@@ -49,16 +50,101 @@ export const usageTests = (engine: Engine): void => {
       await world.release(await world.claimNext(), 0, used(1, 0));
       await world.end(await world.claimNext(), { usage: used(1, 0) });
       const [count] = await world.store.readUsage({ from: 0, to: Infinity });
-      expect(count).toMatchObject({ attempts: 5, completed: 2, failed: 2, cancelled: 1, input: 5 });
+      expect(count).toMatchObject({ messages: 4, attempts: 5, completed: 2, failed: 1, cancelled: 1, input: 5 });
     });
 
-    it("counts nothing for an attempt that reached no backend", async () => {
+    it("counts the turn but no attempt where none reached a backend", async () => {
       await using world = await openWorld(engine);
       await world.start();
       await world.end(await world.claimNext(), { status: "failed" });
       const { turnId } = await world.start();
       await world.store.cancelTurn(turnId, world.clock.now());
-      expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual([]);
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
+        { messages: 2, failed: 1, cancelled: 1, attempts: 0, latencyMs: 0, input: 0, output: 0 },
+      ]);
+    });
+
+    it("counts a message and a turn's end under the model that the order names for it", async () => {
+      await using world = await openWorld(engine);
+      await world.start({ countedModel: "small" });
+      await world.store.failQueuedTurns("main", { name: "agent-removed", detail: undefined }, world.clock.now());
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
+        { model: "small", messages: 1, failed: 1 },
+      ]);
+    });
+
+    it("counts an attempt once whose lease ended while it ran, however the turn went on", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      const slow = await world.claimNext();
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      expect(await world.end(await world.claimNext(), { reply: "second", usage: used(2, 2) })).toBe(true);
+      expect(await world.end(slow, { reply: "late", usage: used(7, 1) })).toBe(false);
+      expect(await world.end(slow, { reply: "late", usage: used(7, 1) })).toBe(false);
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
+        { completed: 1, attempts: 2, input: 9, output: 3 },
+      ]);
+      expect(await world.store.getSession("chat:a")).toMatchObject({ usage: { input: 2, output: 2 } });
+    });
+
+    it("counts nothing that is told with somebody else's claim", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      const { claim } = await world.claimNext();
+      await world.store.deleteSession("chat:a", world.clock.now());
+      for (const wrong of [{ node: "node_b" }, { fence: claim.fence + 1 }, { turnId: "turn_other" }]) {
+        await world.end({ claim: { ...claim, ...wrong } }, { usage: used(1, 1) });
+      }
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([{ attempts: 0 }]);
+    });
+
+    it("adds up by each of the keys", async () => {
+      await using world = await openWorld(engine);
+      const base = { agent: "main", surface: "rest", caller: "ci" } as const;
+      await run(world, { ...base, session: "chat:a" }, used(1, 2, "echo", 10));
+      await run(
+        world,
+        { ...base, session: "chat:b", agent: "other", surface: "rpc", model: "fast" },
+        used(3, 4, "fast", 30),
+      );
+      await world.clock.advance(24 * HOUR);
+      await run(world, { ...base, session: "chat:c", caller: "ops" }, used(5, 6, "echo", 50));
+      const sum = async (by: "agent" | "model" | "surface" | "caller" | "hour" | "day", query = {}) =>
+        (await world.store.sumUsage({ from: 0, to: Infinity, by, ...query }))
+          .map(({ key, counts }) => [key, counts.attempts, counts.input])
+          .sort();
+      expect(await sum("agent")).toEqual([
+        ["main", 2, 6],
+        ["other", 1, 3],
+      ]);
+      expect(await sum("model")).toEqual([
+        ["echo", 2, 6],
+        ["fast", 1, 3],
+      ]);
+      expect(await sum("surface")).toEqual([
+        ["rest", 2, 6],
+        ["rpc", 1, 3],
+      ]);
+      expect(await sum("caller")).toEqual([
+        ["ci", 2, 4],
+        ["ops", 1, 5],
+      ]);
+      expect(await sum("hour")).toEqual([
+        [START, 2, 4],
+        [START + 24 * HOUR, 1, 5],
+      ]);
+      const day = START - (START % (24 * HOUR));
+      expect(await sum("day")).toEqual([
+        [day, 2, 4],
+        [day + 24 * HOUR, 1, 5],
+      ]);
+      expect(await sum("model", { agent: "other" })).toEqual([["fast", 1, 3]]);
+      expect(await sum("model", { from: START + 1 })).toEqual([["echo", 1, 5]]);
+      expect(await sum("model", { to: START })).toEqual([]);
+      const [one] = await world.store.sumUsage({ from: START + 1, to: Infinity, by: "caller" });
+      const rest = { messages: 1, completed: 1, failed: 0, cancelled: 0, attempts: 1 };
+      expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 } });
     });
 
     it("counts nothing for a repeat", async () => {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
-import type { Entry } from "#store/store.ts";
+import type { Entry, SessionRef } from "#store/store.ts";
 import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
 
 const toldOf = (world: World, sessionId: string): Entry[] =>
@@ -37,14 +37,16 @@ export const watchingTests = (engine: Engine): void => {
       const { store } = world;
       const reads: Promise<boolean>[] = [];
       store.watch({
-        entries: (sessionId, entries) => {
+        entries: ({ sessionId }, entries) => {
           const read = async ({ seq }: Entry) => (await store.readEntries(sessionId, { after: seq - 1, limit: 1 }))[0];
           reads.push(...entries.map(async (entry) => isDeepStrictEqual(await read(entry), entry)));
         },
-        sessionDeleted: (sessionId) => {
+        sessionDeleted: ({ sessionId }) => {
           reads.push(store.getSession(sessionId).then((session) => session === undefined));
         },
         work: () => {},
+        gatewayEntries: () => {},
+        compaction: () => {},
         cancel: (turnId) => {
           reads.push(store.getTurn(turnId).then((turn) => turn?.status === "running"));
         },
@@ -57,6 +59,33 @@ export const watchingTests = (engine: Engine): void => {
       const results = await Promise.all(reads);
       expect(results).toHaveLength(7);
       expect(results).not.toContain(false);
+    });
+
+    it("tells which session it is: its agent, and which of those that had its id", async () => {
+      await using world = await openWorld(engine);
+      const told: SessionRef[] = [];
+      const keep = ({ sessionId, agent, ordinal, contextBytes }: SessionRef) =>
+        told.push({ sessionId, agent, ordinal, contextBytes });
+      world.store.watch({
+        entries: keep,
+        sessionDeleted: keep,
+        gatewayEntries: () => {},
+        work: () => {},
+        cancel: () => {},
+        compaction: () => {},
+      });
+      await world.start({ text: "four" });
+      const first = await world.store.getSession("chat:a");
+      await world.store.deleteSession("chat:a", world.clock.now());
+      await world.hears(({ kind }) => kind === "deleted");
+      await world.start({ agent: "other" });
+      const again = await world.store.getSession("chat:a");
+      await world.hears((what) => what.kind === "entries" && told.at(-1)?.agent === "other");
+      const ordinal = first?.ordinal ?? Infinity;
+      expect(told[0]).toEqual({ sessionId: "chat:a", agent: "main", ordinal, contextBytes: 4 });
+      expect(told.filter((session) => session.ordinal === ordinal)).toHaveLength(told.length - 1);
+      expect(told.at(-1)?.ordinal).toBe(again?.ordinal);
+      expect(again?.ordinal).toBeGreaterThan(ordinal);
     });
 
     it("tells that a turn can be claimed whenever that has become true", async () => {
@@ -89,8 +118,10 @@ export const watchingTests = (engine: Engine): void => {
       await using world = await openWorld(engine);
       const heard: string[] = [];
       const unwatch = world.store.watch({
-        entries: (sessionId) => heard.push(sessionId),
+        entries: ({ sessionId }) => heard.push(sessionId),
         sessionDeleted: () => {},
+        gatewayEntries: () => {},
+        compaction: () => {},
         work: () => {},
         cancel: () => {},
       });

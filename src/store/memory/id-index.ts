@@ -1,5 +1,5 @@
-/** Where a turn is: the ordinal of its session, and the `seq` of its first `turn.queued` entry there. */
-export type TurnPlace = { ordinal: number; seq: number };
+/** Where a thing of this id is: of a turn, the ordinal of its session and the `seq` of its first `turn.queued` entry there. */
+export type IdPlace = { ordinal: number; seq: number };
 
 type Shard = { words: Uint32Array; used: number; live: number };
 
@@ -12,14 +12,14 @@ const GONE = 1;
 const ORDINAL_BASE = 1;
 
 /**
- * Turns by id, in a few typed arrays: no strings, nothing for the garbage collector to look at. It keeps a hash of an id, so an answer
+ * Places by id, in a few typed arrays: no strings, nothing for the garbage collector to look at. It keeps a hash of an id, so an answer
  * is a candidate that the caller checks against the log. Many small tables, so that none takes long to grow.
  */
-export class TurnIndex {
+export class IdIndex {
   #shards: Shard[] = Array.from({ length: SHARDS }, () => emptyShard(FIRST_ROWS));
 
-  add(turnId: string, { ordinal, seq }: TurnPlace): void {
-    const hash = hashOf(turnId);
+  add(id: string, { ordinal, seq }: IdPlace): void {
+    const hash = hashOf(id);
     const at = hash % SHARDS;
     let shard = this.#shards[at] as Shard;
     if ((shard.used + 1) * WORDS * 4 > shard.words.length * 3) {
@@ -30,20 +30,24 @@ export class TurnIndex {
   }
 
   /** The place for which `isIt` says yes. */
-  find(turnId: string, isIt: (place: TurnPlace) => boolean): TurnPlace | undefined {
-    const row = this.#rowOf(turnId, isIt);
+  find(id: string, isIt: (place: IdPlace) => boolean): IdPlace | undefined {
+    const row = this.#rowOf(hashOf(id), isIt);
     return row === undefined ? undefined : placeAt(row.words, row.at);
   }
 
-  delete(turnId: string, { ordinal, seq }: TurnPlace): void {
-    const row = this.#rowOf(turnId, (place) => place.ordinal === ordinal && place.seq === seq);
+  delete(id: string, place: IdPlace): void {
+    this.deleteHash(hashOf(id), place);
+  }
+
+  /** The same, for who has kept the hash but not the id. */
+  deleteHash(hash: number, { ordinal, seq }: IdPlace): void {
+    const row = this.#rowOf(hash, (place) => place.ordinal === ordinal && place.seq === seq);
     if (!row) return;
     row.words[row.at + 1] = GONE;
     row.shard.live--;
   }
 
-  #rowOf(turnId: string, isIt: (place: TurnPlace) => boolean) {
-    const hash = hashOf(turnId);
+  #rowOf(hash: number, isIt: (place: IdPlace) => boolean) {
     const shard = this.#shards[hash % SHARDS] as Shard;
     const { words } = shard;
     const rows = words.length / WORDS;
@@ -55,7 +59,7 @@ export class TurnIndex {
   }
 }
 
-const placeAt = (words: Uint32Array, at: number): TurnPlace => ({
+const placeAt = (words: Uint32Array, at: number): IdPlace => ({
   ordinal: (words[at + 1] as number) - ORDINAL_BASE,
   seq: words[at + 2] as number,
 });
@@ -84,7 +88,7 @@ const grown = (old: Shard): Shard => {
 };
 
 /** FNV-1a, from the end on: the front of an id is time, which neighbours share. */
-const hashOf = (text: string): number => {
+export const hashOf = (text: string): number => {
   let hash = 0x811c9dc5;
   for (let at = text.length - 1; at >= 0; at--) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
   return hash >>> 0;

@@ -1,0 +1,196 @@
+import type { BackendTurn } from "#backends/backend.ts";
+import type { Events } from "#observe/events.ts";
+import type { ClaimedTurn, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import type { Agent, Agents } from "./agents.ts";
+import type { Clock } from "./clock.ts";
+import { readHistory } from "./history.ts";
+import type { Journal } from "./journal.ts";
+import type { LiveReplies } from "./live-replies.ts";
+import { type Outcome, runAtOnce, runTurn, type StopReason } from "./run-turn.ts";
+import type { Skills } from "./skills.ts";
+
+export const MAX_ATTEMPTS = 3;
+const FIRST_BACKOFF_MS = 500;
+const COMMIT_TRIES = 5;
+
+export type AttemptParts = {
+  store: Store;
+  agents: Agents;
+  skills: Skills;
+  journal: Journal;
+  live: LiveReplies;
+  clock: Clock;
+  events: Events;
+};
+
+/** A turn that runs here. Its signal is made when somebody asks: a turn that is answered at once needs none. */
+export class Run {
+  readonly claimed: ClaimedTurn;
+  readonly agent: Agent;
+  readonly since: number;
+  stopped: StopReason | undefined = undefined;
+  #controller: AbortController | undefined = undefined;
+
+  constructor(claimed: ClaimedTurn, agent: Agent, since: number) {
+    this.claimed = claimed;
+    this.agent = agent;
+    this.since = since;
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.stopped) this.#controller.abort(this.stopped);
+    return this.#controller.signal;
+  }
+
+  stop(reason: StopReason): void {
+    this.stopped ??= reason;
+    this.#controller?.abort(reason);
+  }
+}
+
+/** Runs a claimed turn once, and keeps how that ended: its end, or that it is tried again. */
+export const runAndEnd = async (parts: AttemptParts, run: Run): Promise<void> => {
+  const { claimed, agent } = run;
+  const { turn } = claimed;
+  const began = parts.clock.monotonic();
+  const queuedMs = parts.clock.now() - turn.createdAt;
+  parts.events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs });
+  const asked = new AskedTurn(parts, claimed, agent);
+  const atOnce = run.stopped === undefined ? runAtOnce(agent.backend, asked) : undefined;
+  const reply = atOnce
+    ? undefined
+    : parts.live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
+  const outcome =
+    atOnce ?? (await runTurn(agent.backend, asked, run.signal, (text) => reply && parts.live.append(reply, text)));
+  const ms = parts.clock.monotonic() - began;
+  const again = decide(parts, run, outcome, ms);
+  const end = endOf(parts, run, outcome, ms, again);
+  let kept: boolean;
+  try {
+    kept = await end();
+  } catch (error) {
+    kept = await endAgain(parts, end, error);
+  }
+  if (reply) parts.live.close(reply);
+  if (!kept) {
+    // Its session was deleted, or its lease ended and it goes on elsewhere.
+    if (!(await parts.store.getTurn(turn.turnId))) parts.journal.turnErased(turn.turnId);
+    return;
+  }
+  const { turnId, agent: name, attempt } = turn;
+  if (again === undefined) parts.events.turnEnded({ turnId, agent: name, outcome: statusOf(outcome), attempt, ms });
+  else parts.events.turnRetried({ turnId, agent: name, attempt, delayMs: again });
+};
+
+/** After how long the turn is tried again; undefined when that was its end. */
+const decide = (
+  { events, agents }: AttemptParts,
+  { claimed, agent }: Run,
+  outcome: Outcome,
+  ms: number,
+): number | undefined => {
+  const { turn } = claimed;
+  if (outcome.thrown !== undefined) {
+    events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
+  }
+  // The agent may have left the configuration meanwhile: then nobody would claim the turn again.
+  const again = agents.find(turn.agent)
+    ? retryDelay(outcome, turn.attempt, agent.deadlineMs - claimed.spentMs - ms)
+    : undefined;
+  if (outcome.status === "handed-back" && again === undefined) outcome.error = removed(turn.agent);
+  return again;
+};
+
+/** What keeps the end of an attempt, or gives the turn back; false when it was not ours any more. */
+const endOf = (
+  { store, clock }: AttemptParts,
+  { claimed, agent }: Run,
+  outcome: Outcome,
+  latencyMs: number,
+  again: number | undefined,
+): (() => Promise<boolean>) => {
+  const model = claimed.turn.model ?? agent.model ?? agent.backend.kind;
+  const usage: UsageRow = { model, usage: outcome.usage, latencyMs };
+  const { reply, error } = outcome;
+  return () => {
+    const now = clock.now();
+    return again === undefined
+      ? store.endTurn(claimed.claim, { now, status: statusOf(outcome), reply, error, usage })
+      : store.releaseTurn(claimed.claim, { now, delayMs: again, usage });
+  };
+};
+
+/** A turn as its backend gets it. */
+class AskedTurn implements BackendTurn {
+  readonly turnId: string;
+  readonly sessionId: string;
+  readonly agent: string;
+  readonly attempt: number;
+  readonly model: string | undefined;
+  readonly instructions: string | undefined;
+  readonly skills: BackendTurn["skills"];
+  readonly message: BackendTurn["message"];
+  readonly #claimed: ClaimedTurn;
+  readonly #store: Store;
+
+  constructor({ store, skills }: AttemptParts, claimed: ClaimedTurn, agent: Agent) {
+    const { turn } = claimed;
+    this.turnId = turn.turnId;
+    this.sessionId = turn.sessionId;
+    this.agent = turn.agent;
+    this.attempt = turn.attempt;
+    this.model = turn.model ?? agent.model;
+    this.instructions = agent.instructions;
+    this.skills = turn.skillIds.length === 0 ? NO_SKILLS : skills.bodies(turn.skillIds);
+    this.message = claimed.message;
+    this.#claimed = claimed;
+    this.#store = store;
+  }
+
+  history() {
+    return readHistory(this.#store, this.#claimed);
+  }
+}
+const NO_SKILLS: BackendTurn["skills"] = [];
+
+/** How long to wait before the next attempt; undefined when this one was the last, or the backend asks for longer than the turn has left. */
+const retryDelay = ({ status, retryAfterMs }: Outcome, attempt: number, leftMs: number): number | undefined => {
+  if (status === "handed-back") return 0;
+  if (status !== "retry" || attempt >= MAX_ATTEMPTS || (retryAfterMs ?? 0) > leftMs || leftMs <= 0) return undefined;
+  const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
+  return Math.max(retryAfterMs ?? 0, backoff * (0.5 + Math.random() / 2));
+};
+
+const statusOf = ({ status }: Outcome): TurnEnd["status"] =>
+  status === "retry" || status === "handed-back" ? "failed" : status;
+
+/** Asks a store that did not answer again, a few times: past its lease the turn is another's. */
+const endAgain = async (
+  { clock, events }: AttemptParts,
+  end: () => Promise<boolean>,
+  first: unknown,
+): Promise<boolean> => {
+  let failed = first;
+  for (let tries = 1; ; tries++) {
+    events.storeFailed({ operation: "endTurn", error: failed });
+    if (tries === COMMIT_TRIES) throw failed;
+    await new Promise<void>((resolve) => clock.after(200 * 2 ** tries, resolve));
+    try {
+      return await end();
+    } catch (error) {
+      failed = error;
+    }
+  }
+};
+
+/** Ends the turn of an agent that left the configuration. */
+export const endRemoved = async ({ store, clock }: AttemptParts, { claim, turn }: ClaimedTurn): Promise<void> => {
+  const error = removed(turn.agent);
+  await store.endTurn(claim, { now: clock.now(), status: "failed", reply: "", error, usage: undefined });
+};
+
+const removed = (agent: string): TurnError => ({
+  name: "agent-removed",
+  detail: `the agent ${agent} left the configuration`,
+});

@@ -1,0 +1,213 @@
+import type { SessionCompaction } from "#generated/rpc-types.ts";
+import type { Events } from "#observe/events.ts";
+import type { Claim, CompactionPlace, Entry, SessionRef, Store, StoreLimits } from "#store/store.ts";
+import type { Agent, Agents } from "./agents.ts";
+import type { Clock } from "./clock.ts";
+import { type CompactionWish, planCompaction } from "./compaction.ts";
+import { BackendError, GatewayError } from "./errors.ts";
+import { createGates } from "./gates.ts";
+import { newId } from "./ids.ts";
+import { isTurnEnd } from "./journal.ts";
+
+const LEASE_MS = 30_000;
+/** Summaries that one agent writes at once: they are no turns, and no agent's concurrency bounds them. */
+const AT_ONCE = 8;
+/** How many messages a compaction keeps that nobody asked for. */
+const KEEP = 20;
+/** Messages are counted in bytes until a session is due: about as many make a token. */
+const BYTES_PER_TOKEN = 4;
+/** A session that was compacted in vain has to grow by so much before that is tried again. */
+const GROWTH = 1.25;
+
+type CompactionParts = {
+  store: Store;
+  agents: Agents;
+  clock: Clock;
+  events: Events;
+  node: string;
+  limits: () => StoreLimits;
+  /** Tokens past which a session is compacted by itself; 0 is never. */
+  compactAt: () => number;
+};
+
+type Waiting = { sessionId: string; claim: Claim | undefined; controller: AbortController; begin: () => void };
+type Cause = "asked" | "size";
+
+/** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
+export const createCompactions = (parts: CompactionParts) => {
+  const { store, agents, clock, events, node, limits, compactAt } = parts;
+  const waiting = new Map<string, Waiting>();
+  const gates = createGates(AT_ONCE);
+  /** Sessions that are compacted by themselves now, or that wait until they have so many bytes. */
+  const pausedUntil = new Map<string, number>();
+  let isStopped = false;
+  let stopTick: (() => void) | undefined;
+
+  const abort = (of: (one: Waiting) => boolean, error: GatewayError) => {
+    for (const one of waiting.values()) if (of(one)) one.controller.abort(error);
+  };
+
+  const tick = () => {
+    stopTick = waiting.size > 0 ? clock.after(LEASE_MS / 3, tick) : undefined;
+    const held = [...waiting.values()].flatMap(({ claim }) => claim ?? []);
+    if (held.length === 0) return;
+    store.extendClaims(held, LEASE_MS).then(
+      (lost) => {
+        for (const { turnId } of lost) waiting.get(turnId)?.controller.abort(lostPlace());
+      },
+      (error: unknown) => events.storeFailed({ operation: "extendClaims", error }),
+    );
+  };
+
+  /** Takes a place in the queue, and gives it up again whatever `run` does. `run` begins when the place is the first. */
+  const inQueue = async <T>(
+    sessionId: string,
+    run: (place: CompactionPlace, signal: AbortSignal, leaveWith: LeaveWith) => Promise<T>,
+  ): Promise<T> => {
+    if (isStopped) throw shuttingDown();
+    const now = clock.now();
+    const compactionId = newId("cmp", now);
+    const controller = new AbortController();
+    const { signal } = controller;
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => (begin = resolve));
+    const one: Waiting = { sessionId, claim: undefined, controller, begin };
+    waiting.set(compactionId, one);
+    stopTick ??= clock.after(LEASE_MS / 3, tick);
+    let hasLeft = true;
+    try {
+      const order = { now, compactionId, sessionId, node, leaseMs: LEASE_MS, limits: limits() };
+      const place = await store.queueCompaction(order);
+      one.claim = place.claim;
+      hasLeft = false;
+      if (!place.isFirst) await orAborted(begun, signal);
+      signal.throwIfAborted();
+      return await run(place, signal, async (compacted) => {
+        const isKept = await store.endCompaction(place.claim, { now: clock.now(), compacted });
+        hasLeft = true;
+        if (isKept) return;
+        throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
+      });
+    } finally {
+      waiting.delete(compactionId);
+      if (one.claim && !hasLeft) await giveUp(one.claim);
+    }
+  };
+
+  const giveUp = async (claim: Claim): Promise<void> => {
+    try {
+      await store.endCompaction(claim, { now: clock.now(), compacted: undefined });
+    } catch (error) {
+      // Its lease ends by itself.
+      events.storeFailed({ operation: "endCompaction", error });
+    }
+  };
+
+  const run = (sessionId: string, wish: CompactionWish, cause: Cause): Promise<SessionCompaction> =>
+    inQueue(sessionId, async (place, signal, leaveWith) => {
+      const agent = agents.find(place.agent);
+      if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
+      const { before, compact } = await planCompaction(store, agent.backend, place, wish);
+      signal.throwIfAborted();
+      if (!compact) {
+        await leaveWith(undefined);
+        return { sessionId, compacted: false, before, after: before };
+      }
+      const began = clock.monotonic();
+      const compacted = await gates.pass(agent.name, signal, () => inTime(agent, place.claim, signal, compact));
+      await leaveWith(compacted);
+      const { after } = compacted;
+      const ms = Math.round(clock.monotonic() - began);
+      events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
+      return { sessionId, compacted: true, before, after };
+    });
+
+  /** Gives the backend as long as it has for a turn. */
+  const inTime = async <T>(
+    agent: Agent,
+    claim: Claim,
+    outer: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+  ) => {
+    const late = new AbortController();
+    const signal = AbortSignal.any([outer, late.signal]);
+    const stop = clock.after(agent.deadlineMs, () => {
+      late.abort(new GatewayError("turn-timeout", `The summary took longer than ${agent.deadlineMs} ms.`));
+    });
+    try {
+      return await work(signal);
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      events.backendFailed({ turnId: claim.turnId, agent: agent.name, error });
+      const detail = error instanceof BackendError ? error.message : "The backend could not write the summary.";
+      throw new GatewayError("turn-failed", detail, { cause: error });
+    } finally {
+      stop();
+    }
+  };
+
+  const runByItself = async (sessionId: string, agent: string, contextBytes: number): Promise<void> => {
+    const keepTokens = Math.floor(compactAt() / 2);
+    try {
+      await run(sessionId, { keep: KEEP, keepTokens }, "size");
+      const left = (await store.getSession(sessionId))?.contextBytes ?? 0;
+      if (left * GROWTH > compactAt() * BYTES_PER_TOKEN) pausedUntil.set(sessionId, left * GROWTH);
+      else pausedUntil.delete(sessionId);
+    } catch (error) {
+      pausedUntil.set(sessionId, contextBytes * GROWTH);
+      if (isNotFound(error)) pausedUntil.delete(sessionId);
+      else if (!isStopped) events.compactionFailed({ sessionId, agent, error });
+    }
+  };
+
+  return {
+    /**
+     * Puts a summary in the place of all but the last `keep` messages, when what waits in the session has run; answers when it is done.
+     * What fails changes nothing.
+     */
+    compact: ({ sessionId, keep }: { sessionId: string; keep: number }): Promise<SessionCompaction> =>
+      run(sessionId, { keep }, "asked"),
+
+    /** What the store's watcher is told. */
+    watcher: {
+      entries(session: SessionRef, entries: readonly Entry[]): void {
+        const limit = compactAt() * BYTES_PER_TOKEN;
+        if (limit === 0 || session.contextBytes <= limit || isStopped || !entries.some(isTurnEnd)) return;
+        if (session.contextBytes <= (pausedUntil.get(session.sessionId) ?? 0)) return;
+        pausedUntil.set(session.sessionId, Infinity);
+        const { sessionId, agent, contextBytes } = session;
+        // The store is in the middle of telling.
+        queueMicrotask(() => void runByItself(sessionId, agent, contextBytes));
+      },
+      sessionDeleted({ sessionId }: SessionRef): void {
+        pausedUntil.delete(sessionId);
+        if (waiting.size > 0) abort((one) => one.sessionId === sessionId, notFound(sessionId));
+      },
+      compaction: (compactionId: string): void => waiting.get(compactionId)?.begin(),
+    },
+
+    /** Takes no more, and ends what waits and what runs: the turns behind them may still go on. */
+    stop(): void {
+      isStopped = true;
+      abort(() => true, shuttingDown());
+      stopTick?.();
+    },
+  };
+};
+
+type LeaveWith = (compacted: Parameters<Store["endCompaction"]>[1]["compacted"]) => Promise<void>;
+
+const orAborted = (promise: Promise<void>, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason);
+    if (signal.aborted) return leave();
+    signal.addEventListener("abort", leave, { once: true });
+    promise.then(resolve, reject);
+  });
+
+const shuttingDown = (): GatewayError => new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
+const notFound = (sessionId: string): GatewayError =>
+  new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
+const isNotFound = (error: unknown): boolean => error instanceof GatewayError && error.name === "session-not-found";
+const lostPlace = (): GatewayError =>
+  new GatewayError("turn-failed", "The compaction lost its place in the session's queue: try again.");

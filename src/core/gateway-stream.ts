@@ -1,0 +1,38 @@
+import type { GatewayEntry, GatewayNews, Store } from "#store/store.ts";
+import type { Clock } from "./clock.ts";
+
+/** How many entries the stream keeps, and for how long. */
+const KEPT_ENTRIES = 10_000;
+export const GATEWAY_KEPT_MS = 24 * 3_600_000;
+
+/** What happens to the gateway itself, for whoever follows it. */
+export const createGatewayStream = ({ store, clock }: { store: Store; clock: Clock }) => {
+  const followers = new Set<(entries: readonly GatewayEntry[]) => void>();
+  return {
+    /** Another text whenever the stream began anew. */
+    epoch: store.epoch,
+    append: (news: GatewayNews): Promise<GatewayEntry> =>
+      store.appendGatewayEntry(news, { now: clock.now(), keep: KEPT_ENTRIES }),
+    /** `first` is the oldest entry that is kept (one past `last` when none is), `last` the newest ever (0 before the first). */
+    async place(): Promise<{ first: number; last: number }> {
+      const { first, last } = await store.readGatewayEntries({ after: 0, limit: 0 });
+      return { first, last };
+    },
+    /** Entries after `after`, in order. */
+    async read(after: number, limit: number): Promise<readonly GatewayEntry[]> {
+      return (await store.readGatewayEntries({ after, limit })).entries;
+    },
+    /** Calls `listener` with each new entry once, in order, after it is kept; the returned function ends it. */
+    follow(listener: (entries: readonly GatewayEntry[]) => void): () => void {
+      followers.add(listener);
+      return () => followers.delete(listener);
+    },
+    isFollowed: (): boolean => followers.size > 0,
+    /** What the store's watcher is told. */
+    hear(entries: readonly GatewayEntry[]): void {
+      for (const listener of followers) listener(entries);
+    },
+  };
+};
+
+export type GatewayStream = ReturnType<typeof createGatewayStream>;

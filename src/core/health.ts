@@ -1,0 +1,158 @@
+import type { Health } from "#generated/rpc-types.ts";
+import type { Events } from "#observe/events.ts";
+import type { HealthPart, Store, StoreLimits } from "#store/store.ts";
+import type { Agents } from "./agents.ts";
+import type { Clock } from "./clock.ts";
+import type { GatewayStream } from "./gateway-stream.ts";
+
+const FRESH_MS = 250;
+const PING_MS = 1_000;
+/** How often it looks by itself: to tell followers, and where nobody follows to have told those who come later. */
+const FOLLOWED_BEAT_MS = 1_000;
+const BEAT_MS = 5_000;
+const TOKEN_AGE_MS = 90 * 86_400_000;
+
+export type HealthReport = Pick<Health, "status" | "parts" | "store">;
+
+type HealthParts = {
+  store: Store;
+  agents: Agents;
+  clock: Clock;
+  events: Events;
+  stream: GatewayStream;
+  limits: () => StoreLimits;
+  /** Since which day each webhook token is in use, where the configuration says so. */
+  tokensSince: () => readonly string[];
+  /** Parts of the process: memory, the event loop. What costs something while it is measured is begun only when somebody asks. */
+  process: (isAsked: boolean) => readonly HealthPart[];
+};
+
+/** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
+export const createHealth = (parts: HealthParts) => {
+  const { store, agents, clock, events, stream, limits, tokensSince, process } = parts;
+  const answers = createPing(store, clock);
+  let told = "";
+  let looking: Promise<HealthReport> | undefined;
+  let latest: { at: number; report: HealthReport } | undefined;
+  let isClosed = false;
+  let stopBeat = () => {};
+
+  const look = async (isAsked: boolean): Promise<HealthReport> => {
+    const all = [
+      await storePart(store, answers, limits()),
+      queuePart(store, limits()),
+      ...process(isAsked),
+      ...agents.list().map(({ name }) => agentPart(store, name)),
+      ...tokenParts(tokensSince(), clock.now()),
+    ];
+    const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
+    return { status, parts: all, store: { type: store.kind, durable: store.durable } };
+  };
+
+  /** Tells of a change once; one that could not be kept is told at the next look. */
+  const tell = async ({ status, parts: all }: HealthReport): Promise<void> => {
+    const degraded = all.filter((part) => part.status === "degraded");
+    const now = degraded.map(({ name }) => name).join(" ");
+    if (now === told || isClosed) return;
+    const before = told;
+    told = now;
+    try {
+      await stream.append({ name: "health.changed", status, parts: degraded });
+    } catch (error) {
+      told = before;
+      events.storeFailed({ operation: "appendGatewayEntry", error });
+    }
+  };
+
+  const lookAndTell = async (isAsked: boolean): Promise<HealthReport> => {
+    try {
+      const report = await look(isAsked);
+      latest = { at: clock.monotonic(), report };
+      void tell(report);
+      return report;
+    } finally {
+      looking = undefined;
+    }
+  };
+
+  const beat = () => {
+    stopBeat = clock.after(stream.isFollowed() ? FOLLOWED_BEAT_MS : BEAT_MS, () => {
+      looking ??= lookAndTell(stream.isFollowed());
+      looking.catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
+      beat();
+    });
+  };
+  beat();
+
+  return {
+    /** Many who ask at once share one look, and those who ask soon after it too. */
+    read(): Promise<HealthReport> {
+      if (latest && clock.monotonic() - latest.at < FRESH_MS) return Promise.resolve(latest.report);
+      looking ??= lookAndTell(true);
+      return looking;
+    },
+    close(): void {
+      isClosed = true;
+      stopBeat();
+    },
+  };
+};
+
+/** Whether the store answers in time. A ping that hangs is asked once: others would hang behind it. */
+const createPing = (store: Store, clock: Clock) => {
+  let pinging: Promise<boolean> | undefined;
+  const ping = (): Promise<boolean> => {
+    pinging ??= store.ping().then(
+      () => true,
+      () => false,
+    );
+    const mine = pinging;
+    void mine.then(() => {
+      if (pinging === mine) pinging = undefined;
+    });
+    return mine;
+  };
+  return (): Promise<boolean> =>
+    new Promise((resolve) => {
+      const stop = clock.after(PING_MS, () => resolve(false));
+      void ping().then((answered) => {
+        stop();
+        resolve(answered);
+      });
+    });
+};
+
+const part = (name: string, wrong: string | undefined): HealthPart => ({
+  name,
+  status: wrong === undefined ? "ok" : "degraded",
+  detail: wrong ?? null,
+});
+
+const storePart = async (store: Store, answers: () => Promise<boolean>, limits: StoreLimits): Promise<HealthPart> => {
+  if (!(await answers())) return part("store", "The store does not answer: nothing new is taken until it does.");
+  const { bytes, deliveryBytes } = store.stats();
+  const isFull = bytes - deliveryBytes >= limits.storeBytes;
+  return part("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);
+};
+
+const queuePart = (store: Store, { turns }: StoreLimits): HealthPart => {
+  const { turnsQueued } = store.stats();
+  return part(
+    "queue",
+    turnsQueued >= turns ? `${turnsQueued} turns wait, limits.turns: new ones are refused.` : undefined,
+  );
+};
+
+const agentPart = (store: Store, name: string): HealthPart =>
+  part(
+    `agents.${name}`,
+    store.agentCounts(name).failing ? "Its backend failed in its last turn; the log has backend.failed." : undefined,
+  );
+
+/** A day in the future, or none at all, is no age. */
+const tokenParts = (since: readonly string[], now: number): HealthPart[] => {
+  if (since.length === 0) return [];
+  const old = since.filter((day) => now - Date.parse(day) > TOKEN_AGE_MS);
+  const wrong = `In use since ${old.join(" and ")}, more than 90 days: put a new token beside it, then take it away.`;
+  return [part("webhooks.token", old.length > 0 ? wrong : undefined)];
+};

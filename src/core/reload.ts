@@ -1,0 +1,86 @@
+import type { AgentReload, Problems, SystemReload } from "#generated/rpc-types.ts";
+import type { Events } from "#observe/events.ts";
+import type { GatewayNews } from "#store/store.ts";
+import type { Agents } from "./agents.ts";
+import type { GatewayStream } from "./gateway-stream.ts";
+import { changedSkills, hasSkill, type InvalidSkill, type Skills } from "./skills.ts";
+
+/**
+ * Reads the configuration again; with an agent's name, takes over what it says of that agent alone. What it resolves with is in
+ * force. It never throws for a bad file.
+ */
+export type ReadConfig = (agent?: string) => Promise<{
+  reloaded: boolean;
+  changed: readonly string[];
+  needsRestart: readonly string[];
+  problems: readonly Problem[];
+}>;
+
+type Problem = Omit<Problems[number], "file"> & { file: string | null };
+
+type ReloadParts = {
+  readConfig: ReadConfig;
+  agents: Agents;
+  skills: Skills;
+  reloadSkills: () => Promise<InvalidSkill[]>;
+  stream: GatewayStream;
+  events: Events;
+};
+
+/** The key that stands for skills that are different, though no key of the configuration is. */
+const SKILLS = "skills";
+
+/** Configuration and skills, read again because somebody asked. What is different is told on the gateway's stream. */
+export const createReloads = ({ readConfig, agents, skills, reloadSkills, stream, events }: ReloadParts) => {
+  const read = async (agent: string | undefined) => {
+    const before = skills.list();
+    const { reloaded, changed, needsRestart, problems } = await readConfig(agent);
+    const invalid = await reloadSkills();
+    const ids = changedSkills(before, skills.list());
+    const isDifferent = agent === undefined ? ids.length > 0 : ids.some((id) => hasSkill(agents.get(agent), id));
+    return {
+      reloaded,
+      changed: isDifferent && !changed.includes(SKILLS) ? [...changed, SKILLS] : [...changed],
+      needsRestart: [...needsRestart],
+      problems: problems.map((problem) => ({ ...problem, file: nameOf(problem.file) })),
+      invalid,
+    };
+  };
+
+  const tell = async (news: GatewayNews): Promise<void> => {
+    try {
+      await stream.append(news);
+    } catch (error) {
+      events.storeFailed({ operation: "appendGatewayEntry", error });
+    }
+  };
+  const tellSystem = async ({ changed, needsRestart }: Pick<SystemReload, "changed" | "needsRestart">) => {
+    if (changed.length + needsRestart.length > 0) await tell({ name: "system.reloaded", changed, needsRestart });
+  };
+
+  return {
+    async system(): Promise<SystemReload> {
+      const { invalid: _, ...reload } = await read(undefined);
+      await tellSystem(reload);
+      return reload;
+    },
+    /** Throws `agent-not-found`. */
+    async agent(agentName: string): Promise<AgentReload> {
+      agents.get(agentName);
+      const { reloaded, changed, problems, invalid } = await read(agentName);
+      if (changed.length > 0) await tell({ name: "agent.reloaded", agentName, changed });
+      const agent = agents.get(agentName);
+      const loaded = skills.ids().filter((id) => hasSkill(agent, id));
+      const skipped = invalid.map(({ dir, reason }) => ({ folder: lastOf(dir), reason }));
+      return { agentName, reloaded, changed, problems, skills: { loaded, skipped } };
+    },
+    /** What somebody else has read and taken over. */
+    told: tellSystem,
+  };
+};
+
+export type Reloads = ReturnType<typeof createReloads>;
+
+/** A file or folder without the way to it: where on the machine it lies is nobody's business who calls. */
+const lastOf = (path: string): string => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
+const nameOf = (file: string | null): string | null => (file === null ? null : lastOf(file));

@@ -1,0 +1,66 @@
+import type { UsageCounts as Counts, RpcMethods, UsageStats } from "#generated/rpc-types.ts";
+import type { Store, UsageCounts } from "#store/store.ts";
+import type { Clock } from "./clock.ts";
+import { GatewayError } from "./errors.ts";
+
+export type UsageQuery = RpcMethods["usage.stats"]["params"];
+
+const HOUR = 3_600_000;
+export const USAGE_KEPT_MS = 400 * 24 * HOUR;
+
+/** Totals of a span of time, whole hours, and the same split by a key. */
+export const createUsageStats =
+  ({ store, clock }: { store: Store; clock: Clock }) =>
+  async ({ from: begin, to: end, agentName: agent, groupBy }: UsageQuery): Promise<UsageStats> => {
+    const now = clock.now();
+    const from = hourOf(begin === undefined ? now - USAGE_KEPT_MS : timeOf("from", begin));
+    // Up to the end of the hour that runs: its counters are there already.
+    const to = end === undefined ? hourOf(now) + HOUR : hourOf(timeOf("to", end) + HOUR - 1);
+    if (from > to) throw new GatewayError("invalid-params", "`from` must not be after `to`.");
+    const by = groupBy === "token" ? "caller" : (groupBy ?? "agent");
+    const sums = await store.sumUsage({ from, to, by, ...(agent !== undefined && { agent }) });
+    const total = { ...NOTHING };
+    for (const { counts } of sums) for (const name of NAMES) total[name] += counts[name];
+    const groups =
+      groupBy === undefined ? [] : sums.map(({ key, counts }) => ({ key: nameOf(key), counts: show(counts) }));
+    return {
+      from: new Date(from).toISOString(),
+      to: new Date(to).toISOString(),
+      total: show(total),
+      groups: groups.sort((a, b) => (a.key < b.key ? -1 : 1)),
+    };
+  };
+
+const hourOf = (time: number): number => Math.floor(time / HOUR) * HOUR;
+
+const timeOf = (param: string, text: string): number => {
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) throw new GatewayError("invalid-params", `\`${param}\` is no time.`);
+  return time;
+};
+
+/** Hours and days are times; the surface has the name that the configuration gives it. */
+const nameOf = (key: string | number): string => {
+  if (typeof key === "number") return new Date(key).toISOString();
+  return key === "hooks" ? "webhooks" : key;
+};
+
+const NOTHING: UsageCounts = {
+  messages: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  attempts: 0,
+  latencyMs: 0,
+  input: 0,
+  output: 0,
+};
+const NAMES = Object.keys(NOTHING) as (keyof UsageCounts)[];
+
+const show = ({ messages, completed, failed, cancelled, attempts, latencyMs, input, output }: UsageCounts): Counts => ({
+  messages,
+  turns: { completed, failed, cancelled },
+  attempts,
+  tokens: { input, output, total: input + output },
+  latencyMs: { mean: attempts === 0 ? null : Math.round((latencyMs / attempts) * 1_000) / 1_000 },
+});

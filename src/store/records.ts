@@ -1,0 +1,240 @@
+/** The records that the store keeps and the orders that it takes; `store.ts` says what becomes of them. */
+import type { ErrorName } from "#core/errors.ts";
+
+export type Usage = { input: number; output: number };
+export type Role = "user" | "assistant" | "system" | "tool";
+export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
+export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
+
+/** One conversation of one agent. */
+export type Session = {
+  sessionId: string;
+  agent: string;
+  channel: string;
+  userId: string;
+  createdAt: number;
+  updatedAt: number;
+  /** The `seq` of its newest journal entry. */
+  lastSeq: number;
+  /** The compacted ones too. */
+  messageCount: number;
+  turnsQueued: number;
+  usage: Usage;
+  /** Grows with each session that is made and is never given twice: it tells a session from an earlier one of the same id. */
+  ordinal: number;
+  /** UTF-8 bytes of what a next turn reads: the messages that are not compacted, and the summary. */
+  contextBytes: number;
+};
+
+/** What a watcher is told of a session. */
+export type SessionRef = Pick<Session, "sessionId" | "agent" | "ordinal" | "contextBytes">;
+
+export type Message = {
+  messageId: string;
+  role: Role;
+  text: string;
+  turnId: string;
+  /** The `seq` of the journal entry that holds its text. */
+  seq: number;
+  createdAt: number;
+  /** Its text came from outside (a webhook's body, a system event) and is fenced when a prompt is built. */
+  outside: boolean;
+  /** The summary stands for it: later turns do not read it. */
+  compacted: boolean;
+};
+
+/** How much of a session its agent reads with the next turn. */
+export type SessionSize = { messages: number; tokens: number };
+
+export type TurnError = { name: ErrorName; detail: string | undefined };
+
+/** One run of an agent on a session. */
+export type Turn = {
+  turnId: string;
+  sessionId: string;
+  agent: string;
+  surface: Surface;
+  /** The name of the token that started it. */
+  caller: string;
+  status: TurnStatus;
+  /** How often it was claimed. */
+  attempt: number;
+  createdAt: number;
+  /** When the latest attempt began. */
+  startedAt: number | undefined;
+  endedAt: number | undefined;
+  model: string | undefined;
+  skillIds: readonly string[];
+  messageId: string;
+  /** The `seq` of its `turn.queued` entry. */
+  seq: number;
+  reply: string | undefined;
+  error: TurnError | undefined;
+  /** Of all its attempts so far; undefined before the first has ended. */
+  usage: Usage | undefined;
+  deliveryId: string | undefined;
+};
+
+/** What happened to a session, in order: `seq` begins at 1 and grows by one. `turnId` is empty where no turn is meant. */
+export type Entry = { seq: number; at: number; turnId: string } & (
+  | { name: "message.created"; messageId: string; role: Role; text: string; outside: boolean }
+  | { name: "message.completed"; messageId: string; text: string }
+  | { name: "turn.queued" }
+  | { name: "turn.started"; attempt: number }
+  | { name: "turn.completed"; usage: Usage; reply: string }
+  | { name: "turn.failed"; usage: Usage; error: TurnError }
+  | { name: "turn.cancelled"; usage: Usage; reply: string }
+  | { name: "session.compacted"; before: SessionSize; after: SessionSize }
+);
+
+/** What happened to the gateway itself, in order: `seq` begins at 1 and grows by one. */
+export type GatewayEntry = { seq: number; at: number } & GatewayNews;
+export type GatewayNews =
+  | { name: "event.queued"; eventId: string; agentName: string }
+  | { name: "event.handled"; eventId: string; agentName: string; turnId: string }
+  | { name: "event.dead"; eventId: string; agentName: string; attempts: number; reason: string }
+  | { name: "heartbeat.ran"; agentName: string; events: number; turnIds: readonly string[]; nextAt: number | null }
+  | { name: "agent.reloaded"; agentName: string; changed: readonly string[] }
+  | { name: "system.reloaded"; changed: readonly string[]; needsRestart: readonly string[] }
+  | { name: "health.changed"; status: "ok" | "degraded"; parts: readonly HealthPart[] };
+export type HealthPart = { name: string; status: "ok" | "degraded"; detail: string | null };
+
+/** One inbound request, as the flight recorder keeps it. */
+export type Delivery = {
+  deliveryId: string;
+  at: number;
+  surface: Surface;
+  operation: string;
+  method: string;
+  path: string;
+  address: string;
+  requestId: string;
+  caller: string;
+  /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
+  headers: string;
+  /** As it came; undefined where bodies are switched off, or after its session was deleted. */
+  body: Uint8Array | undefined;
+  bytes: number;
+};
+
+export type StoreLimits = { turnsPerSession: number; turns: number; messagesPerSession: number; storeBytes: number };
+export type RecorderLimits = { entries: number; bytes: number };
+
+/** What is asked for when work starts. Ids are made by the caller, so that an engine needs no randomness. */
+export type TurnOrder = {
+  now: number;
+  turnId: string;
+  messageId: string;
+  session: { sessionId: string; agent: string; channel: string; userId: string };
+  surface: Surface;
+  caller: string;
+  text: string;
+  outside: boolean;
+  model: string | undefined;
+  /** The model that its message and its end are counted under: its own, the agent's, or the backend's kind. */
+  countedModel: string;
+  skillIds: readonly string[];
+  /** Somebody waits for the reply: it goes in the lane that `claimTurns` takes by turns with the other. */
+  waited: boolean;
+  idempotency: { key: string; hash: string; expiresAt: number } | undefined;
+  delivery: Delivery | undefined;
+  limits: StoreLimits;
+  recorder: RecorderLimits;
+  /** Claim it in the same transaction, when nothing of its session is before it. */
+  claim: ClaimRequest | undefined;
+};
+
+export type TurnStart = { turn: Turn; replayed: boolean; claimed: ClaimedTurn | undefined };
+
+export type ClaimRequest = { now: number; node: string; leaseMs: number; replyMessageId: string };
+
+/** The right to run a turn until its lease ends. `fence` grows with each claim of the turn. A compaction's id stands as `turnId`. */
+export type Claim = { turnId: string; sessionId: string; node: string; fence: number };
+
+export type ClaimedTurn = {
+  claim: Claim;
+  turn: Turn;
+  message: { text: string; outside: boolean };
+  replyMessageId: string;
+  /** The `seq` of the reply's `message.created` entry, which its deltas name. */
+  replySeq: number;
+  /** How long its earlier attempts ran, as they were given back: the turn's deadline is for all of them. */
+  spentMs: number;
+};
+
+export type TurnEnd = {
+  now: number;
+  status: "completed" | "failed" | "cancelled";
+  /** What was written of the reply; kept unless it is empty and the turn did not complete. */
+  reply: string;
+  error: TurnError | undefined;
+  usage: UsageRow | undefined;
+};
+
+/** A place in a session's queue, for a compaction instead of a turn. */
+export type CompactionOrder = {
+  now: number;
+  compactionId: string;
+  sessionId: string;
+  node: string;
+  leaseMs: number;
+  limits: StoreLimits;
+};
+
+export type CompactionPlace = {
+  claim: Claim;
+  agent: string;
+  /** The session's last `seq` then: what other than replies comes after it belongs to turns behind the compaction. */
+  seq: number;
+  /** Nothing is before it: it may begin. Else the watchers are told when it may. */
+  isFirst: boolean;
+};
+
+/**
+ * What a compaction came to: `summary` stands for all messages up to `through` (or to that of an earlier compaction, where that is
+ * later) but those whose `seq` is in `except`.
+ */
+export type Compacted = {
+  summary: string;
+  /** Something of what it stands for came from outside. */
+  outside: boolean;
+  through: number;
+  except: readonly number[];
+  before: SessionSize;
+  after: SessionSize;
+  /** By how much `contextBytes` shrinks. */
+  freedBytes: number;
+};
+
+export type Summary = { text: string; outside: boolean };
+
+/** What an attempt that reached a backend used; added to the counters of its hour and to its session. */
+export type UsageRow = { model: string; usage: Usage; latencyMs: number };
+
+/** Counters: messages that started a turn, turns that ended (by how), and attempts that reached a backend with what they used. */
+export type UsageCounts = {
+  messages: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  attempts: number;
+  latencyMs: number;
+} & Usage;
+
+export type UsageCount = { hour: number; agent: string; model: string; surface: Surface; caller: string } & UsageCounts;
+
+/** How an agent is. `failing`: the backend failed in the last of its turns that ran to an end. */
+export type AgentCounts = { queued: number; running: number; lastEndedAt: number | undefined; failing: boolean };
+
+export type ApiKey = {
+  keyId: string;
+  name: string;
+  prefix: string;
+  /** sha256 of the key, hex. */
+  hash: string;
+  scopes: readonly ("chat" | "admin")[];
+  createdAt: number;
+  lastUsedAt: number | undefined;
+};
+
+export type Page<T> = { items: T[]; next: string | undefined };

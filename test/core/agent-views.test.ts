@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { BackendError } from "#core/errors.ts";
+import { skillsFolder, skillText } from "#test/harness/skills.ts";
+import { startCore } from "./start-core.ts";
+
+const SKILLS = skillsFolder(
+  Object.fromEntries(["zebra", "apple", "mango"].map((name) => [name, skillText(name, "A skill.")])),
+);
+
+describe("an agent as callers see it", () => {
+  it("holds what the configuration says of it", async () => {
+    await using core = await startCore({
+      agents: [{ name: "main", description: "Helps.", model: "small", heartbeatMs: 5_400_000 }],
+    });
+    expect(core.core.agentView("main")).toEqual({
+      agentName: "main",
+      description: "Helps.",
+      backend: "scripted",
+      model: "small",
+      state: "idle",
+      running: 0,
+      queued: 0,
+      waitingEvents: 0,
+      skills: [],
+      heartbeat: { every: "90m", nextAt: null },
+      lastTurnAt: null,
+    });
+  });
+
+  it.each([
+    [undefined, "off"],
+    [1_800_000, "30m"],
+    [90_000, "90s"],
+    [500, "500ms"],
+    [43_200_000, "12h"],
+    [86_400_000, "1d"],
+  ])("writes a pause of %d ms as %s", async (heartbeatMs, every) => {
+    await using core = await startCore({ agents: [{ name: "main", heartbeatMs }] });
+    expect(core.core.agentView("main").heartbeat).toEqual({ every, nextAt: null });
+  });
+
+  it("is busy while a turn runs, and counts what runs and what waits", async () => {
+    await using core = await startCore();
+    for (const session of ["chat:a", "chat:a", "chat:b"]) await core.start({ session });
+    expect(core.core.agentView("main")).toMatchObject({ state: "busy", running: 2, queued: 1 });
+  });
+
+  it("knows when its last turn ended", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    await core.clock.advance(1_500);
+    run.end();
+    await core.ended(turn);
+    const { state, lastTurnAt } = core.core.agentView("main");
+    expect([state, lastTurnAt]).toEqual(["idle", "2026-11-21T08:00:01.500Z"]);
+  });
+
+  it("is failing from a turn that its backend failed in to one that completes", async () => {
+    await using core = await startCore();
+    const first = await core.start();
+    (await core.scripted.next()).fail(new BackendError("no"));
+    await core.ended(first);
+    expect(core.core.agentView("main").state).toBe("failing");
+    const second = await core.start();
+    const run = await core.scripted.next();
+    expect(core.core.agentView("main").state).toBe("busy");
+    run.end();
+    await core.ended(second);
+    expect(core.core.agentView("main").state).toBe("idle");
+  });
+
+  it("lists its skills by name, and those of a new configuration at once", async () => {
+    await using core = await startCore({
+      agents: [{ name: "all" }, { name: "some", skills: ["mango"] }],
+      settings: { skillDirs: [SKILLS] },
+    });
+    expect(core.core.agentView("all").skills).toEqual(["apple", "mango", "zebra"]);
+    expect(core.core.agentView("some").skills).toEqual(["mango"]);
+    await core.core.reconfigure(core.settingsWith([{ name: "some", skills: ["zebra", "none"], description: "New." }]));
+    expect(core.core.agentView("some")).toMatchObject({ skills: ["zebra"], description: "New." });
+    expect(() => core.core.agentView("all")).toThrow(expect.objectContaining({ name: "agent-not-found" }));
+  });
+
+  it("is listed with the others in the configuration's order", async () => {
+    await using core = await startCore({ agents: [{ name: "zoe" }, { name: "ada" }] });
+    expect(core.core.agentList().agents.map(({ agentName }) => agentName)).toEqual(["zoe", "ada"]);
+  });
+});

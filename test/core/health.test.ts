@@ -1,0 +1,236 @@
+import { describe, expect, it } from "vitest";
+import { BackendError } from "#core/errors.ts";
+import type { HealthPart, Store } from "#store/store.ts";
+import { AMPLE, type CoreOptions, startCore, type TestCore } from "./start-core.ts";
+
+const OK = { status: "ok", detail: null };
+
+const partOf = async ({ core }: TestCore, name: string): Promise<HealthPart | undefined> =>
+  (await core.health.read()).parts.find((part) => part.name === name);
+const degraded = async ({ core }: TestCore): Promise<string[]> =>
+  (await core.health.read()).parts.filter(({ status }) => status === "degraded").map(({ name }) => name);
+const pushed = async ({ core }: TestCore) =>
+  (await core.gatewayStream.read(0, 100)).map((entry) =>
+    entry.name === "health.changed" ? [entry.status, ...entry.parts.map(({ name }) => name)].join(" ") : entry.name,
+  );
+
+/** A core whose store can be told not to answer, and counts how often it was asked. */
+const startWithPing = async (options: CoreOptions = {}) => {
+  const pings = { count: 0, answer: (): Promise<void> => Promise.resolve() };
+  const ping = () => {
+    pings.count++;
+    return pings.answer();
+  };
+  const core = await startCore({ ...options, wrapStore: (store: Store) => ({ ...store, ping }) });
+  return Object.assign(core, { pings });
+};
+
+const failOne = async (core: TestCore, agent = "main") => {
+  const turn = await core.start({ agent, session: `chat:${agent}` });
+  (await core.scripted.next()).fail(new BackendError("no"));
+  await core.ended(turn);
+};
+
+describe("health", () => {
+  it("is ok when every part is, and names each", async () => {
+    await using core = await startCore({ agents: [{ name: "main" }, { name: "other" }] });
+    expect(await core.core.health.read()).toEqual({
+      status: "ok",
+      parts: ["store", "queue", "agents.main", "agents.other"].map((name) => ({ name, ...OK })),
+      store: { type: "memory", durable: false },
+    });
+  });
+
+  it("names a store that fails", async () => {
+    await using core = await startWithPing();
+    core.pings.answer = () => Promise.reject(new Error("down"));
+    expect(await core.core.health.read()).toMatchObject({ status: "degraded" });
+    expect(await degraded(core)).toEqual(["store"]);
+  });
+
+  it("names a store that does not answer within a second, and asks it once as long as it hangs", async () => {
+    await using core = await startWithPing();
+    let answer = () => {};
+    core.pings.answer = () => new Promise((resolve) => (answer = resolve));
+    for (let n = 0; n < 3; n++) {
+      const read = degraded(core);
+      await core.clock.advance(1_000);
+      expect(await read).toEqual(["store"]);
+      await core.clock.advance(250);
+    }
+    expect(core.pings.count).toBe(1);
+    core.pings.answer = () => Promise.resolve();
+    answer();
+    await core.clock.settle();
+    expect(await degraded(core)).toEqual([]);
+    expect(core.pings.count).toBe(2);
+  });
+
+  it("names a store that is full", async () => {
+    const limits = { ...AMPLE, store: { ...AMPLE.store, storeBytes: 10_000 } };
+    await using core = await startCore({ settings: { limits } });
+    expect(await degraded(core)).toEqual([]);
+    await core.start({ text: "x".repeat(10_000) });
+    await core.clock.advance(250);
+    expect(await degraded(core)).toEqual(["store"]);
+  });
+
+  it("names a full queue until there is room again", async () => {
+    const limits = { ...AMPLE, store: { ...AMPLE.store, turns: 1 } };
+    await using core = await startCore({ settings: { limits } });
+    await core.start();
+    const waiting = await core.start();
+    expect(await degraded(core)).toEqual(["queue"]);
+    await core.core.turns.cancel(waiting.turnId);
+    await core.clock.advance(250);
+    expect(await degraded(core)).toEqual([]);
+  });
+
+  it("names the agent whose backend failed, until a turn of it completes", async () => {
+    await using core = await startCore({ agents: [{ name: "main" }, { name: "other" }] });
+    await failOne(core, "other");
+    expect(await degraded(core)).toEqual(["agents.other"]);
+    const turn = await core.start({ agent: "other", session: "chat:other" });
+    (await core.scripted.next()).end();
+    await core.ended(turn);
+    await core.clock.advance(250);
+    expect(await degraded(core)).toEqual([]);
+  });
+
+  it("warns of a webhook token that is in use for more than 90 days", async () => {
+    await using core = await startCore({ settings: { tokensSince: ["2026-08-24"] } });
+    expect(await partOf(core, "webhooks.token")).toMatchObject(OK);
+    await core.clock.advance(86_400_000);
+    expect(await partOf(core, "webhooks.token")).toMatchObject({
+      status: "degraded",
+      detail: expect.stringContaining("2026-08-24"),
+    });
+  });
+
+  it("tells of the token that is too old among several", async () => {
+    await using core = await startCore({ settings: { tokensSince: ["2026-11-01", "2026-01-01"] } });
+    const part = await partOf(core, "webhooks.token");
+    expect(part?.detail).toContain("2026-01-01");
+    expect(part?.detail).not.toContain("2026-11-01");
+  });
+
+  it("holds what the process says of itself", async () => {
+    const memory = { name: "memory", status: "degraded", detail: "Memory is short." } as const;
+    await using core = await startCore({ processHealth: () => [memory] });
+    expect(await partOf(core, "memory")).toEqual(memory);
+    expect(await degraded(core)).toEqual(["memory"]);
+  });
+});
+
+describe("asking for health", () => {
+  it("is one look for all who ask at once, and for those who ask soon after", async () => {
+    await using core = await startWithPing();
+    const all = await Promise.all(Array.from({ length: 1_000 }, () => core.core.health.read()));
+    expect(new Set(all).size).toBe(1);
+    await core.core.health.read();
+    expect(core.pings.count).toBe(1);
+    await core.clock.advance(249);
+    await core.core.health.read();
+    expect(core.pings.count).toBe(1);
+    await core.clock.advance(1);
+    await core.core.health.read();
+    expect(core.pings.count).toBe(2);
+  });
+
+  it("begins to watch the process only when somebody asks or follows", async () => {
+    const asked: boolean[] = [];
+    await using core = await startCore({
+      processHealth: (isAsked) => {
+        asked.push(isAsked);
+        return [];
+      },
+    });
+    await core.clock.advance(5_000);
+    expect(asked).toEqual([false]);
+    await core.clock.advance(250);
+    await core.core.health.read();
+    core.core.gatewayStream.follow(() => {});
+    await core.clock.advance(5_000);
+    expect(asked.slice(1)).not.toContain(false);
+  });
+
+  it("fails with what went wrong when looking does, and looks again the next time", async () => {
+    let isBroken = true;
+    await using core = await startCore({
+      processHealth: () => {
+        if (isBroken) throw new Error("broken");
+        return [];
+      },
+    });
+    await expect(core.core.health.read()).rejects.toThrow("broken");
+    await core.clock.advance(5_000);
+    isBroken = false;
+    expect((await core.core.health.read()).status).toBe("ok");
+    expect(await core.logged("unexpected.error")).toMatchObject([{ where: "health" }]);
+  });
+});
+
+describe("a change of health", () => {
+  it("is pushed when the status changes or another part is degraded, and only then", async () => {
+    await using core = await startWithPing({ agents: [{ name: "main" }, { name: "other" }] });
+    await core.clock.advance(20_000);
+    expect(await pushed(core)).toEqual([]);
+    await failOne(core, "other");
+    await core.clock.advance(20_000);
+    expect(await pushed(core)).toEqual(["degraded agents.other"]);
+    core.pings.answer = () => Promise.reject(new Error("down"));
+    await core.clock.advance(20_000);
+    expect((await pushed(core)).at(-1)).toBe("degraded store agents.other");
+    core.pings.answer = () => Promise.resolve();
+    const turn = await core.start({ agent: "other", session: "chat:other" });
+    (await core.scripted.next()).end();
+    await core.ended(turn);
+    await core.clock.advance(20_000);
+    expect((await pushed(core)).slice(2)).toEqual(["ok"]);
+  });
+
+  it("reaches whoever follows within a second", async () => {
+    await using core = await startCore();
+    const heard: unknown[] = [];
+    core.core.gatewayStream.follow((entries) => heard.push(...entries));
+    await core.clock.advance(5_000);
+    await failOne(core);
+    await core.clock.advance(1_000);
+    const part = { name: "agents.main", status: "degraded", detail: expect.any(String) };
+    expect(heard).toEqual([
+      { seq: 1, at: expect.any(Number), name: "health.changed", status: "degraded", parts: [part] },
+    ]);
+  });
+
+  it("is pushed at once when somebody asks who sees it first", async () => {
+    await using core = await startCore();
+    await failOne(core);
+    await core.core.health.read();
+    await core.clock.settle();
+    expect(await pushed(core)).toEqual(["degraded agents.main"]);
+  });
+
+  it("is pushed later when the store could not keep it", async () => {
+    let isDown = true;
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      appendGatewayEntry: (...args) => (isDown ? Promise.reject(new Error("down")) : store.appendGatewayEntry(...args)),
+    });
+    await using core = await startCore({ wrapStore });
+    await failOne(core);
+    await core.clock.advance(5_000);
+    expect(await pushed(core)).toEqual([]);
+    isDown = false;
+    await core.clock.advance(5_000);
+    expect(await pushed(core)).toEqual(["degraded agents.main"]);
+  });
+
+  it("is looked for no more once the core is closed", async () => {
+    const core = await startWithPing();
+    await core.core.close();
+    await core.clock.advance(60_000);
+    expect(core.pings.count).toBe(0);
+    expect(core.clock.timers()).toBe(0);
+    await core[Symbol.asyncDispose]();
+  });
+});

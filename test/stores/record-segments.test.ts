@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { DeliveryRing } from "#store/memory/delivery-ring.ts";
+import { RecordSegments } from "#store/memory/record-segments.ts";
+import { createRandom } from "#test/harness/random.ts";
+import { deliveryOf } from "./world.ts";
+
+const NO_TAIL = -1;
+
+describe("record segments", () => {
+  it.each([1, 2, 3, 4, 5])("agree with a map after many random steps of seed %d", (seed) => {
+    const random = createRandom(seed);
+    const records = new RecordSegments();
+    const kept = new Map<number, { text: string; tail: number }>();
+    const slots = () => [...kept.keys()];
+    for (let step = 0; step < 20_000; step++) {
+      if (kept.size < 300 || random.chance(0.5)) {
+        // Now and then one that is larger than a segment.
+        const length = random.chance(0.002) ? 300_000 : random.below(2_000);
+        const text = String(step % 10).repeat(length);
+        const tail = random.chance(0.5) ? random.below(length + 1) : NO_TAIL;
+        const slot = records.add(Buffer.from(text), length, tail, step);
+        expect(kept.has(slot)).toBe(false);
+        kept.set(slot, { text, tail });
+      } else if (random.chance(0.1)) {
+        const slot = random.pick(slots());
+        const { text, tail } = kept.get(slot) as { text: string; tail: number };
+        records.eraseTail(slot);
+        kept.set(slot, { text: tail < 0 ? text : text.slice(0, text.length - tail), tail: NO_TAIL });
+      } else {
+        // Mostly the oldest, as a ring does, so that what stays is moved on.
+        const slot = random.chance(0.9) ? (slots()[0] as number) : random.pick(slots());
+        records.delete(slot);
+        kept.delete(slot);
+      }
+    }
+    expect(records.size).toBe(kept.size);
+    for (const [slot, { text, tail }] of kept) {
+      const place = records.read(slot);
+      expect(place.bytes.toString("latin1", place.from, place.to)).toBe(text);
+      expect(place.tail).toBe(tail);
+    }
+  });
+
+  it("give the memory back of what has gone, though a few records stay for long", () => {
+    const records = new RecordSegments();
+    const source = Buffer.alloc(1_000);
+    const waiting: number[] = [];
+    const before = process.memoryUsage().arrayBuffers;
+    for (let n = 0; n < 100_000; n++) {
+      const slot = records.add(source, source.length, NO_TAIL, 0);
+      // One in five hundred stays: more than one for each segment.
+      if (n % 500 !== 0) waiting.push(slot);
+      if (waiting.length > 1_000) records.delete(waiting.shift() as number);
+    }
+    expect(records.size).toBe(1_200);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000);
+  });
+});
+
+describe("the ring of deliveries", () => {
+  it("erases a body in place, also of a record that was moved on", () => {
+    const ring = new DeliveryRing();
+    const limits = { entries: 10, bytes: 1e9 };
+    const first = ring.add(deliveryOf("dlv_first", "the secret of the first"), limits);
+    for (let n = 0; n < 5_000; n++) ring.finish(ring.add(deliveryOf(`dlv_${n}`, "x".repeat(500)), limits));
+    expect(ring.get("dlv_first")).toEqual(deliveryOf("dlv_first", "the secret of the first"));
+    ring.eraseBody("dlv_first");
+    expect(ring.get("dlv_first")?.body).toBeUndefined();
+    expect(ring.size).toBe(10);
+    ring.finish(first);
+    ring.finish(ring.add(deliveryOf("dlv_last"), limits));
+    for (let n = 0; n < 20; n++) ring.finish(ring.add(deliveryOf(`dlv_more_${n}`), limits));
+    expect(ring.get("dlv_first")).toBeUndefined();
+  });
+});
