@@ -376,6 +376,11 @@ export interface components {
                 tokens: components["schemas"]["RpcToken"][];
             };
             rateLimit?: components["schemas"]["RateLimit"];
+            /**
+             * @description WebSockets that one address may hold open; a further one is refused.
+             * @default 20000
+             */
+            socketsPerAddress: number;
         };
         /** @description One token of the RPC surface. */
         RpcToken: {
@@ -742,6 +747,8 @@ export interface components {
                 tokens?: components["schemas"]["RpcToken"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
+            /** @description WebSockets that one address may hold open; a further one is refused. */
+            socketsPerAddress?: number;
         };
         /** @description How long conversations are kept. */
         SessionsWritten: {

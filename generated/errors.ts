@@ -11,7 +11,7 @@ export const errors = {
   "invalid-request": {
     code: -32600,
     status: 400,
-    title: "Invalid request",
+    title: "Invalid Request",
     meaning: "The request has not the shape that the contract gives it: a required field is missing, a field is unknown or of the wrong type. The details name the field.",
     retry: false,
   },
@@ -218,6 +218,13 @@ export const errors = {
     meaning: "Send application/json, encoded as UTF-8 and not compressed.",
     retry: false,
   },
+  "upgrade-required": {
+    code: -32600,
+    status: 426,
+    title: "Upgrade required",
+    meaning: "This path is a WebSocket. Send Upgrade: websocket, or use POST /rpc.",
+    retry: false,
+  },
   "headers-too-large": {
     code: -32600,
     status: 431,
@@ -265,13 +272,6 @@ export const errors = {
     status: 503,
     title: "Shutting down",
     meaning: "The gateway is draining. Send the request again in a moment.",
-    retry: true,
-  },
-  starting: {
-    code: -32004,
-    status: 503,
-    title: "Starting",
-    meaning: "The surface is still being prepared. Send the request again in a moment.",
     retry: true,
   },
   "turn-failed": {

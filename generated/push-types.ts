@@ -15,7 +15,7 @@ export interface components {
          */
         Attempt: number;
         /**
-         * @description The keys that are different now, dotted.
+         * @description The keys that are different now, dotted; `skills` where the skills are.
          * @example [
          *       "agents.main.heartbeat.every"
          *     ]
@@ -83,6 +83,44 @@ export interface components {
          */
         StreamCursor: string;
         /**
+         * @description What to be told of. A cursor goes on behind the push that had it; null begins now.
+         * @example {
+         *       "sessions": {
+         *         "agent:main:rpc:ops": null
+         *       },
+         *       "agents": [
+         *         "main"
+         *       ],
+         *       "gateway": null
+         *     }
+         */
+        Subscribe: {
+            /** @description Sessions by id, at most 1 000 on a connection. It needs the permission `session.get`. */
+            sessions?: {
+                [key: string]: components["schemas"]["StreamCursor"] | null;
+            };
+            /** @description Every session of these agents from now on, new ones too. It needs the permission `session.get`. */
+            agents?: components["schemas"]["AgentName"][];
+            /** @description The gateway's own stream. It needs the permission `system.health`. */
+            gateway?: components["schemas"]["StreamCursor"] | null;
+        };
+        /**
+         * @description Where each stream begins: a cursor for each session that was named, and for the gateway's stream if it was asked for.
+         * @example {
+         *       "sessions": {
+         *         "agent:main:rpc:ops": "czE6NA"
+         *       },
+         *       "gateway": "ZzE6MTI"
+         *     }
+         */
+        Subscribed: {
+            /** @description The sessions that were named. */
+            sessions?: {
+                [key: string]: components["schemas"]["StreamCursor"];
+            };
+            gateway?: components["schemas"]["StreamCursor"];
+        };
+        /**
          * @description A moment, RFC 3339 in UTC with milliseconds.
          * @example 2026-11-21T08:54:31.123Z
          */
@@ -107,6 +145,34 @@ export interface components {
          * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
          */
         TurnId: string;
+        /**
+         * @description What not to be told of any more.
+         * @example {
+         *       "sessions": [
+         *         "agent:main:rpc:ops"
+         *       ],
+         *       "agents": [
+         *         "main"
+         *       ],
+         *       "gateway": true
+         *     }
+         */
+        Unsubscribe: {
+            /** @description Sessions that were named. One of an agent that is subscribed to is told of as long as that lasts. */
+            sessions?: components["schemas"]["SessionId"][];
+            /** @description Agents that were named. */
+            agents?: components["schemas"]["AgentName"][];
+            /**
+             * @description The gateway's own stream.
+             * @constant
+             */
+            gateway?: true;
+        };
+        /**
+         * @description Nothing: the pushes have ended.
+         * @example {}
+         */
+        Unsubscribed: Record<string, unknown>;
         /**
          * @description Tokens, summed over every attempt that reached the backend.
          * @example {
@@ -304,9 +370,13 @@ export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
 export type SessionSize = components["schemas"]["SessionSize"];
 export type StreamCursor = components["schemas"]["StreamCursor"];
+export type Subscribe = components["schemas"]["Subscribe"];
+export type Subscribed = components["schemas"]["Subscribed"];
 export type Timestamp = components["schemas"]["Timestamp"];
 export type TurnError = components["schemas"]["TurnError"];
 export type TurnId = components["schemas"]["TurnId"];
+export type Unsubscribe = components["schemas"]["Unsubscribe"];
+export type Unsubscribed = components["schemas"]["Unsubscribed"];
 export type Usage = components["schemas"]["Usage"];
 
 /** What each push holds, by its name. */

@@ -331,7 +331,7 @@ export interface paths {
         };
         /**
          * This document
-         * @description REST and webhooks, in one file, with the configured address and webhook path.
+         * @description REST and webhooks, in one file, with the address that you asked and the configured webhook path.
          */
         get: operations["ops.openapi"];
         put?: never;
@@ -351,9 +351,29 @@ export interface paths {
         };
         /**
          * The RPC contract
-         * @description The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the configured address.
+         * @description The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the address that you asked.
          */
         get: operations["ops.openrpc"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/docs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The contract as a page
+         * @description REST, webhooks, RPC, pushes and errors on one page for people. It runs no scripts and loads nothing else.
+         */
+        get: operations["ops.docs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1490,7 +1510,6 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
-            503: components["responses"]["Unavailable"];
         };
     };
     "skills.trigger": {
@@ -2078,6 +2097,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Document"];
+                };
+            };
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+        };
+    };
+    "ops.docs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    /** @description Nothing but the page's own style. */
+                    "Content-Security-Policy"?: string;
+                    /** @description The page is what its type says. */
+                    "X-Content-Type-Options"?: "nosniff";
+                    /** @description Links tell nobody of it. */
+                    "Referrer-Policy"?: "no-referrer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
                 };
             };
             405: components["responses"]["MethodNotAllowed"];

@@ -79,7 +79,7 @@ export interface components {
          */
         AgentState: "idle" | "busy" | "failing";
         /**
-         * @description The keys that are different now, dotted.
+         * @description The keys that are different now, dotted; `skills` where the skills are.
          * @example [
          *       "agents.main.heartbeat.every"
          *     ]
@@ -93,10 +93,10 @@ export interface components {
         /** @description One fault of the configuration. */
         ConfigProblem: {
             /**
-             * @description The name of the file.
+             * @description The name of the file; null where no file is at fault.
              * @example gateway.json5
              */
-            file: string;
+            file: string | null;
             /** @description The line, from 1; null where no line is at fault. */
             line: number | null;
             /** @description The column, from 1; null where no line is at fault. */

@@ -45,6 +45,8 @@ export interface RestOperations {
   "ops.openapi": { call: Record<never, never>; reply: Document };
   /** The RPC contract */
   "ops.openrpc": { call: Record<never, never>; reply: Document };
+  /** The contract as a page */
+  "ops.docs": { call: Record<never, never>; reply: string };
 }
 
 /** Where each operation is. */
@@ -66,6 +68,7 @@ const table = {
   "ops.metrics": { method: "get", path: "/metrics", readAs: "text" },
   "ops.openapi": { method: "get", path: "/openapi.json", readAs: "json" },
   "ops.openrpc": { method: "get", path: "/openrpc.json", readAs: "json" },
+  "ops.docs": { method: "get", path: "/docs", readAs: "text" },
 } as const satisfies Record<keyof RestOperations, { method: string; path: keyof paths; readAs: "json" | "text" }>;
 
 export interface RestClientOptions {

@@ -686,7 +686,7 @@ return errors === 0;
 }
 validate24.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema41 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"auth":{"type":"object","additionalProperties":false,"default":{},"properties":{"type":{"type":"string","enum":["bearer"],"default":"bearer"},"tokens":{"type":"array","default":[],"items":{"$ref":"shape:RpcToken"}}}},"rateLimit":{"$ref":"shape:RateLimit"}}};
+const schema41 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"auth":{"type":"object","additionalProperties":false,"default":{},"properties":{"type":{"type":"string","enum":["bearer"],"default":"bearer"},"tokens":{"type":"array","default":[],"items":{"$ref":"shape:RpcToken"}}}},"rateLimit":{"$ref":"shape:RateLimit"},"socketsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000}}};
 const schema42 = {"type":"object","additionalProperties":false,"required":["name","token","permissions"],"properties":{"name":{"$ref":"shape:TokenName"},"token":{"$ref":"shape:Secret"},"permissions":{"oneOf":[{"type":"string","const":"*"},{"type":"array","items":{"type":"string","minLength":1}}]}}};
 const schema44 = {"type":"string","minLength":1};
 
@@ -937,8 +937,11 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.auth === undefined){
 data.auth = {};
 }
+if(data.socketsPerAddress === undefined){
+data.socketsPerAddress = 20000;
+}
 for(const key0 in data){
-if(!(((key0 === "enabled") || (key0 === "auth")) || (key0 === "rateLimit"))){
+if(!((((key0 === "enabled") || (key0 === "auth")) || (key0 === "rateLimit")) || (key0 === "socketsPerAddress"))){
 const err0 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err0];
@@ -1122,14 +1125,47 @@ vErrors.push(err13);
 errors++;
 }
 }
-}
-else {
-const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data8 = data.socketsPerAddress;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+const err14 = {instancePath:instancePath+"/socketsPerAddress",schemaPath:"#/properties/socketsPerAddress/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err14];
 }
 else {
 vErrors.push(err14);
+}
+errors++;
+}
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 > 1000000 || isNaN(data8)){
+const err15 = {instancePath:instancePath+"/socketsPerAddress",schemaPath:"#/properties/socketsPerAddress/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+if(data8 < 1 || isNaN(data8)){
+const err16 = {instancePath:instancePath+"/socketsPerAddress",schemaPath:"#/properties/socketsPerAddress/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+}
+else {
+const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
 }
 errors++;
 }

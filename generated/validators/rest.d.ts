@@ -33,7 +33,6 @@ export declare const replies: Readonly<Record<
   | "skills.list 429 application/problem+json"
   | "skills.list 431 application/problem+json"
   | "skills.list 500 application/problem+json"
-  | "skills.list 503 application/problem+json"
   | "skills.trigger 200 application/json"
   | "skills.trigger 200 text/event-stream"
   | "skills.trigger 202 application/json"
@@ -158,7 +157,13 @@ export declare const replies: Readonly<Record<
   | "ops.openrpc 408 application/problem+json"
   | "ops.openrpc 414 application/problem+json"
   | "ops.openrpc 431 application/problem+json"
-  | "ops.openrpc 500 application/problem+json",
+  | "ops.openrpc 500 application/problem+json"
+  | "ops.docs 200 text/html"
+  | "ops.docs 405 application/problem+json"
+  | "ops.docs 408 application/problem+json"
+  | "ops.docs 414 application/problem+json"
+  | "ops.docs 431 application/problem+json"
+  | "ops.docs 500 application/problem+json",
   Validate
 >>;
 /** One event of a stream. */

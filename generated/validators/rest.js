@@ -2986,15 +2986,37 @@ return errors === 0;
 validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x12 = validate41;
-const schema84 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
-const schema85 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
-const schema86 = {"type":"string","minLength":1,"maxLength":255};
-const schema89 = {"type":"integer","minimum":0};
+const schema84 = {"type":"string"};
 
-function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate42.evaluated;
+const evaluated0 = validate41.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(typeof data !== "string"){
+validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+validate41.errors = vErrors;
+return errors === 0;
+}
+validate41.evaluated = {"dynamicProps":false,"dynamicItems":false};
+
+const x13 = validate42;
+const schema85 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
+const schema86 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
+const schema87 = {"type":"string","minLength":1,"maxLength":255};
+const schema90 = {"type":"integer","minimum":0};
+
+function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate43.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3005,14 +3027,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate42.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate43.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate42.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate43.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3022,11 +3044,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate42.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate43.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.started" !== data0){
-validate42.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
+validate43.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -3042,18 +3064,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(func1(data1) > 255){
-validate42.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate43.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(func1(data1) < 1){
-validate42.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate43.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate43.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3070,14 +3092,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.attempt === undefined) && (missing1 = "attempt"))){
-validate42.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate43.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "attempt"))){
-validate42.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate43.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3090,12 +3112,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate42.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate43.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate43.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3112,24 +3134,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(func1(data4) > 256){
-validate42.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate43.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func1(data4) < 1){
-validate42.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate43.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate42.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate43.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate43.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3144,13 +3166,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate42.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate43.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate42.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate43.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3166,13 +3188,13 @@ let data6 = data2.attempt;
 const _errs19 = errors;
 const _errs20 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate42.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate43.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs20){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate42.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate43.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3189,7 +3211,7 @@ var valid2 = true;
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate43.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -3204,21 +3226,21 @@ var valid0 = true;
 }
 }
 else {
-validate42.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate43.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate42.errors = vErrors;
+validate43.errors = vErrors;
 return errors === 0;
 }
-validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema91 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
+const schema92 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
 
-function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate44.evaluated;
+const evaluated0 = validate45.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3229,14 +3251,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate44.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate45.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate44.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate45.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3246,11 +3268,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate44.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate45.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("message.delta" !== data0){
-validate44.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
+validate45.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -3266,18 +3288,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(func1(data1) > 255){
-validate44.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate45.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(func1(data1) < 1){
-validate44.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate45.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate44.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate45.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3294,14 +3316,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.offset === undefined) && (missing1 = "offset"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate44.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate45.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "offset")) || (key1 === "text"))){
-validate44.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate45.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3314,12 +3336,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate44.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate45.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate44.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate45.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3336,12 +3358,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(!pattern4.test(data4)){
-validate44.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate45.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate44.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate45.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3356,13 +3378,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate44.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate45.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate44.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate45.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3377,13 +3399,13 @@ if(data2.offset !== undefined){
 let data6 = data2.offset;
 const _errs19 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate44.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate45.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs19){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate44.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate45.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3397,7 +3419,7 @@ if(valid2){
 if(data2.text !== undefined){
 const _errs21 = errors;
 if(typeof data2.text !== "string"){
-validate44.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate45.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs21 === errors;
@@ -3413,7 +3435,7 @@ var valid2 = true;
 }
 }
 else {
-validate44.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate45.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -3428,21 +3450,21 @@ var valid0 = true;
 }
 }
 else {
-validate44.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate45.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate44.errors = vErrors;
+validate45.errors = vErrors;
 return errors === 0;
 }
-validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema96 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
+const schema97 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
 
-function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate46.evaluated;
+const evaluated0 = validate47.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3453,14 +3475,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate46.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate47.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate46.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate47.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3470,11 +3492,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate46.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate47.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("message.completed" !== data0){
-validate46.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
+validate47.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -3490,18 +3512,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(func1(data1) > 255){
-validate46.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate47.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(func1(data1) < 1){
-validate46.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate47.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate47.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3518,14 +3540,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate46.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate47.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "text"))){
-validate46.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate47.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3538,12 +3560,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate46.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate47.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate47.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3560,12 +3582,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(!pattern4.test(data4)){
-validate46.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate47.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate47.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3580,13 +3602,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate46.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate47.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate46.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate47.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3600,7 +3622,7 @@ if(valid2){
 if(data2.text !== undefined){
 const _errs19 = errors;
 if(typeof data2.text !== "string"){
-validate46.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate47.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -3615,7 +3637,7 @@ var valid2 = true;
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate47.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -3630,21 +3652,21 @@ var valid0 = true;
 }
 }
 else {
-validate46.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate47.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate46.errors = vErrors;
+validate47.errors = vErrors;
 return errors === 0;
 }
-validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate47.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema101 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
+const schema102 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
 
-function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate48.evaluated;
+const evaluated0 = validate49.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3655,14 +3677,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate48.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate49.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate48.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate49.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3672,11 +3694,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate48.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate49.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.completed" !== data0){
-validate48.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
+validate49.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -3692,18 +3714,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(func1(data1) > 255){
-validate48.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate49.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(func1(data1) < 1){
-validate48.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate49.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate48.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate49.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3720,14 +3742,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate48.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate49.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
-validate48.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate49.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3740,12 +3762,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate48.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate49.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate48.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate49.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3762,24 +3784,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(func1(data4) > 256){
-validate48.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate49.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func1(data4) < 1){
-validate48.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate49.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate48.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate49.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate48.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate49.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3794,13 +3816,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate48.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate49.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate48.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate49.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3815,11 +3837,11 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate48.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate49.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("completed" !== data6){
-validate48.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
+validate49.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -3831,7 +3853,7 @@ if(valid2){
 if(data2.reply !== undefined){
 const _errs21 = errors;
 if(typeof data2.reply !== "string"){
-validate48.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate49.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs21 === errors;
@@ -3848,14 +3870,14 @@ if(errors === _errs24){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing2;
 if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate48.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs26 = errors;
 for(const key2 in data8){
 if(!(((key2 === "input") || (key2 === "output")) || (key2 === "total"))){
-validate48.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3865,13 +3887,13 @@ if(data8.input !== undefined){
 let data9 = data8.input;
 const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate48.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate48.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3886,13 +3908,13 @@ if(data8.output !== undefined){
 let data10 = data8.output;
 const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate48.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate48.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3907,13 +3929,13 @@ if(data8.total !== undefined){
 let data11 = data8.total;
 const _errs31 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate48.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate48.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3929,7 +3951,7 @@ var valid7 = true;
 }
 }
 else {
-validate48.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate49.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -3947,7 +3969,7 @@ var valid2 = true;
 }
 }
 else {
-validate48.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate49.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -3962,21 +3984,21 @@ var valid0 = true;
 }
 }
 else {
-validate48.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate49.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate48.errors = vErrors;
+validate49.errors = vErrors;
 return errors === 0;
 }
-validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate49.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema107 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
+const schema108 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
 
-function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate50.evaluated;
+const evaluated0 = validate51.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3987,14 +4009,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate50.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate51.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate50.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate51.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4004,11 +4026,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate50.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.failed" !== data0){
-validate50.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
+validate51.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -4024,18 +4046,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(func1(data1) > 255){
-validate50.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate51.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(func1(data1) < 1){
-validate50.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate51.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4052,14 +4074,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate50.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate51.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
-validate50.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate51.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4072,12 +4094,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate50.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate51.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4094,24 +4116,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(func1(data4) > 256){
-validate50.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate51.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func1(data4) < 1){
-validate50.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate51.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate50.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate51.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4126,13 +4148,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate50.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate51.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate50.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate51.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4147,11 +4169,11 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate50.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("failed" !== data6){
-validate50.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
+validate51.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -4180,14 +4202,14 @@ if(errors === _errs23){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing2;
 if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate50.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs25 = errors;
 for(const key2 in data8){
 if(!(((key2 === "input") || (key2 === "output")) || (key2 === "total"))){
-validate50.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4197,13 +4219,13 @@ if(data8.input !== undefined){
 let data9 = data8.input;
 const _errs26 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate50.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs26){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate50.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4218,13 +4240,13 @@ if(data8.output !== undefined){
 let data10 = data8.output;
 const _errs28 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate50.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs28){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate50.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4239,13 +4261,13 @@ if(data8.total !== undefined){
 let data11 = data8.total;
 const _errs30 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate50.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs30){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate50.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4261,7 +4283,7 @@ var valid7 = true;
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate51.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -4279,7 +4301,7 @@ var valid2 = true;
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate51.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -4294,21 +4316,21 @@ var valid0 = true;
 }
 }
 else {
-validate50.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate51.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate50.errors = vErrors;
+validate51.errors = vErrors;
 return errors === 0;
 }
-validate50.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate51.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema113 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+const schema114 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
 
-function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate54(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate53.evaluated;
+const evaluated0 = validate54.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4319,14 +4341,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate53.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate54.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate53.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate54.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4336,11 +4358,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate53.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate54.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.cancelled" !== data0){
-validate53.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+validate54.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -4356,18 +4378,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(func1(data1) > 255){
-validate53.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate54.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(func1(data1) < 1){
-validate53.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate54.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate53.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate54.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4384,14 +4406,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate53.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate54.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
-validate53.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate54.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4404,12 +4426,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate53.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate54.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate53.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate54.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4426,24 +4448,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(func1(data4) > 256){
-validate53.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate54.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func1(data4) < 1){
-validate53.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate54.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate53.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate54.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate53.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate54.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4458,13 +4480,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate53.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate54.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate53.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate54.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4479,11 +4501,11 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate53.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate54.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("cancelled" !== data6){
-validate53.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
+validate54.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -4500,14 +4522,14 @@ if(errors === _errs22){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing2;
 if((((data7.input === undefined) && (missing2 = "input")) || ((data7.output === undefined) && (missing2 = "output"))) || ((data7.total === undefined) && (missing2 = "total"))){
-validate53.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs24 = errors;
 for(const key2 in data7){
 if(!(((key2 === "input") || (key2 === "output")) || (key2 === "total"))){
-validate53.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4517,13 +4539,13 @@ if(data7.input !== undefined){
 let data8 = data7.input;
 const _errs25 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate53.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs25){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 0 || isNaN(data8)){
-validate53.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4538,13 +4560,13 @@ if(data7.output !== undefined){
 let data9 = data7.output;
 const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate53.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate53.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4559,13 +4581,13 @@ if(data7.total !== undefined){
 let data10 = data7.total;
 const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate53.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate53.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4581,7 +4603,7 @@ var valid7 = true;
 }
 }
 else {
-validate53.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate54.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -4594,7 +4616,7 @@ if(valid2){
 if(data2.reply !== undefined){
 const _errs31 = errors;
 if(typeof data2.reply !== "string"){
-validate53.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate54.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs31 === errors;
@@ -4611,7 +4633,7 @@ var valid2 = true;
 }
 }
 else {
-validate53.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate54.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -4626,20 +4648,20 @@ var valid0 = true;
 }
 }
 else {
-validate53.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate54.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate53.errors = vErrors;
+validate54.errors = vErrors;
 return errors === 0;
 }
-validate53.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate54.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate41.evaluated;
+const evaluated0 = validate42.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4650,8 +4672,8 @@ const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate42(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate42.errors : vErrors.concat(validate42.errors);
+if(!(validate43(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -4661,8 +4683,8 @@ passing0 = 0;
 var props0 = true;
 }
 const _errs2 = errors;
-if(!(validate44(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate44.errors : vErrors.concat(validate44.errors);
+if(!(validate45(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate45.errors : vErrors.concat(validate45.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -4679,8 +4701,8 @@ props0 = true;
 }
 }
 const _errs3 = errors;
-if(!(validate46(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate46.errors : vErrors.concat(validate46.errors);
+if(!(validate47(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate47.errors : vErrors.concat(validate47.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs3 === errors;
@@ -4697,8 +4719,8 @@ props0 = true;
 }
 }
 const _errs4 = errors;
-if(!(validate48(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate48.errors : vErrors.concat(validate48.errors);
+if(!(validate49(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate49.errors : vErrors.concat(validate49.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -4715,8 +4737,8 @@ props0 = true;
 }
 }
 const _errs5 = errors;
-if(!(validate50(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate50.errors : vErrors.concat(validate50.errors);
+if(!(validate51(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate51.errors : vErrors.concat(validate51.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs5 === errors;
@@ -4733,8 +4755,8 @@ props0 = true;
 }
 }
 const _errs6 = errors;
-if(!(validate53(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate53.errors : vErrors.concat(validate53.errors);
+if(!(validate54(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate54.errors : vErrors.concat(validate54.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs6 === errors;
@@ -4764,7 +4786,7 @@ else {
 vErrors.push(err0);
 }
 errors++;
-validate41.errors = vErrors;
+validate42.errors = vErrors;
 return false;
 }
 else {
@@ -4778,11 +4800,11 @@ vErrors = null;
 }
 }
 }
-validate41.errors = vErrors;
+validate42.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate41.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate42.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
   return {
     replies: {
@@ -4816,7 +4838,6 @@ validate41.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "skills.list 429 application/problem+json": x3,
       "skills.list 431 application/problem+json": x3,
       "skills.list 500 application/problem+json": x3,
-      "skills.list 503 application/problem+json": x3,
       "skills.trigger 200 application/json": x0,
       "skills.trigger 200 text/event-stream": x1,
       "skills.trigger 202 application/json": x2,
@@ -4942,8 +4963,14 @@ validate41.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "ops.openrpc 414 application/problem+json": x3,
       "ops.openrpc 431 application/problem+json": x3,
       "ops.openrpc 500 application/problem+json": x3,
+      "ops.docs 200 text/html": x12,
+      "ops.docs 405 application/problem+json": x3,
+      "ops.docs 408 application/problem+json": x3,
+      "ops.docs 414 application/problem+json": x3,
+      "ops.docs 431 application/problem+json": x3,
+      "ops.docs 500 application/problem+json": x3,
     },
-    events: x12,
+    events: x13,
     problem: x3,
   };
 })();

@@ -1699,7 +1699,7 @@ const schema41 = {"type":"boolean"};
 const schema42 = {"type":"array","items":{"type":"string"}};
 const schema46 = {"type":"object","additionalProperties":false,"required":["folder","reason"],"properties":{"folder":{"type":"string"},"reason":{"type":"string"}}};
 const schema43 = {"type":"array","items":{"$ref":"shape:ConfigProblem"}};
-const schema44 = {"type":"object","additionalProperties":false,"required":["file","line","column","key","message"],"properties":{"file":{"type":"string"},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"key":{"type":"string"},"message":{"type":"string"}}};
+const schema44 = {"type":"object","additionalProperties":false,"required":["file","line","column","key","message"],"properties":{"file":{"type":["string","null"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"key":{"type":"string"},"message":{"type":"string"}}};
 
 function validate26(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -1737,9 +1737,10 @@ break;
 }
 if(_errs4 === errors){
 if(data0.file !== undefined){
+let data1 = data0.file;
 const _errs5 = errors;
-if(typeof data0.file !== "string"){
-validate26.errors = [{instancePath:instancePath+"/" + i0+"/file",schemaPath:"shape:ConfigProblem/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if((typeof data1 !== "string") && (data1 !== null)){
+validate26.errors = [{instancePath:instancePath+"/" + i0+"/file",schemaPath:"shape:ConfigProblem/properties/file/type",keyword:"type",params:{type: schema44.properties.file.type},message:"must be string,null"}];
 return false;
 }
 var valid2 = _errs5 === errors;
@@ -4936,7 +4937,7 @@ return errors === 0;
 validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x12 = validate50;
-const schema95 = {"type":"object","additionalProperties":false,"required":["code","message"],"properties":{"code":{"type":"integer","enum":[-32700,-32600,-32601,-32602,-32603,-32000,-32001,-32002,-32003,-32005,-32004]},"message":{"type":"string","minLength":1},"data":{"type":"object","additionalProperties":false,"required":["name"],"properties":{"name":{"type":"string","enum":["parse-error","invalid-request","method-not-found","invalid-params","internal","unauthenticated","tls-required","forbidden","origin-not-allowed","not-found","agent-not-found","session-not-found","turn-not-found","skill-not-found","unknown-model","method-not-allowed","request-timeout","session-conflict","session-full","turn-ended","turn-cancelled","idempotency-in-progress","idempotency-mismatch","too-large","uri-too-long","unsupported-media-type","headers-too-large","rate-limited","session-busy","gateway-busy","store-full","store-unavailable","shutting-down","starting","turn-failed","turn-timeout","agent-removed"]},"detail":{"type":"string"},"requestId":{"type":"string"},"turnId":{"type":"string"},"retryAfterMs":{"type":"integer","minimum":0}}}}};
+const schema95 = {"type":"object","additionalProperties":false,"required":["code","message"],"properties":{"code":{"type":"integer","enum":[-32700,-32600,-32601,-32602,-32603,-32000,-32001,-32002,-32003,-32005,-32004]},"message":{"type":"string","minLength":1},"data":{"type":"object","additionalProperties":false,"required":["name"],"properties":{"name":{"type":"string","enum":["parse-error","invalid-request","method-not-found","invalid-params","internal","unauthenticated","tls-required","forbidden","origin-not-allowed","not-found","agent-not-found","session-not-found","turn-not-found","skill-not-found","unknown-model","method-not-allowed","request-timeout","session-conflict","session-full","turn-ended","turn-cancelled","idempotency-in-progress","idempotency-mismatch","too-large","uri-too-long","unsupported-media-type","upgrade-required","headers-too-large","rate-limited","session-busy","gateway-busy","store-full","store-unavailable","shutting-down","turn-failed","turn-timeout","agent-removed"]},"detail":{"type":"string"},"requestId":{"type":"string"},"turnId":{"type":"string"},"retryAfterMs":{"type":"integer","minimum":0}}}}};
 
 function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -5030,7 +5031,7 @@ if(typeof data3 !== "string"){
 validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/properties/data/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if(!(((((((((((((((((((((((((((((((((((((data3 === "parse-error") || (data3 === "invalid-request")) || (data3 === "method-not-found")) || (data3 === "invalid-params")) || (data3 === "internal")) || (data3 === "unauthenticated")) || (data3 === "tls-required")) || (data3 === "forbidden")) || (data3 === "origin-not-allowed")) || (data3 === "not-found")) || (data3 === "agent-not-found")) || (data3 === "session-not-found")) || (data3 === "turn-not-found")) || (data3 === "skill-not-found")) || (data3 === "unknown-model")) || (data3 === "method-not-allowed")) || (data3 === "request-timeout")) || (data3 === "session-conflict")) || (data3 === "session-full")) || (data3 === "turn-ended")) || (data3 === "turn-cancelled")) || (data3 === "idempotency-in-progress")) || (data3 === "idempotency-mismatch")) || (data3 === "too-large")) || (data3 === "uri-too-long")) || (data3 === "unsupported-media-type")) || (data3 === "headers-too-large")) || (data3 === "rate-limited")) || (data3 === "session-busy")) || (data3 === "gateway-busy")) || (data3 === "store-full")) || (data3 === "store-unavailable")) || (data3 === "shutting-down")) || (data3 === "starting")) || (data3 === "turn-failed")) || (data3 === "turn-timeout")) || (data3 === "agent-removed"))){
+if(!(((((((((((((((((((((((((((((((((((((data3 === "parse-error") || (data3 === "invalid-request")) || (data3 === "method-not-found")) || (data3 === "invalid-params")) || (data3 === "internal")) || (data3 === "unauthenticated")) || (data3 === "tls-required")) || (data3 === "forbidden")) || (data3 === "origin-not-allowed")) || (data3 === "not-found")) || (data3 === "agent-not-found")) || (data3 === "session-not-found")) || (data3 === "turn-not-found")) || (data3 === "skill-not-found")) || (data3 === "unknown-model")) || (data3 === "method-not-allowed")) || (data3 === "request-timeout")) || (data3 === "session-conflict")) || (data3 === "session-full")) || (data3 === "turn-ended")) || (data3 === "turn-cancelled")) || (data3 === "idempotency-in-progress")) || (data3 === "idempotency-mismatch")) || (data3 === "too-large")) || (data3 === "uri-too-long")) || (data3 === "unsupported-media-type")) || (data3 === "upgrade-required")) || (data3 === "headers-too-large")) || (data3 === "rate-limited")) || (data3 === "session-busy")) || (data3 === "gateway-busy")) || (data3 === "store-full")) || (data3 === "store-unavailable")) || (data3 === "shutting-down")) || (data3 === "turn-failed")) || (data3 === "turn-timeout")) || (data3 === "agent-removed"))){
 validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/properties/data/properties/name/enum",keyword:"enum",params:{allowedValues: schema95.properties.data.properties.name.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
