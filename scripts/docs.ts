@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { reference } from "#generated/reference.ts";
 
 // Renders the reference of the contract into dist/docs, and holds every link of the pages to what is there.
 const pages = [
@@ -39,6 +40,8 @@ if (broken.length > 0) {
 }
 
 mkdirSync("dist/docs", { recursive: true });
+// What a gateway serves at /docs, for a web server of one's own.
+writeFileSync("dist/docs/index.html", reference);
 // --inlineBundle: without it the page loads a script from elsewhere.
 const redocly = ["redocly", "build-docs", "generated/openapi.json", "--inlineBundle", "-o", "dist/docs/openapi.html"];
 const { status, stdout, stderr } = spawnSync("npx", ["--no-install", ...redocly], { encoding: "utf8" });
@@ -46,4 +49,6 @@ if (status !== 0) {
   console.error(`${stdout}${stderr}\nThe reference cannot be rendered. Mend specs/, then run: npm run docs`);
   process.exit(1);
 }
-console.log(`${pages.length} pages, every link leads somewhere; the reference is in dist/docs/openapi.html`);
+console.log(
+  `${pages.length} pages, every link leads somewhere; the reference is in dist/docs: index.html, and Redocly's openapi.html`,
+);

@@ -8,14 +8,15 @@ import { printHandlers } from "./handlers.ts";
 import type { JsonObject } from "./json.ts";
 import { readOperations } from "./operations.ts";
 import type { Output } from "./output.ts";
-import { pushTypes, readPushes } from "./push-types.ts";
+import { pushTypes, readPushes, readSocketCalls } from "./push-types.ts";
 import { printReadme } from "./readme.ts";
+import { printReference } from "./reference/page.ts";
 import { printRestClient } from "./rest-client.ts";
 import { printRoutes } from "./routes.ts";
 import { rpcFiles } from "./rpc.ts";
 import { readMethods, rpcTypes } from "./rpc-types.ts";
 import { openSpecs } from "./spec-files.ts";
-import { configValidators, httpValidators, pushValidators, rpcValidators } from "./surfaces.ts";
+import { configValidators, httpValidators, pushValidators, rpcValidators, socketCallValidators } from "./surfaces.ts";
 import { restTypes } from "./types.ts";
 
 /** Everything that generated/ holds, from the specs of a folder alone: the same specs give the same bytes. */
@@ -29,6 +30,7 @@ export async function generate(folder: string): Promise<Output> {
   const operations = readOperations(openapi, errors);
   const methods = readMethods(openrpc, errors);
   const pushes = readPushes(asyncapi);
+  const socketCalls = readSocketCalls(asyncapi);
   const wholeRpc = whole(openrpc);
 
   const output: Output = {
@@ -36,6 +38,7 @@ export async function generate(folder: string): Promise<Output> {
     "openrpc.json": printJson(wholeRpc),
     "config.schema.json": printJson(configSchema(config)),
     "errors.ts": printErrors(errors),
+    "reference.ts": printReference({ openapi, openrpc, asyncapi, errors, pushes, socketCalls }),
     "routes.ts": printRoutes(operations),
     "rest-handlers.ts": printHandlers("rest", operations),
     "hooks-handlers.ts": printHandlers("hooks", operations),
@@ -48,6 +51,7 @@ export async function generate(folder: string): Promise<Output> {
     ...httpValidators(openapi.components.schemas ?? {}, operations),
     ...rpcValidators(openrpc.components.schemas ?? {}, methods, errors),
     ...pushValidators(asyncapi.components.schemas ?? {}, pushes),
+    ...socketCallValidators(asyncapi.components.schemas ?? {}, socketCalls),
     ...configValidators(configShapes(config), configRoot),
     ...copied(),
   };

@@ -7,7 +7,14 @@ import { printAliases, printShapes } from "./types.ts";
 /** One message that the WebSocket pushes. */
 export type Push = { name: string; summary: string; payload: JsonObject };
 
-export function readPushes({ document }: Bundle): Push[] {
+/** What begins so is no push: the params of a call that only a WebSocket takes, or its result. */
+const CALL = "rpc.";
+
+export const readPushes = (bundle: Bundle): Push[] => readMessages(bundle).filter(({ name }) => !name.startsWith(CALL));
+export const readSocketCalls = (bundle: Bundle): Push[] =>
+  readMessages(bundle).filter(({ name }) => name.startsWith(CALL));
+
+function readMessages({ document }: Bundle): Push[] {
   const pushes: Push[] = [];
   for (const channel of Object.values(object(document.channels))) {
     for (const [name, message] of Object.entries(object(object(channel).messages))) {

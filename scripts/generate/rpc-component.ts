@@ -14,15 +14,17 @@ const from = header("openrpc.json");
 const printHandlers: Template = ({ openrpcDocument: { methods } }) => `${from}
 import type { RpcMethods } from "./rpc-types.ts";
 
-/** One body for each method. \`Ctx\` is what the server gives a handler beside the params. */
+/** One body for each method; it may answer at once. \`Ctx\` is what the server gives a handler beside the params. */
 export interface RpcHandlers<Ctx> {
 ${methods
   .map(
     ({ name, summary = "" }) =>
-      `${comment(summary, "  ")}  ${literal(name)}: (params: RpcMethods[${literal(name)}]["params"], ctx: Ctx) => Promise<RpcMethods[${literal(name)}]["result"]>;`,
+      `${comment(summary, "  ")}  ${literal(name)}: (params: RpcMethods[${literal(name)}]["params"], ctx: Ctx) => Answer<RpcMethods[${literal(name)}]["result"]>;`,
   )
   .join("\n")}
 }
+
+type Answer<Result> = Result | Promise<Result>;
 `;
 
 const printMethods: Template = ({ openrpcDocument: { methods } }) => `${from}

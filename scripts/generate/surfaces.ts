@@ -109,6 +109,21 @@ export const pushValidators = (shapes: JsonObject, pushes: Push[]): Output =>
     },
   ]);
 
+/** The calls that only a WebSocket takes: small, as the server loads them without those of the pushes. */
+export const socketCallValidators = (shapes: JsonObject, calls: Push[]): Output =>
+  print("socket-calls", "pushes.yaml", shapes, [
+    {
+      ...asSent,
+      exports: [
+        {
+          name: "socketCalls",
+          about: "The params of each call that only a WebSocket takes and, as `<name>.result`, what it is answered.",
+          schemas: Object.fromEntries(calls.map(({ name, payload }) => [name, payload])),
+        },
+      ],
+    },
+  ]);
+
 /** One validator for the whole, and one for each kind of thing that a person gives names to: `Agent` is `agent`. */
 export function configValidators(shapes: JsonObject, root: string): Output {
   const named = new Set<string>();

@@ -2,12 +2,13 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { Server as TlsServer } from "node:https";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { ErrorName } from "#core/errors.ts";
-import { GatewayError } from "#core/errors.ts";
-import { errors } from "#generated/errors.ts";
+import type { TLSSocket } from "node:tls";
 import type { Events } from "#observe/events.ts";
-import { problemOf } from "./problem.ts";
+import type { Http2, Http2Parts } from "./h2.ts";
+import { createPrefaceReader } from "./preface.ts";
 import { Req, Res } from "./prototypes.ts";
+import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
+import { createUpgrades, type OnUpgrade } from "./upgrades.ts";
 
 export type ListenOptions = {
   host: string;
@@ -17,7 +18,10 @@ export type ListenOptions = {
   maxConnections: number | undefined;
   /** How long a request may take to arrive whole; 30 s unless told. */
   requestMs?: number | undefined;
+  /** Over HTTP/2 it is given as much of a request and its response as `h2-exchange` has. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
+  /** Without it the wish to upgrade is ignored. */
+  onUpgrade?: OnUpgrade | undefined;
   newRequestId: () => string;
   events: Events;
 };
@@ -37,18 +41,24 @@ export type Listening = {
   close(): Promise<void>;
 };
 
-const HEADER_LIMIT = 16 * 1024;
 const HEADER_MS = 10_000;
 const REQUEST_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
+const STUCK_MS = 30_000;
 /** While it drains, what a connection that waits for nothing still has for its next request. */
 const IDLE_MS = 1_000;
 /** How long connections are taken that the system has opened before it was told to stop. */
 const LAST_ACCEPTS_MS = 500;
 
-/** Opens one address. Throws what the system says, in words, when it cannot be had. */
+/**
+ * Opens one address, for HTTP/1.1 and HTTP/2: over TLS the client chooses by ALPN, in clear text by its first bytes. Throws what the
+ * system says, in words, when the address cannot be had.
+ */
 export const listen = async (options: ListenOptions): Promise<Listening> => {
-  const { tls, requestMs = REQUEST_MS } = options;
+  const { tls, events, requestMs = REQUEST_MS } = options;
+  const onRequest = options.onRequest as RequestListener;
+  const headersMs = Math.min(HEADER_MS, requestMs);
+  const checkMs = Math.min(1_000, requestMs);
   const settings = {
     // biome-ignore lint/suspicious/noExplicitAny: Node types these as classes; plain functions are what is fast
     IncomingMessage: Req as any,
@@ -57,48 +67,109 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     maxHeaderSize: HEADER_LIMIT,
     // The front asks for it, and answers as we answer.
     requireHostHeader: false,
-    headersTimeout: Math.min(HEADER_MS, requestMs),
+    headersTimeout: headersMs,
     requestTimeout: requestMs,
-    connectionsCheckingInterval: Math.min(1_000, requestMs),
+    connectionsCheckingInterval: checkMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     noDelay: true,
   };
+  const overTls = {
+    ...tls,
+    minVersion: "TLSv1.2",
+    ALPNProtocols: ["h2", "http/1.1"],
+    handshakeTimeout: headersMs,
+  } as const;
   const server: Server | TlsServer = tls
-    ? (await import("node:https")).createServer(
-        { ...settings, ...tls, minVersion: "TLSv1.2" },
-        options.onRequest as RequestListener,
-      )
-    : createServer(settings, options.onRequest as RequestListener);
+    ? (await import("node:https")).createServer({ ...settings, ...overTls }, onRequest)
+    : createServer(settings, onRequest);
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
-  server.on("clientError", (error, socket) => refuseBytes(error, socket as Socket, options));
+  const refuse = createByteRefusal(options);
+  server.on("clientError", (error, socket) => refuse(error, socket as Socket));
   // Who reads a body asks for it; any other expectation may be ignored.
-  server.on("checkContinue", options.onRequest);
-  server.on("checkExpectation", options.onRequest);
-  const pressure = createPauseReport(options.events);
+  server.on("checkContinue", onRequest);
+  server.on("checkExpectation", onRequest);
+
+  // Node's own listener makes each connection one of HTTP/1.1: here they are told apart before.
+  const connected = tls ? "secureConnection" : "connection";
+  const [asHttp1] = server.listeners(connected) as [(socket: Socket) => void];
+  const http1 = (socket: Socket) => asHttp1.call(server, socket);
+  const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs: STUCK_MS, lastRequestsMs: IDLE_MS };
+  const http2 = createLateHttp2({ onRequest, ...times });
+  const prefaces = createPrefaceReader({ http1, http2: http2.take });
+  server.removeAllListeners(connected);
+  if (tls)
+    server.on(connected, (socket: TLSSocket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
+  else server.on(connected, prefaces.read);
+  const upgrades = options.onUpgrade && createUpgrades(options.onUpgrade, http1);
+  if (upgrades) server.on("upgrade", upgrades.take);
+
+  const pressure = createPauseReport(events);
   server.on("drop", () => pressure("connections"));
   const port = await open(server, options);
   server.on("error", (error: NodeJS.ErrnoException) => pressure(error.code ?? "accept"));
+  const checks = setInterval(() => {
+    prefaces.endWaiting(performance.now() - headersMs);
+    http2.check();
+  }, checkMs).unref();
   let idleTimer: NodeJS.Timeout | undefined;
   const shownHost = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
     host: options.host,
     port,
     url: `${tls ? "https" : "http"}://${shownHost}:${port}`,
-    setTls: (next) => "setSecureContext" in server && server.setSecureContext(next),
+    setTls: (next) => "setSecureContext" in server && server.setSecureContext({ ...overTls, ...next }),
     stopAccepting: async () => {
       await takeWaiting(server);
       if (!server.listening) return;
       const gone = new Promise<unknown>((resolve) => server.once("close", resolve));
       // HTTP's own `close` ends idle connections at once: a request that is on its way would find no answer.
       NetServer.prototype.close.call(server);
-      idleTimer ??= setInterval(() => server.closeIdleConnections(), IDLE_MS).unref();
+      http2.drain();
+      idleTimer ??= setInterval(() => {
+        server.closeIdleConnections();
+        prefaces.endWaiting(performance.now() - IDLE_MS);
+      }, IDLE_MS).unref();
       await gone;
     },
     close: async () => {
       clearInterval(idleTimer);
+      clearInterval(checks);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
+      prefaces.endWaiting(Infinity);
+      http2.destroy();
+      upgrades?.destroy();
       await closed;
+    },
+  };
+};
+
+/** Loads HTTP/2 for the first connection that speaks it: it costs 8 ms and 4 MB. */
+const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: RequestListener }) => {
+  const onRequest = parts.onRequest as unknown as Http2Parts["onRequest"];
+  let http2: Http2 | undefined;
+  let isDraining = false;
+  let isClosed = false;
+  const load = async (): Promise<Http2> => {
+    const { createHttp2 } = await import("./h2.ts");
+    http2 ??= createHttp2({ ...parts, onRequest });
+    if (isDraining) http2.drain();
+    return http2;
+  };
+  return {
+    take(socket: Socket, read?: Buffer): void {
+      socket.on("error", () => {});
+      if (http2) http2.take(socket, read);
+      else load().then((loaded) => (isClosed ? socket.destroy() : loaded.take(socket, read)));
+    },
+    check: () => http2?.check(),
+    drain(): void {
+      isDraining = true;
+      http2?.drain();
+    },
+    destroy(): void {
+      isClosed = true;
+      http2?.destroy();
     },
   };
 };
@@ -135,42 +206,6 @@ const wordsFor = ({ code, message }: NodeJS.ErrnoException, host: string, port: 
   if (code === "EADDRNOTAVAIL") return `${host} is no address of this machine. Choose another with --host.`;
   if (code === "ENOTFOUND") return `${host} is not known. Give an address with --host.`;
   return `${host}:${port} cannot be listened on: ${message}`;
-};
-
-const BY_CODE: Record<string, [ErrorName, string]> = {
-  HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ["too-large", "The chunk extensions are too large."],
-  ERR_HTTP_REQUEST_TIMEOUT: ["request-timeout", "The request did not arrive whole in time."],
-};
-const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are no HTTP request."];
-
-const ending = new WeakSet<Socket>();
-
-/**
- * Answers bytes that are no HTTP request, as far as the socket still can be answered. A request that came whole before them gets its
- * answer first: theirs would be taken for it, or for a part of it.
- */
-const refuseBytes = (error: NodeJS.ErrnoException, socket: Socket, options: ListenOptions): void => {
-  const { _httpMessage: answering } = socket as { _httpMessage?: ServerResponse };
-  if (answering?.req.complete && socket.writable) {
-    if (ending.has(socket)) return;
-    ending.add(socket);
-    answering.once("close", () => {
-      ending.delete(socket);
-      refuseBytes(error, socket, options);
-    });
-    return;
-  }
-  if (error.code === "ECONNRESET" || !socket.writable || answering?.headersSent) {
-    socket.destroy();
-    return;
-  }
-  const refusal = new GatewayError(...(BY_CODE[error.code ?? ""] ?? NO_REQUEST));
-  const requestId = options.newRequestId();
-  const body = JSON.stringify(problemOf(refusal, requestId));
-  const { status } = errors[refusal.name];
-  const head = `HTTP/1.1 ${status} \r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}`;
-  socket.end(`${head}\r\nx-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`);
 };
 
 const REPORT_EVERY_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { Push } from "#generated/push-types.ts";
+import type { Push, Subscribed } from "#generated/push-types.ts";
 import { ConnectionError } from "./connection-error.ts";
 import { createPushQueue, type PushQueue } from "./push-queue.ts";
 import { RpcError } from "./rpc-error.ts";
@@ -48,7 +48,8 @@ export function socketTransport({ url, token, WebSocket, reconnect = {} }: Socke
   const connection = createConnection(() => new WebSocket(url, protocolsFor(token)), reconnect, {
     async onOpen(socket) {
       const request = subscriptions.current();
-      if (request !== undefined) await control(socket, "rpc.subscribe", request);
+      if (request === undefined) return;
+      subscriptions.moved((await control(socket, "rpc.subscribe", request)) as Subscribed);
     },
     onFrame(frame) {
       for (const message of Array.isArray(frame) ? frame : [frame]) {
@@ -102,6 +103,7 @@ export function socketTransport({ url, token, WebSocket, reconnect = {} }: Socke
     const id = `${method} ${last}`;
     const [response] = await exchange(socket, { jsonrpc: "2.0", method, params, id });
     if (response?.error !== undefined) throw new RpcError(response.error);
+    return response?.result;
   };
 
   return {
@@ -110,8 +112,7 @@ export function socketTransport({ url, token, WebSocket, reconnect = {} }: Socke
       return exchange(socket, message, signal);
     },
     async subscribe(request) {
-      await control(await connection.ready(), "rpc.subscribe", request);
-      subscriptions.add(request);
+      subscriptions.add(request, (await control(await connection.ready(), "rpc.subscribe", request)) as Subscribed);
     },
     async unsubscribe(request) {
       subscriptions.remove(request);

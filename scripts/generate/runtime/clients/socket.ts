@@ -40,6 +40,15 @@ const base64url = (text: string): string =>
     .replaceAll("/", "_")
     .replaceAll("=", "");
 
+/** The close code that says that the token is not known any more: with it no new connection would stand. */
+const TOKEN_GONE = 4401;
+
+/** When a gateway that restarts wants to be asked again: another moment for each client. */
+const hintOf = (reason: string): number | undefined => {
+  const ms = /\bretry-after-ms=(\d{1,6})\b/.exec(reason)?.[1];
+  return ms === undefined ? undefined : Number(ms);
+};
+
 /** One connection at a time: opened when it is first needed, and again after it was lost. */
 export function createConnection(
   open: () => SocketLike,
@@ -84,15 +93,18 @@ export function createConnection(
         const { goOn } = events.onLost(error);
         reject(error);
         if (!stands) return;
-        connected = goOn && !closed ? connectAgain() : undefined;
+        const isWanted = goOn && !closed;
+        connected = isWanted && code !== TOKEN_GONE ? connectAgain(hintOf(said)) : undefined;
+        if (isWanted && code === TOKEN_GONE) events.onGone(error);
       });
     });
 
   /** Tries again and again, ever more slowly and never in step with other clients. */
-  const connectAgain = (): Promise<SocketLike> => {
+  const connectAgain = (hintMs: number | undefined): Promise<SocketLike> => {
     const trying = (async () => {
       for (let attempt = 0; ; attempt += 1) {
-        await pause(Math.min(maxMs, minMs * 2 ** attempt) * (0.5 + Math.random() / 2));
+        const ownMs = Math.min(maxMs, minMs * 2 ** attempt) * (0.5 + Math.random() / 2);
+        await pause(attempt === 0 ? Math.min(maxMs, hintMs ?? ownMs) : ownMs);
         if (closed) throw new ConnectionError("the client was closed");
         try {
           return await connectOnce();

@@ -1,20 +1,6 @@
-import type { Push } from "#generated/push-types.ts";
+import type { Push, Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 
-/** What to be told of. A cursor goes on behind the push that had it; null begins now. */
-export interface Subscribe {
-  sessions?: Record<string, string | null>;
-  /** Every session of these agents. */
-  agents?: string[];
-  /** The gateway's own stream. */
-  gateway?: string | null;
-}
-
-/** What not to be told of any more. */
-export interface Unsubscribe {
-  sessions?: string[];
-  agents?: string[];
-  gateway?: true;
-}
+export type { Subscribe, Subscribed, Unsubscribe };
 
 /** The gateway takes no more sessions than this on a connection. */
 const mostSessions = 1000;
@@ -28,10 +14,16 @@ export function createSubscriptions() {
   let gateway: string | null | undefined;
 
   return {
-    add(request: Subscribe) {
-      for (const [id, cursor] of Object.entries(request.sessions ?? {})) sessions.set(id, cursor);
+    /** What was asked for, and where the gateway said that it begins. Pushes come after that. */
+    add(request: Subscribe, { sessions: begins, gateway: begin }: Subscribed = {}) {
+      for (const [id, cursor] of Object.entries(request.sessions ?? {})) sessions.set(id, begins?.[id] ?? cursor);
       for (const name of request.agents ?? []) agents.add(name);
-      if (request.gateway !== undefined) gateway = request.gateway;
+      if (request.gateway !== undefined) gateway = begin ?? request.gateway;
+    },
+    /** Where streams go on after a lost connection, as the gateway said. */
+    moved({ sessions: begins = {}, gateway: begin }: Subscribed) {
+      for (const [id, cursor] of Object.entries(begins)) (sessions.has(id) ? sessions : seen).set(id, cursor);
+      if (begin !== undefined) gateway = begin;
     },
     remove(request: Unsubscribe) {
       for (const id of request.sessions ?? []) sessions.delete(id);

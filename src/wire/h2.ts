@@ -1,0 +1,187 @@
+import {
+  type IncomingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import { Http2Request, Http2Response } from "./h2-exchange.ts";
+
+export type Http2Parts = {
+  onRequest: (req: Http2Request, res: Http2Response) => void;
+  /** How long a new connection has to say that it speaks HTTP/2. */
+  headersMs: number;
+  /** How long a request may take to arrive whole. */
+  requestMs: number;
+  /** How long a connection may stay without a request. */
+  idleMs: number;
+  /** How long a connection may take nothing of what waits for it. */
+  stuckMs: number;
+  /** While it drains, what a connection still has for its next request. */
+  lastRequestsMs: number;
+};
+
+const SETTINGS = {
+  enablePush: false,
+  maxConcurrentStreams: 256,
+  // What is larger than the front takes still gets its 414 or 431; what is larger than this ends its stream.
+  maxHeaderListSize: 65_535,
+};
+const OPTIONS = {
+  settings: SETTINGS,
+  maxHeaderListPairs: 1_000,
+  maxSessionInvalidFrames: 100,
+  /** In MiB: past it a connection opens no streams. */
+  maxSessionMemory: 16,
+};
+/** What all streams of a connection may send before they are read. Each has a window of its own, of 64 KiB. */
+const WINDOW = 1024 * 1024;
+const FAREWELL_MS = 1_000;
+/** So many streams of a connection may be reset at once, and so many more with each check. */
+const RESETS = 500;
+const RESETS_FORGOTTEN = 50;
+// As RFC 9113 numbers them.
+const END_STREAM = 1;
+const NO_ERROR = 0;
+const ENHANCE_YOUR_CALM = 11;
+/** Ends no stream: to be followed by the number of the last one that was taken. */
+const ANY_STREAM = 2 ** 31 - 1;
+
+/** The connections of one listener that speak HTTP/2. Each request on them is answered as one over HTTP/1.1 would be. */
+export const createHttp2 = (parts: Http2Parts) => {
+  const connections = new Set<Connection>();
+  let drainingSince: number | undefined;
+  return {
+    /** Takes a socket over, with what was already read of it. */
+    take(socket: Socket, read?: Buffer): void {
+      if (socket.destroyed) return;
+      if (read) socket.unshift(read);
+      const connection = new Connection(socket, parts);
+      connections.add(connection);
+      socket.once("close", () => connections.delete(connection));
+      if (drainingSince !== undefined) connection.announceEnd();
+    },
+    /** To be called every second, as no connection has a timer of its own. */
+    check(): void {
+      const now = performance.now();
+      const isLast = drainingSince !== undefined && now - drainingSince >= parts.lastRequestsMs;
+      for (const connection of connections) connection.check(now, isLast);
+    },
+    /** Tells every client to open no more streams, and takes those that are on their way. */
+    drain(): void {
+      drainingSince ??= performance.now();
+      for (const connection of connections) connection.announceEnd();
+    },
+    destroy(): void {
+      for (const connection of connections) connection.destroy();
+    },
+  };
+};
+
+export type Http2 = ReturnType<typeof createHttp2>;
+
+type Exchange = { req: Http2Request; stream: ServerHttp2Stream; began: number };
+
+/** One connection: its session and the requests that are open on it. */
+class Connection {
+  readonly #socket: Socket;
+  readonly #session: ServerHttp2Session;
+  readonly #parts: Http2Parts;
+  readonly #open = new Set<Exchange>();
+  readonly #began = performance.now();
+  #idleSince = this.#began;
+  #endedAt = 0;
+  #hasAgreed = false;
+  #resets = 0;
+  #sent = 0;
+  #sentAt = 0;
+
+  constructor(socket: Socket, parts: Http2Parts) {
+    this.#socket = socket;
+    this.#parts = parts;
+    // Who ends his side has gone: half a connection carries no frames.
+    socket.allowHalfOpen = false;
+    this.#session = performServerHandshake(socket, OPTIONS);
+    this.#session.setLocalWindowSize(WINDOW);
+    // It has said what it is, and taken note of our limits: until then they do not hold.
+    this.#session.once("localSettings", () => {
+      this.#hasAgreed = true;
+    });
+    this.#session.on("error", ignore);
+    this.#session.on("stream", this.#begin);
+  }
+
+  readonly #begin = (
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    flags: number,
+    raw: readonly string[],
+  ): void => {
+    if (stream.closed || stream.destroyed) {
+      // Taken back before it was looked at.
+      stream.on("error", ignore);
+      this.#countReset();
+      return;
+    }
+    const req = new Http2Request(stream, { headers, raw, isWhole: (flags & END_STREAM) !== 0, socket: this.#socket });
+    const exchange = { req, stream, began: performance.now() };
+    this.#open.add(exchange);
+    req.onClose(() => {
+      this.#open.delete(exchange);
+      this.#idleSince = performance.now();
+      if (stream.aborted || stream.rstCode !== NO_ERROR) this.#countReset();
+    });
+    this.#parts.onRequest(req, new Http2Response(stream, req, this.end));
+  };
+
+  /** Requests that are taken back cost their sender nothing, so there may be only so many of them. */
+  #countReset(): void {
+    if (++this.#resets > RESETS) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
+  }
+
+  /** Lets the open streams finish, and no others begin. */
+  readonly end = (): void => this.#session.close();
+
+  announceEnd(): void {
+    if (!this.#session.closed && !this.#session.destroyed) this.#session.goaway(NO_ERROR, ANY_STREAM);
+  }
+
+  destroy(): void {
+    this.#session.destroy();
+    this.#socket.destroy();
+  }
+
+  check(now: number, isLast: boolean): void {
+    const { headersMs, idleMs } = this.#parts;
+    if (this.#session.destroyed) {
+      // Its peer was told, and has not ended its side.
+      this.#endedAt ||= now;
+      if (now - this.#endedAt >= FAREWELL_MS) this.#socket.destroy();
+      return;
+    }
+    this.#resets = Math.max(0, this.#resets - RESETS_FORGOTTEN);
+    const idle = this.#open.size === 0 ? now - this.#idleSince : 0;
+    if (isLast || idle >= idleMs) this.end();
+    if (!this.#hasAgreed && now - this.#began >= headersMs) this.destroy();
+    else this.#checkStreams(now);
+  }
+
+  #checkStreams(now: number): void {
+    let waits = false;
+    for (const { req, stream, began } of this.#open) {
+      waits ||= stream.bufferSize > 0 || stream.writableEnded;
+      // Its body was whole by its length, and its client has not ended it.
+      if (stream.headersSent && stream.writableFinished && !stream.closed) stream.close(NO_ERROR);
+      if (!req.complete && now - began >= this.#parts.requestMs) req.fail(new Error("too late"));
+    }
+    const sent = this.#socket.bytesWritten;
+    if (!waits || sent !== this.#sent) {
+      this.#sent = sent;
+      this.#sentAt = now;
+    } else if (now - this.#sentAt >= this.#parts.stuckMs) {
+      this.destroy();
+    }
+  }
+}
+
+const ignore = (): void => {};

@@ -1,0 +1,56 @@
+import type { Socket } from "node:net";
+
+/** What an HTTP/2 client sends first; no method of HTTP/1.1 begins like it. */
+const PREFACE = Buffer.from("PRI");
+
+type Takers = {
+  http1: (socket: Socket) => void;
+  /** Gets the socket paused, and what was read of it. */
+  http2: (socket: Socket, read: Buffer) => void;
+};
+
+/** Tells HTTP/1.1 from HTTP/2 in clear text by the first bytes of a connection. Costs a connection something, a request nothing. */
+export const createPrefaceReader = ({ http1, http2 }: Takers) => {
+  const waiting = new Map<Socket, number>();
+
+  const read = (socket: Socket): void => {
+    let seen: Buffer | undefined;
+    const onData = (part: Buffer) => {
+      seen = seen ? Buffer.concat([seen, part]) : part;
+      const isHttp2 = startsAlike(seen);
+      if (isHttp2 && seen.length < PREFACE.length) return;
+      release();
+      if (isHttp2) {
+        socket.pause();
+        http2(socket, seen);
+      } else {
+        http1(socket);
+        // As the parser is the socket's reader now, it is given what was read for it.
+        socket.emit("data", seen);
+      }
+    };
+    const give = () => socket.destroy();
+    const release = () => {
+      waiting.delete(socket);
+      socket.off("data", onData).off("end", give).off("error", give).off("close", release);
+    };
+    waiting.set(socket, performance.now());
+    socket.on("data", onData).on("end", give).on("error", give).on("close", release);
+  };
+
+  return {
+    read,
+    /** Ends those that have said nothing, or too little, since `before`. */
+    endWaiting(before: number): void {
+      for (const [socket, since] of waiting) {
+        if (since > before) break;
+        socket.destroy();
+      }
+    },
+  };
+};
+
+const startsAlike = (seen: Buffer): boolean => {
+  const length = Math.min(seen.length, PREFACE.length);
+  return PREFACE.compare(seen, 0, length, 0, length) === 0;
+};
