@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config, SurfaceName } from "#config/config.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Core } from "#core/core.ts";
-import { GatewayError } from "#core/errors.ts";
-import { hashOf } from "#core/secrets.ts";
+import type { Reloads } from "#core/reload.ts";
 import { routes } from "#generated/routes.ts";
 import { restHandlers } from "#handlers/rest/table.ts";
 import type { Events } from "#observe/events.ts";
@@ -11,38 +10,49 @@ import type { LoopLag } from "#observe/loop-lag.ts";
 import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
 import { type Access, createAccess } from "#wire/access.ts";
 import { createGuessGuard } from "#wire/auth.ts";
-import { restPart, type Served, serveDocuments } from "#wire/documents.ts";
+import { type Documents, restPart, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
-import { createHostGuard } from "#wire/hosts.ts";
-import { createOpsDoors, type Readiness } from "#wire/ops.ts";
+import { createHostCheck, createHostGuard } from "#wire/hosts.ts";
+import { createOpsDoors } from "#wire/ops.ts";
 import { createRateLimit } from "#wire/rate-limit.ts";
 import { createRestDoor } from "#wire/rest.ts";
 import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
+import type { RpcMethods } from "#wire/rpc.ts";
+import { createRpcSocketDoor } from "#wire/rpc-ws.ts";
+import { createServedAt } from "#wire/served-at.ts";
+import { withSocketCalls } from "#wire/socket-calls.ts";
 import { createUnderWay } from "#wire/under-way.ts";
+import type { OnUpgrade } from "#wire/upgrades.ts";
+import type { SocketTimes } from "#wire/ws-connections.ts";
+import { createInfo } from "./info.ts";
+import { readinessOf } from "./readiness.ts";
+import { createRpcSurface } from "./rpc-surface.ts";
 
 type DoorsParts = {
   config: Config;
   core: Core;
+  reloads: Reloads;
   clock: Clock;
   events: Events;
   registry: Registry;
   version: string;
   began: number;
   isDraining: () => boolean;
+  socketTimes?: SocketTimes | undefined;
   isShort: () => boolean;
   lag: LoopLag;
+  extraMethods: RpcMethods | undefined;
 };
 
-const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "docs", "metrics"];
-const PING_MS = 1_000;
+const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "rpc", "docs", "metrics"];
 
 /** The doors of every listener, kept in step with the configuration. */
 export const createDoors = (parts: DoorsParts) => {
   const { core, clock, events, registry, version } = parts;
   let { config } = parts;
   let access: Access = accessOf(config);
-  let served: Served | undefined;
-  let urls: readonly string[] = [];
+  let served: Documents | undefined;
+  let listening: readonly { url: string; host: string; port: number }[] = [];
   const guard = createGuessGuard(clock);
   const validation = createLatch<ValidateRequest>();
   const underWay = createUnderWay();
@@ -51,8 +61,7 @@ export const createDoors = (parts: DoorsParts) => {
   const rest = createRestDoor({
     handlers: restHandlers(core),
     validation: () => validation.promise,
-    identify: (token) => {
-      const hash = hashOf(token);
+    identify: (hash) => {
       const key = core.keys.use(hash);
       if (!key) return access.identifyConsole(hash);
       const { name, scopes, keyId: tokenId = `config:${name}` } = key;
@@ -65,27 +74,74 @@ export const createDoors = (parts: DoorsParts) => {
     events,
     clock,
   });
+  const uptimeMs = () => clock.monotonic() - parts.began;
+  const servedDocuments = async () => {
+    const [openapi, openrpc] = await documents();
+    served ??= serveDocuments({ openapi: openapi.default, openrpc: openrpc.default }, config.webhooks.path);
+    return served;
+  };
+  const servedAt = createServedAt({
+    places: () => listening.map((place, n) => ({ ...place, surfaces: surfacesOf(n) })),
+    isOwnHost: (host, place) => hostChecks[place]?.(host) ?? false,
+  });
+  const identifyRpc = (hash: Buffer) => access.identifyRpc(hash);
+  const isServed = (surface: SurfaceName) => config.gateway.listeners.some((_, n) => surfacesOf(n).includes(surface));
+  const startedAt = clock.now() - uptimeMs();
+  const infoOf = createInfo({ version, node: core.runner.node, startedAt, isServed });
+  const rpc = createRpcSurface({
+    core,
+    reloads: parts.reloads,
+    config: () => config,
+    clock,
+    events,
+    version,
+    uptimeMs,
+    info: () => infoOf(config),
+    documents: servedDocuments,
+    servedAt: (call) => servedAt(call, "rpc"),
+    identify: identifyRpc,
+    guard,
+    extraMethods: parts.extraMethods,
+  });
   const ops = createOpsDoors({
     version,
-    uptimeMs: () => clock.monotonic() - parts.began,
+    uptimeMs,
     readiness: () => readinessOf(parts, validation.isOpen()),
-    documents: async () => {
-      const [openapi, openrpc] = await documents();
-      const address = { url: urls[0] ?? "/", webhookPath: config.webhooks.path };
-      served ??= serveDocuments({ openapi: openapi.default, openrpc: openrpc.default }, address);
-      return served;
-    },
+    documents: servedDocuments,
+    reference: async () => (await import("#generated/reference.ts")).reference,
+    servedAt,
     metrics: registry.text,
     metricsType: METRICS_TYPE,
-    identifyRpc: (token) => access.identifyRpc(hashOf(token)),
+    identifyRpc,
     guard,
     events,
   });
+  const socket = createRpcSocketDoor({
+    dispatch: rpc.dispatchOf(withSocketCalls(rpc.methods)),
+    store: core.store,
+    gatewayStream: core.gatewayStream,
+    live: core.live,
+    hasAgent: (name) => core.agents.find(name) !== undefined,
+    peerOf: (req) => access.peerOf(req),
+    identify: (hash) => (config.gateway.rpc.enabled ? access.identifyRpc(hash) : undefined),
+    guard,
+    servedAt: (asked) => servedAt(asked, "rpc"),
+    messageLimit: () => config.limits.rpcBody,
+    socketsPerAddress: () => config.gateway.rpc.socketsPerAddress,
+    recordBodies: () => config.recorder.bodies,
+    isDraining: parts.isDraining,
+    times: parts.socketTimes,
+    clock,
+    events,
+  });
+  registry.read("gauge", "gateway_sockets_open", "WebSockets that are open.", socket.count);
   const all: Record<string, DoorAt[]> = {
     rest: [{ prefix: "/api/v1", door: rest }],
+    rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: socket.plain }, rpc.http],
     docs: [
       { prefix: "/openapi.json", door: ops.openapi },
       { prefix: "/openrpc.json", door: ops.openrpc },
+      { prefix: "/docs", door: ops.docs },
     ],
     metrics: [{ prefix: "/metrics", door: ops.metrics }],
   };
@@ -99,14 +155,17 @@ export const createDoors = (parts: DoorsParts) => {
   };
   let doorsOf: DoorAt[][] = [];
   let guards: ReturnType<typeof createHostGuard>[] = [];
+  let hostChecks: ReturnType<typeof createHostCheck>[] = [];
   const arrange = () => {
     doorsOf = config.gateway.listeners.map((_, n) => [
       ...surfacesOf(n).flatMap((surface) => all[surface] ?? []),
       ...always,
     ]);
-    guards = config.gateway.listeners.map(({ host, tls }) => {
-      return createHostGuard(config.gateway.allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined });
+    const { allowedOrigins, listeners } = config.gateway;
+    guards = listeners.map(({ host, tls }) => {
+      return createHostGuard(allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined });
     });
+    hostChecks = listeners.map(({ host }) => createHostCheck(allowedOrigins, { loopback: isLoopback(host) }));
   };
   arrange();
 
@@ -120,8 +179,18 @@ export const createDoors = (parts: DoorsParts) => {
         events,
         clock,
       }),
-    setUrls: (next: readonly string[]) => {
-      urls = next;
+    /** Takes over the connection of a request to upgrade. */
+    upgrade:
+      (listener: number): OnUpgrade =>
+      (req, connection, head) =>
+        socket.upgrade(req, connection, head, {
+          isServed: surfacesOf(listener).includes("rpc"),
+          guardHost: (asked) => guards[listener]?.(asked),
+        }),
+    /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */
+    closeSockets: socket.closeAll,
+    setListening: (next: typeof listening) => {
+      listening = next;
     },
     surfaces: surfacesOf,
     underWay,
@@ -138,6 +207,7 @@ export const createDoors = (parts: DoorsParts) => {
       access = accessOf(next);
       served = undefined;
       arrange();
+      socket.recheck();
     },
   };
 };
@@ -163,42 +233,6 @@ const closedSurfaces = (config: Config): { surface: string; reason: string }[] =
   });
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");
-
-/** What takes work and what does not, part by part. */
-const readinessOf = async ({ core, isDraining, isShort, lag }: DoorsParts, restOpen: boolean): Promise<Readiness> => {
-  const parts: Readiness["parts"] = {
-    store: await answersInTime(core.store.ping()),
-    rest: restOpen ? { ok: true } : { ok: false, detail: "The contract is still being compiled." },
-    intake: isDraining() ? { ok: false, detail: "The gateway is draining." } : { ok: true },
-    memory: isShort() ? { ok: false, detail: "The heap is nearly full." } : { ok: true },
-    loop: loopOf(lag),
-  };
-  return { ready: Object.values(parts).every(({ ok }) => ok), parts };
-};
-
-const STALL_SECONDS = 1;
-
-const loopOf = (lag: LoopLag): { ok: boolean; detail?: string } => {
-  const { max } = lag.read();
-  return max < STALL_SECONDS
-    ? { ok: true }
-    : { ok: false, detail: `The event loop stood still for ${max.toFixed(1)} s.` };
-};
-
-const answersInTime = async (ping: Promise<void>): Promise<{ ok: boolean; detail?: string }> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new GatewayError("store-unavailable")), PING_MS);
-  });
-  try {
-    await Promise.race([ping, late]);
-    return { ok: true };
-  } catch {
-    return { ok: false, detail: "The store does not answer." };
-  } finally {
-    clearTimeout(timer);
-  }
-};
 
 /** A value that is not there yet, for those who wait for it. */
 const createLatch = <T>() => {

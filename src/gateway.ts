@@ -1,10 +1,13 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Config, LoadedConfig } from "#config/config.ts";
+import type { Difference } from "#config/diff.ts";
+import type { ReloadCause } from "#config/watch.ts";
 import { systemClock } from "#core/clock.ts";
 import { createCore } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
 import { newId } from "#core/ids.ts";
 import { createPressure } from "#core/pressure.ts";
+import { createReloads, type ReadConfig } from "#core/reload.ts";
 import { createEvents, type Events } from "#observe/events.ts";
 import type { Logger } from "#observe/logger.ts";
 import { createLoopLag } from "#observe/loop-lag.ts";
@@ -14,7 +17,11 @@ import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store } from "#store/store.ts";
 import { connectionsThatFit } from "#wire/descriptors.ts";
 import { type Listening, listen } from "#wire/listen.ts";
+import type { RpcMethods } from "#wire/rpc.ts";
+import { reachable } from "#wire/served-at.ts";
+import type { SocketTimes } from "#wire/ws-connections.ts";
 import { createDoors } from "./doors.ts";
+import { createProcessHealth } from "./process-health.ts";
 import { coreSettingsOf, type MakeBackend, makeBackend } from "./settings.ts";
 import { version } from "./version.ts";
 
@@ -24,15 +31,21 @@ export const BUILT = { stores: ["memory"], backends: ["echo"] } as const;
 export type GatewayOptions = {
   loaded: LoadedConfig;
   logger: Logger;
-  /** Where a test puts a backend of its own, a store that fails, or shorter waits. */
+  /** How the configuration is read again when a caller asks; without it there is none to read. */
+  readConfig?: ReadConfig;
+  /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
   makeBackend?: MakeBackend;
   wrapStore?: (store: Store) => Store;
   replyWaitMs?: number;
   requestMs?: number;
+  socketTimes?: SocketTimes;
+  extraMethods?: RpcMethods;
 };
 
 export type Gateway = AsyncDisposable & {
   readonly urls: readonly string[];
+  /** The first of them, as somebody at this machine reaches it: 0.0.0.0 is no address to call. */
+  readonly localUrl: string;
   /** Resolves when every door is open; throws when the contract cannot be compiled. */
   readonly ready: Promise<void>;
   readonly store: Store;
@@ -40,9 +53,9 @@ export type Gateway = AsyncDisposable & {
   /** Aborts when the gateway begins to stop. */
   readonly closing: AbortSignal;
   /** Takes a new configuration over: the parts that are hot. */
-  reconfigure(config: Config, difference: { changed: readonly string[]; needsRestart: readonly string[] }): void;
+  reconfigure(config: Config, difference: Pick<Difference, "changed" | "needsRestart">, cause: ReloadCause): void;
   /** Tells of a configuration that was not taken; the one before goes on. */
-  refuseConfig(problems: unknown): void;
+  refuseConfig(problems: unknown, cause: ReloadCause): void;
   /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
   drain(cause: string, ms?: number): Promise<void>;
 };
@@ -73,10 +86,37 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   };
   const make = options.makeBackend ?? makeBackend;
   const settings = coreSettingsOf(config, make, loaded.file);
-  const core = await createCore({ settings, store, clock, events, admit, replyWaitMs: options.replyWaitMs });
+  const processHealth = createProcessHealth({ isShort, lag });
+  const { replyWaitMs } = options;
+  const core = await createCore({ settings, store, clock, events, admit, processHealth, replyWaitMs });
   registerStoreMetrics(registry, store);
-  const parts = { core, clock, events, registry, version, isDraining: () => draining !== undefined, isShort, lag };
-  const doors = createDoors({ ...parts, began, config });
+  /** Resolves when the latest configuration is in force. */
+  let taken: Promise<unknown> = Promise.resolve();
+  const readConfig: ReadConfig = async (agent) => {
+    const reload = await (options.readConfig?.(agent) ?? NOTHING_TO_READ);
+    await taken;
+    return reload;
+  };
+  const { agents, skills, reloadSkills, gatewayStream: stream } = core;
+  const reloads = createReloads({ readConfig, agents, skills, reloadSkills, stream, events });
+  const parts = {
+    core,
+    reloads,
+    clock,
+    events,
+    registry,
+    version,
+    isDraining: () => draining !== undefined,
+    isShort,
+    lag,
+  };
+  const doors = createDoors({
+    ...parts,
+    began,
+    config,
+    socketTimes: options.socketTimes,
+    extraMethods: options.extraMethods,
+  });
 
   const listeners: Listening[] = [];
   const close = async () => {
@@ -88,15 +128,18 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   try {
     for (const [index, { host, port, tls }] of config.gateway.listeners.entries()) {
       const onRequest = doors.front(index);
+      const onUpgrade = doors.upgrade(index);
       const newRequestId = () => newId("req", clock.now());
       const maxConnections = connectionsThatFit(config.gateway.listeners.length);
-      listeners.push(await listen({ host, port, tls, maxConnections, requestMs, onRequest, newRequestId, events }));
+      listeners.push(
+        await listen({ host, port, tls, maxConnections, requestMs, onRequest, onUpgrade, newRequestId, events }),
+      );
     }
   } catch (error) {
     await close();
     throw error;
   }
-  doors.setUrls(listeners.map(({ url }) => url));
+  doors.setListening(listeners);
   for (const [index, { url }] of listeners.entries()) {
     events.listening({ address: url, surfaces: doors.surfaces(index), ms: Math.round(clock.monotonic() - began) });
   }
@@ -110,33 +153,42 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     doors.underWay.closeAfterwards();
     const allGone = Promise.all(listeners.map((listener) => listener.stopAccepting()));
     const lastRequests = Promise.race([allGone, sleep(Math.min(ms, LAST_REQUESTS_MS))]);
+    core.stopCompactions();
     const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
     await core.giveUpQueued();
+    // Who follows one of these hears of its end before his stream does.
+    await nextTurn();
     doors.underWay.endWaits();
-    await doors.underWay.answered(LAST_ANSWERS_MS);
+    await Promise.all([doors.underWay.answered(LAST_ANSWERS_MS), doors.closeSockets(Math.min(ms, LAST_ANSWERS_MS))]);
     await close();
     events.drained({ ms: Math.round(clock.monotonic() - from), handedBack });
   };
 
   return {
     urls: listeners.map(({ url }) => url),
+    localUrl: reachable(listeners[0] as Listening),
     ready: doors.open(),
     store,
     events,
     closing: closing.signal,
-    reconfigure(next, { changed, needsRestart: needRestart }) {
+    reconfigure(next, { changed, needsRestart: needRestart }, cause) {
       doors.reconfigure(next);
       for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
-      core.reconfigure(coreSettingsOf(next, make, loaded.file)).then(
-        () => events.configReloaded({ cause: "file", changed, needRestart }),
+      taken = core.reconfigure(coreSettingsOf(next, make, loaded.file)).then(
+        () => {
+          events.configReloaded({ cause, changed, needRestart });
+          if (cause !== "rpc") void reloads.told({ changed, needsRestart: needRestart });
+        },
         (error: unknown) => events.unexpectedError({ error, where: "reconfigure" }),
       );
     },
-    refuseConfig: (problems) => events.configRefused({ cause: "file", problems }),
+    refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),
     drain: (cause, ms = DRAIN_MS) => (draining ??= drain(cause, ms)),
     [Symbol.asyncDispose]: () => (draining ??= drain("close", 0)),
   };
 };
+
+const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 
 const warningsOf = (store: Store): string[] =>
   store.durable ? [] : ["store.type is memory: everything is forgotten when the gateway stops."];

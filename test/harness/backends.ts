@@ -36,7 +36,7 @@ export const createPuppet = (models?: readonly string[]): { backend: Backend; ne
   return { backend: { kind: "puppet", models, run, summarise }, next: begun.take };
 };
 
-const createQueue = <T>() => {
+export const createQueue = <T>() => {
   const items: T[] = [];
   const takers: ((item: T) => void)[] = [];
   return {

@@ -14,6 +14,7 @@ import {
   type StreamEvent,
 } from "./contract.ts";
 import { countSent, countSettled, noteChecked, noteFault } from "./ledger.ts";
+import { rpcReplyFaults } from "./rpc-contract.ts";
 import { createEventReader } from "./sse.ts";
 
 /** A reply that was held to the contract. */
@@ -25,7 +26,7 @@ export type Reply = {
   /** The body read as JSON; undefined where there is none. */
   json: Record<string, unknown>;
   problem: Problem;
-  /** The error that the problem names; undefined for a success. */
+  /** The error that the problem, or the one answer of an RPC reply, names; undefined for a success. */
   error: ErrorName | undefined;
 };
 
@@ -38,11 +39,14 @@ export class ContractFault extends Error {
 
 /** Holds a whole reply to the contract. Throws when it is not what it says. */
 export const checkReply = (place: Place, status: number, headers: Headers, text: string): Reply => {
-  const faults = faultsOf(place, { status, headers, body: text });
+  const type = mediaOf(headers);
+  const isRpc = /^\/rpc(?![\w-])/.test(place.path) && type !== "application/problem+json";
+  const faults = isRpc
+    ? rpcReplyFaults(status, headers, text, place.method === "HEAD")
+    : faultsOf(place, { status, headers, body: text });
   const requestId = headers.get("x-request-id") ?? "";
   noteChecked(requestId);
   if (faults.length > 0) throw new ContractFault(faults);
-  const type = mediaOf(headers);
   const json = type?.endsWith("json") && text !== "" ? JSON.parse(text) : undefined;
   const isProblem = type === "application/problem+json";
   return {
@@ -52,7 +56,7 @@ export const checkReply = (place: Place, status: number, headers: Headers, text:
     text,
     json,
     problem: json,
-    error: isProblem && json ? errorNameOf(json) : undefined,
+    error: isProblem && json ? errorNameOf(json) : isRpc ? json?.error?.data.name : undefined,
   };
 };
 

@@ -1,0 +1,48 @@
+import type { CallContext } from "#core/call.ts";
+import { GatewayError } from "#core/errors.ts";
+import { placeOf } from "#core/sessions.ts";
+import { failureOf, isEnded } from "#core/turns.ts";
+import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import type { SentMessage } from "#generated/rpc-types.ts";
+import type { Turn } from "#store/store.ts";
+import type { RpcParts } from "./parts.ts";
+import { usageOf } from "./present.ts";
+
+type AgentMethods = "agent.list" | "agent.status" | "agent.reload" | "agent.sendMessage";
+
+export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext>, AgentMethods> => ({
+  "agent.list": () => core.agentList(),
+  "agent.status": ({ agentName }) => core.agentView(agentName),
+  "agent.reload": ({ agentName }) => reloads.agent(agentName),
+  "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream }, ctx) => {
+    const { follow, caller } = ctx;
+    if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
+    const { turn, replayed } = await core.turns.start({
+      place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
+      surface: "rpc",
+      caller: caller.name,
+      text: message,
+      model,
+      waitMs: wait ? core.replyWaitMs : undefined,
+      streamed: stream,
+      idempotency: ctx.idempotency,
+      follow: follow && ((turn, replySeq) => follow(turn, { stream, replySeq })),
+      gone: wait ? () => ctx.signal : undefined,
+      delivery: ctx.delivery(),
+    });
+    return sentOf(turn, wait, replayed);
+  },
+});
+
+/** What was sent; for somebody who waits, the reply that it came to, or the error that it did not. */
+const sentOf = (turn: Turn, wait: boolean, replayed: boolean): SentMessage => {
+  const { messageId, sessionId, turnId } = turn;
+  const sent: SentMessage = { messageId, status: "delivered", sessionId, turnId };
+  if (wait && isEnded(turn)) {
+    if (turn.status !== "completed") throw failureOf(turn, replayed);
+    sent.reply = turn.reply ?? "";
+    sent.usage = usageOf(turn.usage ?? { input: 0, output: 0 });
+  }
+  if (replayed) sent.replayed = true;
+  return sent;
+};

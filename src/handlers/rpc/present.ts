@@ -1,0 +1,28 @@
+import type { Message as MessageView, Session as SessionView } from "#generated/rpc-types.ts";
+import type { Message, Session, Usage } from "#store/store.ts";
+
+/** How RPC writes what the core knows: camelCase, times as text. */
+const timeOf = (ms: number): string => new Date(ms).toISOString();
+export const usageOf = ({ input, output }: Usage) => ({ input, output, total: input + output });
+
+export const sessionOf = (session: Session): SessionView => ({
+  sessionId: session.sessionId,
+  agentName: session.agent,
+  channel: session.channel,
+  userId: session.userId,
+  createdAt: timeOf(session.createdAt),
+  updatedAt: timeOf(session.updatedAt),
+  messageCount: session.messageCount,
+  turnsQueued: session.turnsQueued,
+  usage: usageOf(session.usage),
+});
+
+export const messageOf = ({ messageId, role, text, turnId, seq, createdAt, compacted }: Message): MessageView => ({
+  messageId,
+  role,
+  text,
+  turnId,
+  seq,
+  createdAt: timeOf(createdAt),
+  compacted,
+});

@@ -1,0 +1,51 @@
+import type { CallContext } from "#core/call.ts";
+import { GatewayError } from "#core/errors.ts";
+import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import type { Message, Session } from "#store/store.ts";
+import type { RpcParts } from "./parts.ts";
+import { messageOf, sessionOf } from "./present.ts";
+
+type SessionMethods = "session.list" | "session.get" | "session.compact" | "session.delete";
+
+export const session = ({ core }: RpcParts): Pick<RpcHandlers<CallContext>, SessionMethods> => ({
+  "session.list": async ({ agentName: agent, limit, cursor }) => {
+    const { items, next = null } = await core.store.listSessions({
+      limit,
+      ...(agent !== undefined && { agent }),
+      ...(cursor !== undefined && { cursor }),
+    });
+    // One that left the configuration is known as long as it has sessions.
+    if (agent !== undefined && items.length === 0) core.agents.get(agent);
+    return { sessions: items.map(sessionOf), nextCursor: next };
+  },
+  "session.get": async ({ sessionId, limit, cursor, includeCompacted }) => {
+    const found = await core.store.getSession(sessionId);
+    if (!found) throw notFound(sessionId);
+    const before = cursor === undefined ? found.lastSeq + 1 : placeOfCursor(found, cursor);
+    const [summary, messages] = await Promise.all([
+      core.store.readSummary(sessionId),
+      core.store.readMessages(sessionId, { before, limit: limit + 1, includeCompacted }),
+    ]);
+    const page = messages.slice(0, limit);
+    const nextCursor = messages.length > limit ? cursorOf(found, page.at(-1) as Message) : null;
+    return { session: sessionOf(found), summary: summary?.text ?? null, messages: page.map(messageOf), nextCursor };
+  },
+  "session.compact": (params) => core.compact(params),
+  "session.delete": async ({ sessionId }) => {
+    const deleted = await core.store.deleteSession(sessionId, core.clock.now());
+    if (!deleted) throw notFound(sessionId);
+    return { sessionId, deleted: true, turnsCancelled: deleted.turnsCancelled };
+  },
+});
+
+const notFound = (sessionId: string): GatewayError =>
+  new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
+
+/** A place among the messages of this session, and of none that has its id later. */
+const cursorOf = ({ ordinal }: Session, { seq }: Message): string => `m${ordinal.toString(36)}.${seq.toString(36)}`;
+
+const placeOfCursor = (session: Session, cursor: string): number => {
+  const seq = Number.parseInt(/^m[0-9a-z]{1,10}\.([0-9a-z]{1,10})$/.exec(cursor)?.[1] ?? "", 36);
+  if (seq > 0 && seq <= session.lastSeq && cursorOf(session, { seq } as Message) === cursor) return seq;
+  throw new GatewayError("invalid-params", "`cursor` is not one that this list gave.");
+};

@@ -1,0 +1,49 @@
+import type { CallContext } from "#core/call.ts";
+import { methods } from "#generated/methods.ts";
+import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import type { RpcMethod } from "#generated/rpc-types.ts";
+import { params } from "#generated/validators/rpc.js";
+import type { RpcMethodRow, RpcMethods } from "./rpc.ts";
+import type { RpcCall } from "./rpc-call.ts";
+import { shortened } from "./rpc-envelope.ts";
+import { paramFault } from "./rpc-params.ts";
+
+/** Those that start or change something; the others only read. */
+const CHANGING = new Set<string>([
+  "agent.reload",
+  "agent.sendMessage",
+  "session.compact",
+  "session.delete",
+  "system.reload",
+] satisfies RpcMethod[]);
+
+/** The methods of the contract with their bodies, and `rpc.discover`, as every transport serves them. */
+export const createRpcMethods = (
+  handlers: RpcHandlers<CallContext>,
+  discover: (call: RpcCall) => unknown,
+): RpcMethods => {
+  const rows = new Map<string, RpcMethodRow>();
+  for (const [name, { permission, required, idempotent }] of Object.entries(methods)) {
+    const validate = params[name as RpcMethod];
+    rows.set(name, {
+      name,
+      permission,
+      required,
+      idempotent,
+      changes: CHANGING.has(name),
+      check: (given) => (validate(given) ? undefined : paramFault(name, validate)),
+      run: handlers[name as RpcMethod] as RpcMethodRow["run"],
+    });
+  }
+  rows.set("rpc.discover", {
+    name: "rpc.discover",
+    permission: null,
+    required: [],
+    check: (given) => {
+      const [unknown] = Object.keys(given);
+      return unknown === undefined ? undefined : `\`${shortened(unknown)}\` is no param of rpc.discover.`;
+    },
+    run: (_params, call) => discover(call),
+  });
+  return rows;
+};

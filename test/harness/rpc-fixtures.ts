@@ -1,0 +1,103 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { SomeConfig } from "./gateway.ts";
+import { root } from "./process.ts";
+
+/**
+ * Fixtures are three lines that any program could run: a comment, `>>` the text that is sent, `<<` what comes back (nothing behind it
+ * where nothing does). `>>name` sends with the token of that name. What comes back is compared
+ *
+ *     << as JSON      each member; of an error's `data` those that are named. "<time>" is any time, "<req>" any id of its kind,
+ *                     "<number>" any number, "<text>" any text, "<any>" anything; "<turn:mine>" keeps what it met for a later {{mine}}
+ *     <<= as text     to the letter
+ *     <<~ as text     `.+` is anything
+ *
+ * A first line `@ {…}` is the configuration of the gateway that the file is played on, from its first fixture to its last.
+ */
+export type Fixture = { title: string; token: string; sent: string; how: "json" | "text" | "like"; wanted: string };
+export type FixtureFile = { name: string; config: SomeConfig; fixtures: Fixture[] };
+
+const FOLDER = join(root, "test/conformance/rpc");
+
+export const readFixtures = (): FixtureFile[] =>
+  readdirSync(FOLDER)
+    .filter((file) => file.endsWith(".rpc"))
+    .map((file) => parse(file, readFileSync(join(FOLDER, file), "utf8")));
+
+const parse = (name: string, text: string): FixtureFile => {
+  const file: FixtureFile = { name, config: {}, fixtures: [] };
+  let comment: string[] = [];
+  let sent: { token: string; text: string } | undefined;
+  for (const line of text.split("\n")) {
+    const [, mark = "", rest = ""] = /^(@|#|>>[\w-]*|<<[=~]?) ?(.*)$/s.exec(line) ?? [];
+    if (mark === "@") file.config = JSON.parse(rest);
+    else if (mark === "#") comment.push(rest);
+    else if (mark.startsWith(">>")) sent = { token: mark.slice(2) || "ops", text: rest };
+    else if (mark.startsWith("<<")) {
+      if (!sent || comment.length === 0) throw new Error(`${name}: a fixture is a comment, >> and <<, not ${line}`);
+      const how = mark === "<<=" ? "text" : mark === "<<~" ? "like" : "json";
+      file.fixtures.push({ title: comment.join(" "), token: sent.token, sent: sent.text, how, wanted: rest });
+      [comment, sent] = [[], undefined];
+    } else if (line.trim() !== "") throw new Error(`${name}: what is this? ${line}`);
+    else if (sent === undefined) comment = [];
+  }
+  if (sent) throw new Error(`${name}: ${comment.join(" ")} has no <<`);
+  return file;
+};
+
+/** What earlier fixtures of a file have kept. */
+export type Kept = Map<string, string>;
+
+const BLANKS: Record<string, string> = { tab: "\t", newline: "\r\n" };
+
+export const textToSend = ({ sent }: Fixture, kept: Kept): string => filled(sent, kept);
+
+const filled = (line: string, kept: Kept): string =>
+  line.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
+    const text = kept.get(name) ?? BLANKS[name];
+    if (text === undefined) throw new Error(`nothing was kept as ${name}`);
+    return text;
+  });
+
+export const expectReply = ({ how, wanted: line }: Fixture, got: string | undefined, kept: Kept): void => {
+  const wanted = filled(line, kept);
+  if (wanted === "") expect(got).toBeUndefined();
+  else if (how === "text") expect(got).toBe(wanted);
+  else if (how === "like") expect(got).toMatch(patternOf(wanted));
+  else expect(likeness(JSON.parse(wanted), JSON.parse(String(got)), kept)).toEqual(JSON.parse(wanted));
+};
+
+const patternOf = (wanted: string): RegExp => {
+  const parts = wanted.split(".+").map((part) => part.replaceAll(/[\\^$*+?.()|[\]{}]/g, "\\$&"));
+  return new RegExp(`^${parts.join(".+")}$`);
+};
+
+const ID = "[0-9A-HJKMNP-TV-Z]{26}";
+const KINDS: Record<string, RegExp> = {
+  req: new RegExp(`^req_${ID}$`),
+  msg: new RegExp(`^msg_${ID}$`),
+  turn: new RegExp(`^turn_${ID}$`),
+  time: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+  text: /^/,
+  number: /^-?[\d.]+$/,
+};
+
+/** What was got, with a placeholder where it is what the placeholder stands for; of an error only what is `wanted` too. */
+const likeness = (wanted: unknown, got: unknown, kept: Kept, inError = false): unknown => {
+  if (typeof wanted === "string") {
+    const [, kind = "", name] = /^<(\w+)(?::(\w+))?>$/.exec(wanted) ?? [];
+    const isKind = kind === "any" || (typeof got === typeOf(kind) && KINDS[kind]?.test(String(got)));
+    if (isKind && name !== undefined) kept.set(name, String(got));
+    return isKind ? wanted : got;
+  }
+  if (!isObject(wanted) || !isObject(got)) return got;
+  if (Array.isArray(got)) return got.map((one, n) => likeness((wanted as unknown as unknown[])[n], one, kept, inError));
+  const members = Object.entries(got).filter(([name]) => !inError || name in wanted);
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, likeness(wanted[name], value, kept, inError || name === "error")]),
+  );
+};
+
+const typeOf = (kind: string) => (kind === "number" ? "number" : "string");
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;

