@@ -148,6 +148,11 @@ export interface components {
              */
             concurrency: number;
             /**
+             * @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number.
+             * @default 20000
+             */
+            connectionsPerAddress: number;
+            /**
              * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks.
              * @default []
              */
@@ -624,6 +629,8 @@ export interface components {
             defaultAgent?: string;
             /** @description Turns that run at once, over all agents. */
             concurrency?: number;
+            /** @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number. */
+            connectionsPerAddress?: number;
             /** @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. */
             trustedProxies?: components["schemas"]["Network"][];
             /** @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may. */

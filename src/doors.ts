@@ -10,6 +10,7 @@ import type { LoopLag } from "#observe/loop-lag.ts";
 import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
 import { type Access, createAccess } from "#wire/access.ts";
 import { createGuessGuard } from "#wire/auth.ts";
+import { createConnectionLimit } from "#wire/connection-limit.ts";
 import { type Documents, restPart, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard } from "#wire/hosts.ts";
@@ -56,6 +57,12 @@ export const createDoors = (parts: DoorsParts) => {
   const guard = createGuessGuard(clock);
   const validation = createLatch<ValidateRequest>();
   const underWay = createUnderWay();
+  const admits = createConnectionLimit({
+    limit: () => config.gateway.connectionsPerAddress,
+    isProxy: (address) => access.isProxy(address),
+    events,
+    clock,
+  });
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);
 
   const rest = createRestDoor({
@@ -179,6 +186,8 @@ export const createDoors = (parts: DoorsParts) => {
         events,
         clock,
       }),
+    /** Whether a new connection may stay. */
+    admits,
     /** Takes over the connection of a request to upgrade. */
     upgrade:
       (listener: number): OnUpgrade =>

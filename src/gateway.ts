@@ -132,7 +132,10 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       const newRequestId = () => newId("req", clock.now());
       const maxConnections = connectionsThatFit(config.gateway.listeners.length);
       listeners.push(
-        await listen({ host, port, tls, maxConnections, requestMs, onRequest, onUpgrade, newRequestId, events }),
+        await listen({
+          ...{ host, port, tls, maxConnections, requestMs, stuckMs: options.socketTimes?.stuckMs },
+          ...{ admits: doors.admits, onRequest, onUpgrade, newRequestId, events },
+        }),
       );
     }
   } catch (error) {

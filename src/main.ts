@@ -39,10 +39,10 @@ if (served) {
   process.on("SIGTERM", () => onSignal("SIGTERM", 143));
   process.on("SIGINT", () => onSignal("SIGINT", 130));
   process.on("SIGHUP", async () => {
-    const { reloaded, changed, needsRestart } = await watch.reload();
+    const { reloaded, changed, needsRestart } = await watch.reload("signal");
     // What is different or wrong is told by whoever takes it; that nothing is, nobody else would say.
     if (reloaded && changed.length + needsRestart.length === 0)
-      gateway.events.configReloaded({ cause: "SIGHUP", changed: [] });
+      gateway.events.configReloaded({ cause: "signal", changed: [] });
   });
   process.on("uncaughtException", onFailure("uncaughtException"));
   // A promise that somebody's backend forgot ends nothing: its turn ends by itself, or by its deadline.

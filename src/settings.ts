@@ -27,7 +27,10 @@ export const coreSettingsOf = (config: Config, make: MakeBackend, file: string |
   keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes }) => {
     return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes };
   }),
-  skillDirs: skillDirsOf(config, file),
+  /** Looked up each time that skills are read: the default folder may have been made meanwhile. */
+  get skillDirs() {
+    return skillDirsOf(config, file);
+  },
   concurrency: config.gateway.concurrency,
   limits: { store: config.limits, recorder: config.recorder },
   retentionMs: config.sessions.retention,

@@ -10,7 +10,7 @@ const schema66 = {"type":"object","additionalProperties":false,"properties":{"di
 const schema70 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
 const func1 = Object.prototype.hasOwnProperty;
 const func3 = ucs2length;
-const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
+const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"connectionsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
 const schema35 = {"type":"string","minLength":2,"maxLength":64};
 const schema33 = {"type":"object","additionalProperties":false,"required":["port"],"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535},"tls":{"$ref":"shape:Tls"},"surfaces":{"type":"array","minItems":1,"uniqueItems":true,"default":["rest","rpc","webhooks","console","docs","metrics"],"items":{"type":"string","enum":["rest","rpc","webhooks","console","docs","metrics"]}}}};
 const schema34 = {"type":"object","additionalProperties":false,"required":["cert","key"],"properties":{"cert":{"type":"string","minLength":1},"key":{"type":"string","minLength":1}}};
@@ -1273,6 +1273,9 @@ data.port = 18789;
 if(data.concurrency === undefined){
 data.concurrency = 4096;
 }
+if(data.connectionsPerAddress === undefined){
+data.connectionsPerAddress = 20000;
+}
 if(data.trustedProxies === undefined){
 data.trustedProxies = [];
 }
@@ -1469,14 +1472,9 @@ vErrors.push(err14);
 errors++;
 }
 }
-let data6 = data.trustedProxies;
-if(Array.isArray(data6)){
-const len1 = data6.length;
-for(let i1=0; i1<len1; i1++){
-let data7 = data6[i1];
-if(typeof data7 === "string"){
-if(func3(data7) > 64){
-const err15 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+let data6 = data.connectionsPerAddress;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+const err15 = {instancePath:instancePath+"/connectionsPerAddress",schemaPath:"#/properties/connectionsPerAddress/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -1485,8 +1483,9 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(func3(data7) < 2){
-const err16 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 > 1000000 || isNaN(data6)){
+const err16 = {instancePath:instancePath+"/connectionsPerAddress",schemaPath:"#/properties/connectionsPerAddress/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -1495,9 +1494,8 @@ vErrors.push(err16);
 }
 errors++;
 }
-}
-else {
-const err17 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data6 < 1 || isNaN(data6)){
+const err17 = {instancePath:instancePath+"/connectionsPerAddress",schemaPath:"#/properties/connectionsPerAddress/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -1507,9 +1505,14 @@ vErrors.push(err17);
 errors++;
 }
 }
-}
-else {
-const err18 = {instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: "array"},message:"must be array"};
+let data7 = data.trustedProxies;
+if(Array.isArray(data7)){
+const len1 = data7.length;
+for(let i1=0; i1<len1; i1++){
+let data8 = data7[i1];
+if(typeof data8 === "string"){
+if(func3(data8) > 64){
+const err18 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -1518,14 +1521,8 @@ vErrors.push(err18);
 }
 errors++;
 }
-let data8 = data.clearTextFrom;
-if(Array.isArray(data8)){
-const len2 = data8.length;
-for(let i2=0; i2<len2; i2++){
-let data9 = data8[i2];
-if(typeof data9 === "string"){
-if(func3(data9) > 64){
-const err19 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+if(func3(data8) < 2){
+const err19 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -1534,8 +1531,9 @@ vErrors.push(err19);
 }
 errors++;
 }
-if(func3(data9) < 2){
-const err20 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
+}
+else {
+const err20 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -1545,8 +1543,9 @@ vErrors.push(err20);
 errors++;
 }
 }
+}
 else {
-const err21 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err21 = {instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -1555,10 +1554,14 @@ vErrors.push(err21);
 }
 errors++;
 }
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/clearTextFrom",schemaPath:"#/properties/clearTextFrom/type",keyword:"type",params:{type: "array"},message:"must be array"};
+let data9 = data.clearTextFrom;
+if(Array.isArray(data9)){
+const len2 = data9.length;
+for(let i2=0; i2<len2; i2++){
+let data10 = data9[i2];
+if(typeof data10 === "string"){
+if(func3(data10) > 64){
+const err22 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -1567,14 +1570,8 @@ vErrors.push(err22);
 }
 errors++;
 }
-let data10 = data.allowedOrigins;
-if(Array.isArray(data10)){
-const len3 = data10.length;
-for(let i3=0; i3<len3; i3++){
-let data11 = data10[i3];
-if(typeof data11 === "string"){
-if(func3(data11) < 1){
-const err23 = {instancePath:instancePath+"/allowedOrigins/" + i3,schemaPath:"#/properties/allowedOrigins/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data10) < 2){
+const err23 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -1585,7 +1582,7 @@ errors++;
 }
 }
 else {
-const err24 = {instancePath:instancePath+"/allowedOrigins/" + i3,schemaPath:"#/properties/allowedOrigins/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err24 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -1597,7 +1594,7 @@ errors++;
 }
 }
 else {
-const err25 = {instancePath:instancePath+"/allowedOrigins",schemaPath:"#/properties/allowedOrigins/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err25 = {instancePath:instancePath+"/clearTextFrom",schemaPath:"#/properties/clearTextFrom/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -1606,11 +1603,14 @@ vErrors.push(err25);
 }
 errors++;
 }
-if(data.announceTo !== undefined){
-let data12 = data.announceTo;
+let data11 = data.allowedOrigins;
+if(Array.isArray(data11)){
+const len3 = data11.length;
+for(let i3=0; i3<len3; i3++){
+let data12 = data11[i3];
 if(typeof data12 === "string"){
-if(func3(data12) > 64){
-const err26 = {instancePath:instancePath+"/announceTo",schemaPath:"#/properties/announceTo/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+if(func3(data12) < 1){
+const err26 = {instancePath:instancePath+"/allowedOrigins/" + i3,schemaPath:"#/properties/allowedOrigins/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -1619,8 +1619,9 @@ vErrors.push(err26);
 }
 errors++;
 }
-if(func3(data12) < 1){
-const err27 = {instancePath:instancePath+"/announceTo",schemaPath:"#/properties/announceTo/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+else {
+const err27 = {instancePath:instancePath+"/allowedOrigins/" + i3,schemaPath:"#/properties/allowedOrigins/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -1630,13 +1631,48 @@ vErrors.push(err27);
 errors++;
 }
 }
+}
 else {
-const err28 = {instancePath:instancePath+"/announceTo",schemaPath:"#/properties/announceTo/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err28 = {instancePath:instancePath+"/allowedOrigins",schemaPath:"#/properties/allowedOrigins/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err28];
 }
 else {
 vErrors.push(err28);
+}
+errors++;
+}
+if(data.announceTo !== undefined){
+let data13 = data.announceTo;
+if(typeof data13 === "string"){
+if(func3(data13) > 64){
+const err29 = {instancePath:instancePath+"/announceTo",schemaPath:"#/properties/announceTo/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+if(func3(data13) < 1){
+const err30 = {instancePath:instancePath+"/announceTo",schemaPath:"#/properties/announceTo/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+}
+else {
+const err31 = {instancePath:instancePath+"/announceTo",schemaPath:"#/properties/announceTo/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
 }
 errors++;
 }
@@ -1655,12 +1691,12 @@ errors = vErrors.length;
 }
 }
 else {
-const err29 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err32 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err29];
+vErrors = [err32];
 }
 else {
-vErrors.push(err29);
+vErrors.push(err32);
 }
 errors++;
 }

@@ -1,8 +1,14 @@
 import type { TryOut } from "#config/config.ts";
 
+/** Where the gateway is: as one calls it from here, and as it listens. */
+type Place = { localUrl: string; urls: readonly string[] };
+
 /** What a start without a configuration tells the person at the terminal: where it is, its secrets, and calls to paste. */
-export const banner = (url: string, { restKey, rpcToken, webhookToken, consoleToken }: TryOut): string => `
-The gateway runs at ${url} with one agent, main, that repeats what it is told.
+export const banner = (
+  { localUrl: url, urls }: Place,
+  { restKey, rpcToken, webhookToken, consoleToken }: TryOut,
+): string => `
+The gateway runs at ${url} with one agent, main, that repeats what it is told.${noteOf(url, urls)}
 Nothing is kept when it stops. These secrets are for this run alone:
 
   REST_API_KEY   ${restKey}
@@ -18,3 +24,8 @@ Make a key for a program:
   curl ${url}/api/v1/keys -H 'Authorization: Bearer ${consoleToken}' -H 'Content-Type: application/json' -d '{"name":"my program"}'
 
 `;
+
+const noteOf = (localUrl: string, [listening]: readonly string[]): string =>
+  localUrl === listening
+    ? ""
+    : `\nIt listens on all addresses of this machine (${listening}); from others it takes tokens over TLS alone.`;

@@ -70,10 +70,16 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   const loaded = await load();
   const logger = createLogger({ level: levelOf(env.LOG_LEVEL), ...formatOf(env.LOG_FORMAT) });
   logger.hide(secretsOf(loaded));
-  const gateway = await startGateway({ loaded, logger });
-  if (loaded.tryOut) process.stdout.write(banner(gateway.urls[0] ?? "", loaded.tryOut));
-  return { gateway, logger, watch: watchFile(gateway, loaded, load, logger) };
+  let watch: ConfigWatch | undefined;
+  // Who calls in the moment before the file is watched is told that nothing has changed since the start, which is so.
+  const readConfig = async (agent?: string) => watch?.reload("rpc", agent) ?? UNCHANGED;
+  const gateway = await startGateway({ loaded, logger, readConfig });
+  if (loaded.tryOut) process.stdout.write(banner(gateway, loaded.tryOut));
+  watch = watchFile(gateway, loaded, load, logger);
+  return { gateway, logger, watch };
 };
+
+const UNCHANGED = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 
 const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<LoadedConfig>, logger: Logger) =>
   watchConfig({
@@ -83,11 +89,11 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
       logger.hide(secretsOf(loaded));
       return loaded;
     },
-    onChange: (config, { changed, needsRestart, warnings }) => {
+    onChange: (config, { changed, needsRestart, warnings }, cause) => {
       for (const detail of warnings) gateway.events.configWarned({ about: "reload", detail });
-      gateway.reconfigure(config, { changed, needsRestart });
+      gateway.reconfigure(config, { changed, needsRestart }, cause);
     },
-    onInvalid: ({ problems }) => gateway.refuseConfig(problems),
+    onInvalid: ({ problems }, cause) => gateway.refuseConfig(problems, cause),
     signal: gateway.closing,
   });
 

@@ -5,12 +5,18 @@ export type Config = {
     listeners: readonly Listener[];
     defaultAgent: string;
     concurrency: number;
+    connectionsPerAddress: number;
     trustedProxies: readonly string[];
     clearTextFrom: readonly string[];
     allowedOrigins: readonly string[];
     announceTo: string | undefined;
     rest: { enabled: boolean; auth: { keys: readonly RestKey[] }; rateLimit: RateLimit | undefined };
-    rpc: { enabled: boolean; auth: { tokens: readonly RpcToken[] }; rateLimit: RateLimit | undefined };
+    rpc: {
+      enabled: boolean;
+      auth: { tokens: readonly RpcToken[] };
+      rateLimit: RateLimit | undefined;
+      socketsPerAddress: number;
+    };
     console: { enabled: boolean; token: Hash | undefined };
   };
   webhooks: {

@@ -38,8 +38,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     const loaded = await settle(await parseConfig(file, await readConfig(file)), options);
     return { ...loaded, files: { ...trace, ...loaded.files } };
   }
-  const { value, tryOut } = tryOutConfig(options.env);
-  return { ...(await settle(unwritten(value), options)), tryOut };
+  const { value, tryOut, names } = tryOutConfig(options.env);
+  return { ...(await settle(unwritten(value, names), options)), tryOut };
 }
 
 /** Makes a configuration of what was written: references, schema, checks, and the form that the gateway uses. */

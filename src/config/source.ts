@@ -9,14 +9,21 @@ export type Source = {
   value: unknown;
   /** Where a key or its value stands; for one that is not there, its nearest parent. */
   place(path: Path, on: "key" | "value"): Position | undefined;
+  /** What the person who chose a value calls it, where that is not its key. */
+  names?: Readonly<Record<string, string>>;
 };
 
 /** A configuration that no file holds. */
-export const unwritten = (value: unknown): Source => ({ file: null, value, place: () => undefined });
+export const unwritten = (value: unknown, names: Source["names"] = {}): Source => {
+  return { file: null, value, place: () => undefined, names };
+};
 
 export function locate(source: Source, { path, on, message }: Fault): ConfigProblem {
   const at = source.place(path, on);
-  return { file: source.file, line: at?.line ?? null, column: at?.column ?? null, key: dotted(path), message };
+  const inWords = (text: string) =>
+    Object.entries(source.names ?? {}).reduce((words, [key, name]) => words.replaceAll(key, name), text);
+  const key = inWords(dotted(path));
+  return { file: source.file, line: at?.line ?? null, column: at?.column ?? null, key, message: inWords(message) };
 }
 
 /** A key of an object that was read. `__proto__` becomes a key like any other, which the schema then refuses. */

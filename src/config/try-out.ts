@@ -2,8 +2,20 @@ import { randomBytes } from "node:crypto";
 import type { ConfigFile } from "#generated/config-types.ts";
 import type { TryOut } from "./config.ts";
 
+/** The variables that stand in for a try-out's secrets, by the key that each would have in a file. */
+const VARIABLES = {
+  "gateway.rest.auth.keys[0].key": "REST_API_KEY",
+  "gateway.rpc.auth.tokens[0].token": "RPC_TOKEN",
+  "gateway.console.token": "CONSOLE_TOKEN",
+  "webhooks.token": "WEBHOOK_TOKEN",
+} as const;
+
 /** What the gateway is without a configuration: one echo agent in memory, and secrets that are new each time. */
-export function tryOutConfig(env: NodeJS.ProcessEnv): { value: ConfigFile; tryOut: TryOut } {
+export function tryOutConfig(env: NodeJS.ProcessEnv): {
+  value: ConfigFile;
+  tryOut: TryOut;
+  names: Readonly<Record<string, string>>;
+} {
   const secret = (name: string): string => env[name]?.trim() || randomBytes(24).toString("base64url");
   const tryOut: TryOut = {
     restKey: secret("REST_API_KEY"),
@@ -21,5 +33,5 @@ export function tryOutConfig(env: NodeJS.ProcessEnv): { value: ConfigFile; tryOu
     webhooks: { token: tryOut.webhookToken },
     agents: { main: { backend: "echo", description: "Repeats what it is told." } },
   };
-  return { value, tryOut };
+  return { value, tryOut, names: VARIABLES };
 }

@@ -10,6 +10,9 @@ export type Reload =
   | ({ reloaded: true; warnings: readonly string[]; problems: readonly [] } & Difference)
   | { reloaded: false; changed: []; needsRestart: []; warnings: readonly []; problems: readonly ConfigProblem[] };
 
+/** Why it was read again: somebody changed a file, sent SIGHUP, or called a reload method. */
+export type ReloadCause = "file" | "signal" | "rpc";
+
 export type ConfigWatch = {
   /** The configuration in force. */
   readonly config: Config;
@@ -17,16 +20,16 @@ export type ConfigWatch = {
    * Reads everything again, for SIGHUP and the reload methods; with an agent's name, only what the file says of that agent
    * is taken over. Never throws for a bad file: the last good one goes on.
    */
-  reload(agent?: string): Promise<Reload>;
+  reload(cause: "signal" | "rpc", agent?: string): Promise<Reload>;
 };
 
 export type WatchOptions = {
   running: LoadedConfig;
   load: () => Promise<LoadedConfig>;
   /** Takes the whole configuration over, in one step. Called only if something is different; never throws. */
-  onChange: (config: Config, reload: Reload & { reloaded: true }) => void;
+  onChange: (config: Config, reload: Reload & { reloaded: true }, cause: ReloadCause) => void;
   /** A file that is not valid, once for each time that it was written. */
-  onInvalid: (error: ConfigError) => void;
+  onInvalid: (error: ConfigError, cause: ReloadCause) => void;
   /** Ends the watching. */
   signal: AbortSignal;
   /** How long a file has to lie still before it is read: editors write in several steps. */
@@ -58,13 +61,13 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
   };
 
   /** One at a time, in the order of asking; each reads the file anew. */
-  function reload(agent?: string): Promise<Reload> {
-    const result = queue.then(() => readAgain(agent));
+  function reload(cause: ReloadCause, agent?: string): Promise<Reload> {
+    const result = queue.then(() => readAgain(cause, agent));
     queue = result.catch(() => {});
     return result;
   }
 
-  async function readAgain(agent: string | undefined): Promise<Reload> {
+  async function readAgain(cause: ReloadCause, agent: string | undefined): Promise<Reload> {
     // Without a file there is nothing to read again; a try-out would only get other secrets.
     if (running.file === null) return { reloaded: true, changed: [], needsRestart: [], warnings: [], problems: [] };
     const before = tell(await tracesOf(Object.keys(files)));
@@ -75,20 +78,20 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
         seen = tell(files);
         watchFolders();
       }
-      return apply(loaded, agent === undefined ? loaded.config : withAgent(config, loaded, agent));
+      return apply(loaded, agent === undefined ? loaded.config : withAgent(config, loaded, agent), cause);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       seen = before;
-      onInvalid(error);
+      onInvalid(error, cause);
       return { reloaded: false, changed: [], needsRestart: [], warnings: [], problems: error.problems };
     }
   }
 
-  function apply({ warnings }: LoadedConfig, next: Config): Reload {
+  function apply({ warnings }: LoadedConfig, next: Config, cause: ReloadCause): Reload {
     const difference = diffConfig(config, next);
     const reload = { reloaded: true, ...difference, warnings, problems: [] } as const;
     if (difference.changed.length > 0) config = applyReload(config, next);
-    if (difference.changed.length + difference.needsRestart.length > 0) onChange(config, reload);
+    if (difference.changed.length + difference.needsRestart.length > 0) onChange(config, reload, cause);
     return reload;
   }
 
@@ -136,7 +139,7 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
       await sleep(settleMs, undefined, { ref: false });
       const now = tell(await tracesOf(Object.keys(files)));
       if (signal.aborted || now === seen) continue;
-      if (now === before) await reload();
+      if (now === before) await reload("file");
       else moved = true;
       before = now;
     }

@@ -1,6 +1,6 @@
 import type { BackendTurn } from "#backends/backend.ts";
 import type { Events } from "#observe/events.ts";
-import type { ClaimedTurn, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import type { AtOnce, ClaimedTurn, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import type { Agent, Agents } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { readHistory } from "./history.ts";
@@ -49,8 +49,11 @@ export class Run {
   }
 }
 
-/** Runs a claimed turn once, and keeps how that ended: its end, or that it is tried again. */
-export const runAndEnd = async (parts: AttemptParts, run: Run): Promise<void> => {
+/**
+ * Runs a claimed turn once, and keeps how that ended: its end, or that it is tried again. No promise where neither the backend nor the
+ * store has to be waited for.
+ */
+export const runAndEnd = (parts: AttemptParts, run: Run): AtOnce<void> => {
   const { claimed, agent } = run;
   const { turn } = claimed;
   const began = parts.clock.monotonic();
@@ -58,29 +61,61 @@ export const runAndEnd = async (parts: AttemptParts, run: Run): Promise<void> =>
   parts.events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs });
   const asked = new AskedTurn(parts, claimed, agent);
   const atOnce = run.stopped === undefined ? runAtOnce(agent.backend, asked) : undefined;
-  const reply = atOnce
-    ? undefined
-    : parts.live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
-  const outcome =
-    atOnce ?? (await runTurn(agent.backend, asked, run.signal, (text) => reply && parts.live.append(reply, text)));
+  return atOnce ? keepEnd(parts, run, atOnce, began) : runInPieces(parts, run, asked, began);
+};
+
+const runInPieces = async (parts: AttemptParts, run: Run, asked: BackendTurn, began: number): Promise<void> => {
+  const { claimed, agent } = run;
+  const { turn } = claimed;
+  const reply = parts.live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
+  try {
+    const outcome = await runTurn(agent.backend, asked, run.signal, (text) => parts.live.append(reply, text));
+    await keepEnd(parts, run, outcome, began);
+  } finally {
+    parts.live.close(reply);
+  }
+};
+
+/** Keeps how an attempt ended, and tells of it. */
+const keepEnd = (parts: AttemptParts, run: Run, outcome: Outcome, began: number): AtOnce<void> => {
   const ms = parts.clock.monotonic() - began;
   const again = decide(parts, run, outcome, ms);
   const end = endOf(parts, run, outcome, ms, again);
-  let kept: boolean;
+  let kept: AtOnce<boolean>;
   try {
-    kept = await end();
+    kept = end();
   } catch (error) {
-    kept = await endAgain(parts, end, error);
+    kept = Promise.reject(error);
   }
-  if (reply) parts.live.close(reply);
-  if (!kept) {
-    // Its session was deleted, or its lease ended and it goes on elsewhere.
-    if (!(await parts.store.getTurn(turn.turnId))) parts.journal.turnErased(turn.turnId);
+  if (kept === true) return tellEnd(parts, run, outcome, ms, again);
+  return keepEndLater(parts, run, { outcome, ms, again, end, kept });
+};
+
+const keepEndLater = async (
+  parts: AttemptParts,
+  run: Run,
+  { outcome, ms, again, end, kept }: { outcome: Outcome; ms: number; again: number | undefined } & Ending,
+): Promise<void> => {
+  let isOurs: boolean;
+  try {
+    isOurs = await kept;
+  } catch (error) {
+    isOurs = await endAgain(parts, end, error);
+  }
+  if (isOurs) {
+    tellEnd(parts, run, outcome, ms, again);
     return;
   }
-  const { turnId, agent: name, attempt } = turn;
-  if (again === undefined) parts.events.turnEnded({ turnId, agent: name, outcome: statusOf(outcome), attempt, ms });
-  else parts.events.turnRetried({ turnId, agent: name, attempt, delayMs: again });
+  // Its session was deleted, or its lease ended and it goes on elsewhere.
+  const { turnId } = run.claimed.turn;
+  if (!(await parts.store.getTurn(turnId))) parts.journal.turnErased(turnId);
+};
+type Ending = { end: () => AtOnce<boolean>; kept: AtOnce<boolean> };
+
+const tellEnd = ({ events }: AttemptParts, run: Run, outcome: Outcome, ms: number, again: number | undefined): void => {
+  const { turnId, agent, attempt } = run.claimed.turn;
+  if (again === undefined) events.turnEnded({ turnId, agent, outcome: statusOf(outcome), attempt, ms });
+  else events.turnRetried({ turnId, agent, attempt, delayMs: again });
 };
 
 /** After how long the turn is tried again; undefined when that was its end. */
@@ -109,7 +144,7 @@ const endOf = (
   outcome: Outcome,
   latencyMs: number,
   again: number | undefined,
-): (() => Promise<boolean>) => {
+): (() => AtOnce<boolean>) => {
   const model = claimed.turn.model ?? agent.model ?? agent.backend.kind;
   const usage: UsageRow = { model, usage: outcome.usage, latencyMs };
   const { reply, error } = outcome;
@@ -168,7 +203,7 @@ const statusOf = ({ status }: Outcome): TurnEnd["status"] =>
 /** Asks a store that did not answer again, a few times: past its lease the turn is another's. */
 const endAgain = async (
   { clock, events }: AttemptParts,
-  end: () => Promise<boolean>,
+  end: () => AtOnce<boolean>,
   first: unknown,
 ): Promise<boolean> => {
   let failed = first;

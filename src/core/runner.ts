@@ -100,19 +100,21 @@ export const createRunner = (parts: RunnerParts) => {
     const reason = early.size > 0 ? early.get(turn.turnId) : undefined;
     if (reason) run.stop(reason);
     stopTick ??= clock.after(TICK_MS, tick);
-    void runToEnd(run, agent !== undefined);
+    const failed = (error: unknown) => events.unexpectedError({ error, where: "runner" });
+    try {
+      const running = agent ? runAndEnd(parts, run) : endRemoved(parts, claimed);
+      if (running instanceof Promise) running.catch(failed).finally(() => forget(run));
+      else forget(run);
+    } catch (error) {
+      failed(error);
+      forget(run);
+    }
   };
 
-  const runToEnd = async (run: Run, isKnown: boolean): Promise<void> => {
-    const { turn } = run.claimed;
-    try {
-      await (isKnown ? runAndEnd(parts, run) : endRemoved(parts, run.claimed));
-    } catch (error) {
-      events.unexpectedError({ error, where: "runner" });
-    } finally {
-      if (runs.get(turn.turnId) === run) runs.delete(turn.turnId);
-      letGo(turn.agent);
-    }
+  const forget = (run: Run): void => {
+    const { turnId, agent } = run.claimed.turn;
+    if (runs.get(turnId) === run) runs.delete(turnId);
+    letGo(agent);
   };
 
   /** Turns whose lease ended are another's, or nobody's: what they write here would be thrown away. */

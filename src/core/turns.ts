@@ -1,4 +1,13 @@
-import type { Delivery, RecorderLimits, Store, StoreLimits, Surface, Turn, TurnOrder } from "#store/store.ts";
+import type {
+  Delivery,
+  RecorderLimits,
+  Store,
+  StoreLimits,
+  Surface,
+  Turn,
+  TurnOrder,
+  TurnStart,
+} from "#store/store.ts";
 import { type Agents, checkModel, countedModel } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
@@ -30,6 +39,10 @@ export type TurnWish = {
   /** Aborts when the caller has gone. Asked for only when the wait lasts: a signal costs more than a short turn. */
   gone?: (() => AbortSignal) | undefined;
 };
+
+export type Started = { turn: Turn; replayed: boolean };
+
+type Slot = ReturnType<Runner["reserve"]>;
 
 export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
@@ -71,6 +84,9 @@ export const createTurns = (parts: {
   };
   const wait = (turn: Turn, ms: number, gone?: TurnWish["gone"]) => settle(turn, waits.open(turn, ms, gone), false);
 
+  /** A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work. */
+  const startOnce = async (wish: TurnWish): Promise<Started> => (await findReplay(wish)) ?? (await startNew(wish));
+
   /** The turn that the key of this wish has started before, if it has. */
   const findReplay = async ({
     idempotency,
@@ -83,36 +99,50 @@ export const createTurns = (parts: {
     return turn && { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
   };
 
+  const startNew = (wish: TurnWish): Started | Promise<Started> => {
+    admit();
+    const agent = agents.get(wish.place.agent);
+    checkModel(agent, wish.model);
+    if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
+    const slot = runner.reserve(agent.name);
+    const order = orderOf(wish, countedModel(agent, wish.model), clock.now(), limits(), slot?.request);
+    try {
+      const started = store.startTurn(order);
+      return started instanceof Promise ? beginLater(wish, started, slot) : begin(wish, started, slot);
+    } catch (error) {
+      slot?.free();
+      throw error;
+    }
+  };
+
+  const beginLater = async (wish: TurnWish, starting: Promise<TurnStart>, slot: Slot): Promise<Started> => {
+    let started: TurnStart;
+    try {
+      started = await starting;
+    } catch (error) {
+      slot?.free();
+      throw error;
+    }
+    return begin(wish, started, slot);
+  };
+
+  const begin = (wish: TurnWish, { turn, replayed, claimed }: TurnStart, slot: Slot): Started | Promise<Started> => {
+    if (!claimed) slot?.free();
+    wish.follow?.(turn, claimed?.replySeq);
+    // Whoever waits has to listen before the turn runs.
+    const opened = wish.waitMs === undefined ? undefined : waits.open(turn, wish.waitMs, wish.gone);
+    if (claimed) runner.begin(claimed);
+    return opened ? startedAfter(settle(turn, opened, claimed !== undefined), replayed) : { turn, replayed };
+  };
+
   return {
     /**
      * The one way all work begins. Refuses what cannot be run, then stores message, turn, idempotency key and delivery in one
-     * transaction; when it resolves, the work is kept. With `waitMs` it resolves when the turn has ended, or after that time.
+     * transaction; when it answers, the work is kept. With `waitMs` it answers when the turn has ended, or after that time. Where the
+     * store needs no waiting and nobody waits for the reply, the answer is no promise.
      */
-    async start(wish: TurnWish): Promise<{ turn: Turn; replayed: boolean }> {
-      // A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work.
-      const repeated = wish.idempotency && (await findReplay(wish));
-      if (repeated) return repeated;
-      admit();
-      const agent = agents.get(wish.place.agent);
-      checkModel(agent, wish.model);
-      if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
-      const slot = runner.reserve(agent.name);
-      const order = orderOf(wish, countedModel(agent, wish.model), clock.now(), limits(), slot?.request);
-      let started: Awaited<ReturnType<Store["startTurn"]>> | undefined;
-      try {
-        started = await store.startTurn(order);
-      } finally {
-        if (!started?.claimed) slot?.free();
-      }
-      const { turn, replayed, claimed } = started;
-      wish.follow?.(turn, claimed?.replySeq);
-      if (wish.waitMs === undefined) {
-        if (claimed) runner.begin(claimed);
-        return { turn, replayed };
-      }
-      const opened = waits.open(turn, wish.waitMs, wish.gone);
-      if (claimed) runner.begin(claimed);
-      return { turn: await settle(turn, opened, claimed !== undefined), replayed };
+    start(wish: TurnWish): Started | Promise<Started> {
+      return wish.idempotency ? startOnce(wish) : startNew(wish);
     },
 
     get: read,
@@ -125,6 +155,11 @@ export const createTurns = (parts: {
     },
   };
 };
+
+const startedAfter = async (turn: Promise<Turn>, replayed: boolean): Promise<Started> => ({
+  turn: await turn,
+  replayed,
+});
 
 export type Turns = ReturnType<typeof createTurns>;
 

@@ -23,7 +23,7 @@ interface RequestHandled {
 interface SocketCall {
   readonly operation: string;
   readonly requestId: string;
-  readonly caller: { name: string };
+  readonly callerName: string;
   readonly error: string | undefined;
   readonly turnId: string | undefined;
   readonly changes: boolean;
@@ -60,6 +60,10 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
   const turns = count("turns", "Turns that ended, by agent and status.", ["agent", "status"]);
   const turnSeconds = time("turn_duration", "A turn's last attempt, from its start to its end.", ["agent"]);
   const waitSeconds = time("turn_wait", "How long a turn was queued before an attempt.", ["agent"]);
+  const connectionsRefused = count(
+    "connections_refused",
+    "Connections closed at once, as their address held too many.",
+  );
   const authFailures = count("auth_failures", "Requests without a token that is good here.", ["surface"]);
   registry.read(
     "counter",
@@ -110,7 +114,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       if (error !== undefined) errors.at("rpc", error).inc();
       const level = changes || error !== undefined ? "info" : "debug";
       if (!logger.writes(level)) return;
-      const { requestId, turnId, caller } = call;
+      const { requestId, turnId, callerName: caller } = call;
       log(level, "request", {
         surface: "rpc",
         transport: "websocket",
@@ -118,7 +122,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
         status: 200,
         ms: rounded(ms),
         requestId,
-        caller: caller.name,
+        caller,
         error,
         turnId,
       });
@@ -202,6 +206,11 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     }): void => {
       authFailures.at(attempt.surface).inc();
       if (logged) log("warn", "auth.failed", attempt);
+    },
+    /** Such connections come in floods: each is counted, and a line is written now and then. */
+    connectionRefused: ({ address, logged }: { address: string; logged: boolean }): void => {
+      connectionsRefused.inc();
+      if (logged) log("warn", "connection.refused", { address });
     },
     /** The whole error, with its stack, goes to the log and nowhere else. */
     unexpectedError: event<{ error: unknown; requestId?: string; where?: string }>("error", "unexpected.error", [

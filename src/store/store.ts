@@ -53,6 +53,9 @@ export interface StoreWatcher {
   compaction(compactionId: string): void;
 }
 
+/** What an engine that waits for nothing may answer without a promise; it may throw at once, too. */
+export type AtOnce<T> = T | Promise<T>;
+
 export interface Store extends AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** What it keeps outlives the process. */
@@ -71,7 +74,7 @@ export interface Store extends AsyncDisposable {
    * hash it is `idempotency-mismatch`, and `turn-not-found` when that turn was erased. Full: `session-busy`, `gateway-busy`,
    * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
    */
-  startTurn(order: TurnOrder): Promise<TurnStart>;
+  startTurn(order: TurnOrder): AtOnce<TurnStart>;
   /**
    * What `startTurn` would answer a repeat with: the turn that the key started, undefined for a key that is free, and the same refusals
    * for another hash or an erased turn.
@@ -99,13 +102,13 @@ export interface Store extends AsyncDisposable {
    * Ends a turn, with its reply, its usage and its entries. False, and nothing kept but the usage, when the claim does not hold any
    * more. Usage is counted once per attempt that reached a backend, also when its session was deleted or its lease ended meanwhile.
    */
-  endTurn(claim: Claim, end: TurnEnd): Promise<boolean>;
+  endTurn(claim: Claim, end: TurnEnd): AtOnce<boolean>;
 
   /**
    * Gives a turn back to the head of its session's queue, not to be claimed for `delayMs`; one that was to be cancelled ends as that.
    * False when the claim does not hold; its usage is counted all the same.
    */
-  releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): Promise<boolean>;
+  releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): AtOnce<boolean>;
 
   /** Cancels a queued turn at once; tells the watchers of a running one. Answers the turn as it is then; `turn-ended` when it had ended. */
   cancelTurn(turnId: string, now: number): Promise<Turn>;

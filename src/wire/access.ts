@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "#core/call.ts";
 import { createSecretIndex } from "#core/secrets.ts";
-import { createPeerOf, type Peer } from "./address.ts";
+import { createNetworks, createPeerOf, type Peer } from "./address.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 type RpcCaller = Extract<Caller, { surface: "rpc" }>;
@@ -16,6 +16,7 @@ export type AccessSettings = {
 
 export type Access = {
   peerOf: (req: IncomingMessage) => Peer;
+  isProxy: (address: string) => boolean;
   identifyConsole: (hash: Buffer) => RestCaller | undefined;
   identifyRpc: (hash: Buffer) => RpcCaller | undefined;
 };
@@ -29,6 +30,7 @@ export const createAccess = (settings: AccessSettings): Access => {
   const rpcCaller: RpcCaller = { surface: "rpc", name: CONSOLE, permissions: ["*"] };
   return {
     peerOf: createPeerOf(settings),
+    isProxy: createNetworks(settings.trustedProxies),
     identifyConsole: createSecretIndex(console.map((hash) => ({ hash, value: restCaller }))),
     identifyRpc: createSecretIndex<RpcCaller>([
       ...settings.rpcTokens.map(({ name, hash, permissions }) => {

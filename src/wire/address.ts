@@ -20,12 +20,14 @@ export type Peer = {
   address: string;
   /** Nobody on the way could read the token: TLS, this machine, or a network that the configuration trusts. */
   safe: boolean;
+  /** It came over TLS, to us or to a proxy of ours. */
+  tls: boolean;
 };
 
 const isLoopback = (address: string): boolean => address.startsWith("127.") || address === "::1";
 
 /** An IPv4 address that came in through an IPv6 socket, as itself. */
-const plain = (address: string): string => (address.startsWith("::ffff:") ? address.slice(7) : address);
+export const plain = (address: string): string => (address.startsWith("::ffff:") ? address.slice(7) : address);
 
 /** Tells where a request comes from, as far as the proxies in front can be believed. */
 export const createPeerOf = (settings: { trustedProxies: readonly string[]; clearTextFrom: readonly string[] }) => {
@@ -34,7 +36,9 @@ export const createPeerOf = (settings: { trustedProxies: readonly string[]; clea
   return (req: IncomingMessage): Peer => {
     const remote = plain(req.socket.remoteAddress ?? "");
     const encrypted = "encrypted" in req.socket;
-    if (!isProxy(remote)) return { address: remote, safe: encrypted || isLoopback(remote) || isTrustedNetwork(remote) };
+    if (!isProxy(remote)) {
+      return { address: remote, safe: encrypted || isLoopback(remote) || isTrustedNetwork(remote), tls: encrypted };
+    }
     const hops = String(req.headers["x-forwarded-for"] ?? "").split(",");
     const address =
       hops
@@ -45,7 +49,8 @@ export const createPeerOf = (settings: { trustedProxies: readonly string[]; clea
       .split(",")
       .at(-1)
       ?.trim();
-    return { address, safe: proto === "https" || isLoopback(address) || isTrustedNetwork(address) };
+    const tls = proto === "https";
+    return { address, safe: tls || isLoopback(address) || isTrustedNetwork(address), tls };
   };
 };
 

@@ -2,9 +2,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { newId } from "#core/ids.ts";
+import { NOWHERE } from "#core/tables.ts";
 import type { Events } from "#observe/events.ts";
 import { childTrace, type Trace } from "#observe/tracing.ts";
 import type { Peer } from "./address.ts";
+import { endSoon } from "./outbox.ts";
 import { sendProblem } from "./problem.ts";
 import type { UnderWay } from "./under-way.ts";
 
@@ -20,15 +22,18 @@ export class WireCall {
   readonly path: string;
   readonly peer: Peer;
   readonly requestId: string;
-  readonly trace: Trace;
   surface: "rest" | "rpc" | "hooks" | "public" = "public";
   operation = "unknown";
   caller: string | undefined = undefined;
   error: string | undefined = undefined;
   turnId: string | undefined = undefined;
+  /** Its place among those under way. */
+  at = NOWHERE;
   readonly #parts: CallParts;
   readonly #began: number;
   #controller: AbortController | undefined = undefined;
+  #trace: Trace | undefined = undefined;
+  #stream: { stop(): void } | undefined = undefined;
 
   constructor(req: IncomingMessage, res: ServerResponse, parts: CallParts) {
     this.req = req;
@@ -38,9 +43,14 @@ export class WireCall {
     this.#parts = parts;
     this.#began = parts.clock.monotonic();
     this.requestId = newId("req", parts.clock.now());
-    this.trace = childTrace(req.headers.traceparent as string | undefined);
     parts.underWay.add(this);
     res.once("close", () => this.#end());
+  }
+
+  /** Where it stands in the caller's trace, or in one that begins here. Made when somebody asks: for who is called next, that is. */
+  get trace(): Trace {
+    this.#trace ??= childTrace(this.req.headers.traceparent as string | undefined);
+    return this.#trace;
   }
 
   /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */
@@ -50,18 +60,27 @@ export class WireCall {
     return this.#controller.signal;
   }
 
+  /** From now on a stream is the answer; it is stopped where a signal would abort, and costs none. */
+  answerWith(stream: { stop(): void }): void {
+    this.#stream = stream;
+    if (this.res.destroyed || this.#controller?.signal.aborted) stream.stop();
+  }
+
   endWait(): void {
+    this.#stream?.stop();
     this.#controller ??= new AbortController();
     this.#controller.abort();
   }
 
   #end(): void {
-    const { surface, operation, requestId, caller, error, turnId, res, trace } = this;
+    const { surface, operation, requestId, caller, error, turnId, res, req } = this;
     this.#parts.underWay.delete(this);
+    this.#stream?.stop();
     if (!res.writableFinished) this.#controller?.abort();
     const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
     const ms = this.#parts.clock.monotonic() - this.#began;
-    const { traceId } = trace;
+    // The caller's own, or one that somebody has been given: one that nobody knows would say nothing.
+    const traceId = this.#trace || req.headers.traceparent !== undefined ? this.trace.traceId : undefined;
     this.#parts.events.requestHandled({ surface, operation, status, ms, requestId, traceId, caller, error, turnId });
   }
 }
@@ -72,8 +91,11 @@ const GONE = 499;
 /** How much of a body that nobody will read is still taken from a connection that goes on. */
 const DISCARD_LIMIT = 4096;
 
-/** Answers with the problem, or ends what cannot be answered any more. What is not ours is logged whole and answered bare. */
-export const failCall = (call: WireCall, thrown: unknown, events: Events): void => {
+/**
+ * Answers with the problem, or in the words of `send`; ends what cannot be answered any more. What is not ours is logged whole and
+ * answered bare.
+ */
+export const failCall = (call: WireCall, thrown: unknown, events: Events, send = sendProblem): void => {
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
   call.error = error.name;
@@ -83,8 +105,9 @@ export const failCall = (call: WireCall, thrown: unknown, events: Events): void 
     if (!res.writableEnded) res.destroy();
     return;
   }
-  if (hasUnreadBody(req)) res.setHeader("connection", "close");
-  sendProblem(res, error, requestId);
+  // Over HTTP/2 the stream ends with the answer, and the connection goes on.
+  if (req.httpVersionMajor === 1 && hasUnreadBody(req)) res.setHeader("connection", "close");
+  send(res, error, requestId);
 };
 
 const hasUnreadBody = (req: IncomingMessage): boolean => {
@@ -92,14 +115,10 @@ const hasUnreadBody = (req: IncomingMessage): boolean => {
   return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > DISCARD_LIMIT;
 };
 
-export const sendJson = (call: WireCall, status: number, body: unknown, headers: Record<string, string> = {}): void => {
+export const sendJson = (call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void => {
   const text = JSON.stringify(body);
   const length = Buffer.byteLength(text);
-  call.res.writeHead(status, {
-    "content-type": "application/json",
-    "content-length": length,
-    "x-request-id": call.requestId,
-    ...headers,
-  });
-  call.res.end(text);
+  const usual = { "content-type": "application/json", "content-length": length, "x-request-id": call.requestId };
+  call.res.writeHead(status, headers ? { ...usual, ...headers } : usual);
+  endSoon(call.res, text);
 };

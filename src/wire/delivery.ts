@@ -21,12 +21,6 @@ export const createDelivery = (
   call: WireCall,
   { now, caller, body, keepBody }: { now: number; caller: string; body: Buffer | undefined; keepBody: boolean },
 ): Delivery => {
-  const { rawHeaders } = call.req;
-  const headers: string[] = [];
-  for (let n = 0; n < rawHeaders.length; n += 2) {
-    const name = (rawHeaders[n] as string).toLowerCase();
-    if (!SECRET_HEADERS.has(name)) headers.push(`${name}: ${rawHeaders[n + 1]}`);
-  }
   return {
     deliveryId: newId("dlv", now),
     at: now,
@@ -37,9 +31,31 @@ export const createDelivery = (
     address: call.peer.address,
     requestId: call.requestId,
     caller,
-    headers: headers.join("\n"),
+    headers: headersOf(call.req.rawHeaders),
     // A copy: a part of a larger read would keep all of it alive.
     body: keepBody && body ? Buffer.from(body) : undefined,
     bytes: body?.length ?? 0,
   };
+};
+
+const headersOf = (raw: readonly string[]): string => {
+  let text = "";
+  for (let n = 0; n < raw.length; n += 2) {
+    const start = startOf(raw[n] as string);
+    if (start !== "") text += text === "" ? start + raw[n + 1] : `\n${start}${raw[n + 1]}`;
+  }
+  return text;
+};
+
+/** How the line of a header begins, by its name as it was sent; empty for one that is not recorded. Few names are ever sent. */
+const starts = new Map<string, string>();
+const MOST_STARTS = 1_000;
+
+const startOf = (sent: string): string => {
+  const known = starts.get(sent);
+  if (known !== undefined) return known;
+  const name = sent.toLowerCase();
+  const start = SECRET_HEADERS.has(name) ? "" : `${name}: `;
+  if (starts.size < MOST_STARTS) starts.set(sent, start);
+  return start;
 };

@@ -1,24 +1,29 @@
-/** The specs as one running gateway serves them: with its address, and its webhook path in place of the default one. */
-export type Served = { openapi: () => string; openrpc: () => string };
+/** The specs as a running gateway serves them: with the address that a caller finds it at, and its webhook path in place of the default one. */
+export type Documents = { openapi: (url: string) => string; openrpc: (url: string) => string };
 
 const DEFAULT_PATH = "/hooks";
+/** Stands for the address in a text that is made once. */
+const ADDRESS = "{{address}}";
 
-export const serveDocuments = (
-  documents: { openapi: object; openrpc: object },
-  { url, webhookPath }: { url: string; webhookPath: string },
-): Served => {
-  const openapi = once(() => JSON.stringify(withAddress(documents.openapi, url, webhookPath)));
-  const openrpc = once(() =>
-    JSON.stringify({ ...documents.openrpc, servers: [{ name: "gateway", url: `${url}/rpc` }] }),
-  );
-  return { openapi, openrpc };
+export const serveDocuments = (documents: { openapi: object; openrpc: object }, webhookPath: string): Documents => {
+  const openapi = once(() => withAddress(moved(documents.openapi, webhookPath), { description: "This gateway." }));
+  const openrpc = once(() => withAddress(documents.openrpc, { name: "gateway" }));
+  return {
+    openapi: (url) => openapi().join(inText(url)),
+    openrpc: (url) => openrpc().join(inText(`${url}/rpc`)),
+  };
 };
 
-const withAddress = (document: object, url: string, webhookPath: string): object => {
+/** The document as text, in the parts that stand around its address. */
+const withAddress = (document: object, server: object): string[] =>
+  JSON.stringify({ ...document, servers: [{ url: ADDRESS, ...server }] }).split(ADDRESS);
+
+const inText = (url: string): string => JSON.stringify(url).slice(1, -1);
+
+const moved = (document: object, webhookPath: string): object => {
   const { paths } = document as { paths: Record<string, unknown> };
-  const moved = Object.entries(paths).map(([path, item]) => [movePath(path, webhookPath), item] as const);
-  const servers = [{ url, description: "This gateway." }];
-  return { ...document, servers, paths: Object.fromEntries(moved) };
+  const entries = Object.entries(paths).map(([path, item]) => [movePath(path, webhookPath), item] as const);
+  return { ...document, paths: Object.fromEntries(entries) };
 };
 
 const movePath = (path: string, webhookPath: string): string =>

@@ -4,13 +4,14 @@ import { GatewayError } from "#core/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
+import { HEADER_LIMIT } from "./refuse-bytes.ts";
 import type { UnderWay } from "./under-way.ts";
 
 /** One of the gateway's doors: answers the call or throws what becomes its problem. */
 export type Door = (call: WireCall) => void | Promise<void>;
 
-/** A door and the paths that lead to it: the prefix itself and all below it. */
-export type DoorAt = { prefix: string; door: Door };
+/** A door and the paths that lead to it: the prefix itself and all below it. `fail` is how it says no, if not as a problem. */
+export type DoorAt = { prefix: string; door: Door; fail?: (call: WireCall, error: unknown) => void };
 
 export type FrontParts = {
   /** The doors of this listener, as they are now: a reload may open or close one. */
@@ -32,13 +33,15 @@ export const createFront = (parts: FrontParts) => {
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
     const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay });
-    const fail = (error: unknown) => failCall(call, error, events);
+    const found = doors().find(({ prefix }) => leadsTo(path, prefix));
+    const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
     try {
       if (req.headers.host === undefined && req.httpVersion === "1.1")
         throw new GatewayError("invalid-request", "The request has no Host.");
       if (url.length > URL_LIMIT)
         throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
-      const found = doors().find(({ prefix }) => leadsTo(path, prefix));
+      if (headBytesOf(req) > HEADER_LIMIT)
+        throw new GatewayError("headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`);
       if (!found) throw new GatewayError("not-found", "Nothing is served at this path.");
       if (!PUBLIC.has(path)) guardHost(req);
       found.door(call)?.catch(fail);
@@ -47,6 +50,9 @@ export const createFront = (parts: FrontParts) => {
     }
   };
 };
+
+/** Of HTTP/1.1 the parser has seen to that. */
+const headBytesOf = ({ headBytes = 0 }: IncomingMessage & { headBytes?: number }): number => headBytes;
 
 /** The request's target as a path. A client may send the whole address, as it does to proxies. */
 const originForm = (req: IncomingMessage): string => {
@@ -59,7 +65,7 @@ const originForm = (req: IncomingMessage): string => {
 };
 
 // Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
-const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/openrpc.json"]);
+const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);
 
 const leadsTo = (path: string, prefix: string): boolean =>
   path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);

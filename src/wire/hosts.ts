@@ -3,21 +3,26 @@ import { GatewayError } from "#core/errors.ts";
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
+type HostRules = { loopback: boolean; tls: boolean };
+
+/** Whether a Host header can mean us: on a loopback listener only this machine's names can, and those that the configuration allows. */
+export const createHostCheck = (allowedOrigins: readonly string[], { loopback }: Pick<HostRules, "loopback">) => {
+  const hosts = new Set(allowedOrigins.map((origin) => origin.toLowerCase().replace(/^https?:\/\//, "")));
+  return (host: string): boolean => !loopback || LOOPBACK.test(host) || hosts.has(host.toLowerCase());
+};
+
 /**
  * Keeps other sites' pages out. An Origin must be our own or one that the configuration allows; on a loopback listener the Host must
  * be this machine's too, as a name that somebody lets point here would make his page our own.
  */
-export const createHostGuard = (
-  allowedOrigins: readonly string[],
-  { loopback, tls }: { loopback: boolean; tls: boolean },
-) => {
+export const createHostGuard = (allowedOrigins: readonly string[], { loopback, tls }: HostRules) => {
   const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
-  const hosts = new Set(allowedOrigins.map((origin) => origin.toLowerCase().replace(/^https?:\/\//, "")));
+  const isOwn = createHostCheck(allowedOrigins, { loopback });
   const scheme = tls ? "https" : "http";
   let lastGood = "";
   return ({ headers: { host = "", origin } }: IncomingMessage): void => {
     if (loopback && host !== lastGood) {
-      if (!LOOPBACK.test(host) && !hosts.has(host.toLowerCase())) {
+      if (!isOwn(host)) {
         throw new GatewayError(
           "origin-not-allowed",
           "The Host is not this machine's. Name its origin in gateway.allowedOrigins.",

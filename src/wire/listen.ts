@@ -8,6 +8,7 @@ import type { Http2, Http2Parts } from "./h2.ts";
 import { createPrefaceReader } from "./preface.ts";
 import { Req, Res } from "./prototypes.ts";
 import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
+import { createSlowReaders } from "./slow-readers.ts";
 import { createUpgrades, type OnUpgrade } from "./upgrades.ts";
 
 export type ListenOptions = {
@@ -18,6 +19,10 @@ export type ListenOptions = {
   maxConnections: number | undefined;
   /** How long a request may take to arrive whole; 30 s unless told. */
   requestMs?: number | undefined;
+  /** How long answers may wait for a reader that takes next to nothing of them; 30 s unless told. */
+  stuckMs?: number | undefined;
+  /** Whether a new connection may stay; any may unless told. Those that may not are closed before anything is read. */
+  admits?: ((socket: Socket) => boolean) | undefined;
   /** Over HTTP/2 it is given as much of a request and its response as `h2-exchange` has. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Without it the wish to upgrade is ignored. */
@@ -55,7 +60,7 @@ const LAST_ACCEPTS_MS = 500;
  * system says, in words, when the address cannot be had.
  */
 export const listen = async (options: ListenOptions): Promise<Listening> => {
-  const { tls, events, requestMs = REQUEST_MS } = options;
+  const { tls, events, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
   const onRequest = options.onRequest as RequestListener;
   const headersMs = Math.min(HEADER_MS, requestMs);
   const checkMs = Math.min(1_000, requestMs);
@@ -92,8 +97,12 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   // Node's own listener makes each connection one of HTTP/1.1: here they are told apart before.
   const connected = tls ? "secureConnection" : "connection";
   const [asHttp1] = server.listeners(connected) as [(socket: Socket) => void];
-  const http1 = (socket: Socket) => asHttp1.call(server, socket);
-  const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs: STUCK_MS, lastRequestsMs: IDLE_MS };
+  const slowReaders = createSlowReaders(stuckMs);
+  const http1 = (socket: Socket) => {
+    slowReaders.add(socket);
+    asHttp1.call(server, socket);
+  };
+  const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs, lastRequestsMs: IDLE_MS };
   const http2 = createLateHttp2({ onRequest, ...times });
   const prefaces = createPrefaceReader({ http1, http2: http2.take });
   server.removeAllListeners(connected);
@@ -101,7 +110,13 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     server.on(connected, (socket: TLSSocket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
   else server.on(connected, prefaces.read);
   const upgrades = options.onUpgrade && createUpgrades(options.onUpgrade, http1);
-  if (upgrades) server.on("upgrade", upgrades.take);
+  if (upgrades) {
+    server.on("upgrade", (req, socket, head) => {
+      slowReaders.remove(socket as Socket);
+      upgrades.take(req, socket as Socket, head);
+    });
+  }
+  if (admits) admitFirst(server, admits);
 
   const pressure = createPauseReport(events);
   server.on("drop", () => pressure("connections"));
@@ -110,6 +125,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   const checks = setInterval(() => {
     prefaces.endWaiting(performance.now() - headersMs);
     http2.check();
+    slowReaders.check();
   }, checkMs).unref();
   let idleTimer: NodeJS.Timeout | undefined;
   const shownHost = options.host.includes(":") ? `[${options.host}]` : options.host;
@@ -172,6 +188,16 @@ const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: Req
       http2?.destroy();
     },
   };
+};
+
+/** Asks before the server's own listener sees a connection, or its TLS costs anything. */
+const admitFirst = (server: NetServer, admits: (socket: Socket) => boolean): void => {
+  const [take] = server.listeners("connection") as [(socket: Socket) => void];
+  server.removeAllListeners("connection");
+  server.on("connection", (socket) => {
+    if (admits(socket)) take.call(server, socket);
+    else socket.destroy();
+  });
 };
 
 const open = (server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> =>

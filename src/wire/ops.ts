@@ -1,10 +1,11 @@
+import { createHash } from "node:crypto";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
-import { bearerOf, type GuessGuard } from "./auth.ts";
+import { type GuessGuard, tokenHashOf } from "./auth.ts";
 import { sendJson, type WireCall } from "./call.ts";
-import type { Served } from "./documents.ts";
+import type { Documents } from "./documents.ts";
 import type { Door } from "./front.ts";
 
 export type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
@@ -13,11 +14,15 @@ export type OpsParts = {
   version: string;
   uptimeMs: () => number;
   readiness: () => Promise<Readiness>;
-  documents: () => Promise<Served>;
+  documents: () => Promise<Documents>;
+  /** The contract as a page. */
+  reference: () => Promise<string>;
+  /** Where the caller finds a surface. */
+  servedAt: (call: WireCall, surface: "rest" | "rpc") => string;
   metrics: () => string;
   metricsType: string;
   /** Who an RPC token belongs to. */
-  identifyRpc: (token: string) => Extract<Caller, { surface: "rpc" }> | undefined;
+  identifyRpc: (hash: Buffer) => Extract<Caller, { surface: "rpc" }> | undefined;
   guard: GuessGuard;
   events: Events;
 };
@@ -27,7 +32,7 @@ const RETRY_SECONDS = "1";
 /** What operators and tools ask: life, readiness, figures, and the contract itself. */
 export const createOpsDoors = (
   parts: OpsParts,
-): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc", Door> => ({
+): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> => ({
   healthz: get("ops.healthz", (call) =>
     sendJson(call, 200, { status: "ok", version: parts.version, uptime_ms: Math.round(parts.uptimeMs()) }),
   ),
@@ -39,8 +44,18 @@ export const createOpsDoors = (
     requireHealthPermission(parts, call);
     sendText(call, parts.metricsType, parts.metrics());
   }),
-  openapi: get("ops.openapi", async (call) => sendText(call, "application/json", (await parts.documents()).openapi())),
-  openrpc: get("ops.openrpc", async (call) => sendText(call, "application/json", (await parts.documents()).openrpc())),
+  openapi: get("ops.openapi", async (call) => {
+    const { openapi } = await parts.documents();
+    sendText(call, "application/json", openapi(parts.servedAt(call, "rest")));
+  }),
+  openrpc: get("ops.openrpc", async (call) => {
+    const { openrpc } = await parts.documents();
+    sendText(call, "application/json", openrpc(parts.servedAt(call, "rpc")));
+  }),
+  docs: get("ops.docs", async (call) => {
+    if (call.path !== "/docs") throw new GatewayError("not-found", "Nothing is served at this path.");
+    sendPage(call, await parts.reference());
+  }),
 });
 
 const get =
@@ -59,10 +74,26 @@ const sendText = ({ res, requestId }: WireCall, type: string, text: string): voi
   res.writeHead(200, headers).end(text);
 };
 
+/** A page that runs nothing, loads nothing, and stands in no other page's frame: its own style is all it may use. */
+const sendPage = (call: WireCall, html: string): void => {
+  const style = /<style>([\s\S]*?)<\/style>/.exec(html)?.[1] ?? "";
+  const rules = [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  call.res.setHeader("content-security-policy", rules.join("; "));
+  call.res.setHeader("x-content-type-options", "nosniff");
+  call.res.setHeader("referrer-policy", "no-referrer");
+  sendText(call, "text/html; charset=utf-8", html);
+};
+
 const requireHealthPermission = ({ identifyRpc, guard, events }: OpsParts, call: WireCall): void => {
   requireTls(call.peer);
-  const token = bearerOf(call.req);
-  const caller = token === undefined ? undefined : identifyRpc(token);
+  const hash = tokenHashOf(call.req);
+  const caller = hash && identifyRpc(hash);
   if (!caller) {
     const { error, guessing } = guard(call.peer.address);
     events.authFailed({ surface: "public", address: call.peer.address, requestId: call.requestId, logged: !guessing });

@@ -1,12 +1,13 @@
 import type { ServerResponse } from "node:http";
 import type { GatewayError } from "#core/errors.ts";
 import { errors } from "#generated/errors.ts";
+import { endSoon } from "./outbox.ts";
 
 /** What is said to those who may try again, where nobody knows better. */
 const RETRY_MS = 1_000;
 
 /** When the same request may succeed, in whole milliseconds; undefined where that is not a question of time. */
-const retryOf = ({ name, extra: { retryAfterMs } }: GatewayError): number | undefined =>
+export const retryOf = ({ name, extra: { retryAfterMs } }: GatewayError): number | undefined =>
   retryAfterMs === undefined ? (errors[name].retry ? RETRY_MS : undefined) : Math.ceil(retryAfterMs);
 
 /** An error as RFC 9457 writes it. An internal one says nothing of its cause. */
@@ -29,7 +30,7 @@ export const problemOf = (error: GatewayError, requestId: string) => {
 const seconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
 
 /** The headers that go with an error. */
-const headersOf = (error: GatewayError): Record<string, string> => {
+export const headersOf = (error: GatewayError): Record<string, string> => {
   const { name, extra } = error;
   const retryAfterMs = retryOf(error);
   return {
@@ -52,5 +53,5 @@ export const sendProblem = (res: ServerResponse, error: GatewayError, requestId:
     "x-request-id": requestId,
     ...headersOf(error),
   });
-  res.end(body);
+  endSoon(res, body);
 };

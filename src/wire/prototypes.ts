@@ -1,4 +1,5 @@
-import { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 
 /**
  * The request and response of our servers. Express sets the prototypes of both on every request, which makes every object of
@@ -22,4 +23,24 @@ Object.setPrototypeOf(Res, ServerResponse);
 export const adoptPrototypes = (app: { request: object; response: object }): void => {
   Req.prototype = app.request as IncomingMessage;
   Res.prototype = app.response as ServerResponse;
+};
+
+type Make<T> = new (from: unknown) => T;
+const NO_SOCKET = new Socket();
+
+/** A request that nobody sent, for Express to look at: it knows those of Node's HTTP/1.1 only. */
+export const standIn = ({
+  method,
+  url,
+  headers,
+}: {
+  method: string;
+  url: string;
+  headers: IncomingHttpHeaders;
+}): { req: IncomingMessage; res: ServerResponse } => {
+  const req = new (Req as unknown as Make<IncomingMessage>)(NO_SOCKET);
+  req.method = method;
+  req.url = url;
+  req.headers = headers;
+  return { req, res: new (Res as unknown as Make<ServerResponse>)(req) };
 };

@@ -1,8 +1,7 @@
-import { IncomingMessage, ServerResponse } from "node:http";
-import { Socket } from "node:net";
+import { IncomingMessage, type ServerResponse } from "node:http";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
 import { GatewayError } from "#core/errors.ts";
-import { adoptPrototypes } from "./prototypes.ts";
+import { adoptPrototypes, standIn } from "./prototypes.ts";
 import type { Route } from "./routes.ts";
 
 export type ValidatedRequest = { body: unknown; query: Record<string, unknown> };
@@ -14,7 +13,7 @@ const SETTLE = Symbol("settle");
 type Settled = IncomingMessage & {
   body?: unknown;
   query?: Record<string, unknown>;
-  [SETTLE]?: (error?: unknown) => void;
+  [SETTLE]?: ((error?: unknown) => void) | undefined;
 };
 
 /**
@@ -45,13 +44,15 @@ export const createRequestValidation = async (document: object, routes: readonly
   app.use((error: unknown, req: Settled, _res: unknown, _next: unknown) => req[SETTLE]?.(error ?? "no error given"));
   adoptPrototypes(app);
 
-  const validate: ValidateRequest = (req: Settled, res, body) =>
+  const validate: ValidateRequest = (given, itsRes, body) =>
     new Promise((resolve, reject) => {
+      const { req, res } = ofHttp1(given, itsRes);
       req.body = body;
       // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
       if (body !== undefined) req.headers["content-type"] = "application/json";
       else if (req.headers["content-type"] !== undefined) delete req.headers["content-type"];
       req[SETTLE] = (error) => {
+        req[SETTLE] = undefined;
         if (error === undefined) resolve({ body: req.body, query: req.query ?? {} });
         else reject(translate(error));
       };
@@ -62,12 +63,14 @@ export const createRequestValidation = async (document: object, routes: readonly
   return validate;
 };
 
+/** The request itself, or over HTTP/2 a copy of what is looked at. */
+const ofHttp1 = (req: Settled, res: ServerResponse): { req: Settled; res: ServerResponse } =>
+  req instanceof IncomingMessage ? { req, res } : standIn(req);
+
 const warmUp = async (validate: ValidateRequest, { method, path, bodyLimit }: Route): Promise<void> => {
-  const req = new IncomingMessage(new Socket());
-  req.method = method;
-  req.url = path.replaceAll(/\{\w+\}/g, "x");
+  const { req, res } = standIn({ method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} });
   try {
-    await validate(req, new ServerResponse(req), bodyLimit === null ? undefined : {});
+    await validate(req, res, bodyLimit === null ? undefined : {});
   } catch (error) {
     if (!(error instanceof GatewayError) || error.name === "internal") {
       throw new Error(`the contract of ${method} ${path} cannot be compiled`, { cause: error });

@@ -5,10 +5,12 @@ import { hashOf } from "#core/secrets.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
-import { bearerOf, type GuessGuard } from "./auth.ts";
+import { type GuessGuard, tokenHashOf } from "./auth.ts";
 import { parseJson, readBody } from "./body.ts";
-import { sendJson, type WireCall } from "./call.ts";
+import { failCall, sendJson, type WireCall } from "./call.ts";
 import { createDelivery } from "./delivery.ts";
+import { letGo } from "./let-go.ts";
+import { requireJson } from "./media-type.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 import { createMatcher, type Match, type Route } from "./routes.ts";
 import { type SseEvent, sendEvents } from "./sse.ts";
@@ -19,8 +21,8 @@ export type RestDoorParts = {
   handlers: RestHandlers<CallContext>;
   /** Resolves when the contract is compiled; calls that come sooner wait for it. */
   validation: () => Promise<ValidateRequest>;
-  /** Who a token belongs to; undefined for one that REST does not know. */
-  identify: (token: string) => RestCaller | undefined;
+  /** Who the token of this hash belongs to; undefined for one that REST does not know. */
+  identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
   rateLimit: (key: string) => void;
   bodyLimit: () => number;
@@ -52,7 +54,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     };
     const handler = handlers[matched.route.operation as keyof RestHandlers<CallContext>] as Handler;
     const context = new RestContext(parts, call, caller, matched.route, raw);
-    await answer(call, matched, await handler({ path: matched.params, query, headers, body }, context));
+    answer(call, matched, await handler({ path: matched.params, query, headers, body }, context), parts.events);
   };
 };
 
@@ -60,8 +62,8 @@ type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
 const authenticate = ({ identify, guard, events }: RestDoorParts, call: WireCall): RestCaller => {
   requireTls(call.peer);
-  const token = bearerOf(call.req);
-  const caller = token === undefined ? undefined : identify(token);
+  const hash = tokenHashOf(call.req);
+  const caller = hash && identify(hash);
   if (caller) return caller;
   const { error, guessing } = guard(call.peer.address);
   events.authFailed({ surface: "rest", address: call.peer.address, requestId: call.requestId, logged: !guessing });
@@ -84,9 +86,7 @@ const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buf
     await readBody(call, 0).catch(refuseBody);
     return undefined;
   }
-  if (!isJson(req.headers["content-type"]) || !isPlain(req.headers["content-encoding"])) {
-    throw new GatewayError("unsupported-media-type", "Send Content-Type: application/json, not compressed.");
-  }
+  requireJson(req);
   return readBody(call, limit);
 };
 
@@ -95,19 +95,6 @@ const refuseBody = (error: GatewayError): never => {
   const errors = [{ pointer: "", message: "is not taken" }];
   throw new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
-
-const isJson = (type: string | undefined): boolean => {
-  if (type === "application/json") return true;
-  if (type === undefined) return false;
-  const [media = "", ...parameters] = type
-    .toLowerCase()
-    .split(";")
-    .map((part) => part.trim());
-  return media === "application/json" && parameters.every((part) => part === "" || /^charset="?utf-8"?$/.test(part));
-};
-
-const isPlain = (encoding: string | undefined): boolean =>
-  encoding === undefined || encoding.toLowerCase() === "identity";
 
 /** The context of one call. A class for the same reason as WireCall. */
 class RestContext implements CallContext {
@@ -147,14 +134,17 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /** Sends what a handler answered; which status that is, the contract says. */
-const answer = async (call: WireCall, { route }: Match, reply: unknown): Promise<void> => {
+const answer = (call: WireCall, { route }: Match, reply: unknown, events: Events): void => {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
-  const headers: Record<string, string> = tagged?.replayed === true ? { "idempotent-replayed": "true" } : {};
+  const headers = tagged?.replayed === true ? { "idempotent-replayed": "true" } : undefined;
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
-    return sendEvents(call.res, sent, tagged.body as AsyncIterable<SseEvent>, call.signal);
+    const fail = (error: unknown) => failCall(call, error, events);
+    letGo(call.req, call.res);
+    call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<SseEvent>, fail));
+    return;
   }
   const { status } = replyOf(route, tagged?.as);
   if (reply === undefined) {

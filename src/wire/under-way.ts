@@ -1,8 +1,9 @@
+import { Roster } from "#core/tables.ts";
 import type { WireCall } from "./call.ts";
 
 /** The calls that have begun and are not answered yet. */
 export const createUnderWay = () => {
-  const calls = new Set<WireCall>();
+  const calls = new Roster<WireCall>();
   let closing = false;
   let whenNone = () => {};
   return {
@@ -17,7 +18,7 @@ export const createUnderWay = () => {
     /** From now on an answer ends its connection: what the caller asks next is for another gateway. */
     closeAfterwards(): void {
       closing = true;
-      for (const { res } of calls) if (!res.headersSent) res.shouldKeepAlive = false;
+      for (const { res } of calls.list()) if (!res.headersSent) res.shouldKeepAlive = false;
     },
     /** Resolves when every call is answered, or after `ms`. */
     async answered(ms: number): Promise<void> {
@@ -31,7 +32,7 @@ export const createUnderWay = () => {
     },
     /** Ends every wait: who waits is answered with what there is, and streams end. */
     endWaits(): void {
-      for (const call of calls) call.endWait();
+      for (const call of calls.list()) call.endWait();
     },
   };
 };

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Config } from "#config/config.ts";
 import { loadConfig } from "#config/load.ts";
 import type { ConfigError } from "#config/problems.ts";
-import { type Reload, watchConfig } from "#config/watch.ts";
+import { type Reload, type ReloadCause, watchConfig } from "#config/watch.ts";
 import { built, folder, good, withSections } from "./configs.ts";
 
 const described = (description: string, more: object = {}) =>
@@ -25,15 +25,15 @@ async function watched(text = described("first"), { name = "gateway.json5", env 
   const watch = watchConfig({
     running: await load(),
     load,
-    onChange: (config, reload) => {
+    onChange: (config, reload, cause) => {
       configs.push(config);
-      told.emit("change", config, reload);
+      told.emit("change", config, reload, cause);
     },
-    onInvalid: (error) => told.emit("invalid", error),
+    onInvalid: (error, cause) => told.emit("invalid", error, cause),
     signal: stop.signal,
     settleMs: 10,
   });
-  const changed = () => once(told, "change") as Promise<[Config, Reload]>;
+  const changed = () => once(told, "change") as Promise<[Config, Reload, ReloadCause]>;
   const refused = async () => ((await once(told, "invalid")) as [ConfigError])[0];
   return { here, file, watch, changed, refused, configs, stop };
 }
@@ -45,7 +45,8 @@ describe("a file that changes", () => {
     const { file, watch, changed } = await watched();
     const change = changed();
     writeFileSync(file, described("second"));
-    const [config, reload] = await change;
+    const [config, reload, cause] = await change;
+    expect(cause).toBe("file");
     expect(says(config)).toBe("second");
     expect(watch.config).toBe(config);
     expect(reload).toMatchObject({ reloaded: true, changed: ["agents.main.description"], needsRestart: [] });
@@ -89,7 +90,7 @@ describe("a file that changes", () => {
   test("in nothing that matters is no change", async () => {
     const { file, watch, configs } = await watched();
     writeFileSync(file, `// a word\n${described("first")}`);
-    expect(await watch.reload()).toMatchObject({ reloaded: true, changed: [] });
+    expect(await watch.reload("signal")).toMatchObject({ reloaded: true, changed: [] });
     expect(configs).toEqual([]);
   });
 
@@ -110,7 +111,7 @@ describe("a file that changes", () => {
     const { file, configs, stop, watch } = await watched();
     stop.abort();
     writeFileSync(file, described("second"));
-    await watch.reload();
+    await watch.reload("signal");
     expect(configs).toHaveLength(1);
   });
 });
@@ -156,7 +157,7 @@ describe("a file that is broken keeps the last good one", () => {
     expect(says(watch.config)).toBe("first");
     expect(configs).toEqual([]);
 
-    expect(await watch.reload()).toEqual({
+    expect(await watch.reload("signal")).toEqual({
       reloaded: false,
       changed: [],
       needsRestart: [],
@@ -186,11 +187,11 @@ describe("a reload that is asked for", () => {
   test("says what changed", async () => {
     const { file, watch } = await watched();
     writeFileSync(file, described("second", { limits: { turns: 7 } }));
-    expect(await watch.reload()).toMatchObject({
+    expect(await watch.reload("signal")).toMatchObject({
       reloaded: true,
       changed: ["agents.main.description", "limits.turns"],
     });
-    expect(await watch.reload()).toMatchObject({ reloaded: true, changed: [] });
+    expect(await watch.reload("signal")).toMatchObject({ reloaded: true, changed: [] });
   });
 
   test("of one agent takes over that agent alone", async () => {
@@ -204,11 +205,11 @@ describe("a reload that is asked for", () => {
     const { file, watch, stop } = await watched(both("first", 1));
     stop.abort();
     writeFileSync(file, both("second", 2));
-    expect(await watch.reload("a")).toMatchObject({ changed: ["agents.a.description"], needsRestart: [] });
+    expect(await watch.reload("rpc", "a")).toMatchObject({ changed: ["agents.a.description"], needsRestart: [] });
     expect(watch.config.agents).toMatchObject({ a: { description: "second" }, b: { description: "first" } });
     expect(watch.config.limits.turns).toBe(1);
     writeFileSync(file, withSections({ agents: { b: agent("second") } }));
-    expect(await watch.reload("a")).toMatchObject({
+    expect(await watch.reload("rpc", "a")).toMatchObject({
       reloaded: false,
       problems: [{ key: "agents.a", message: "is no longer in the file: system.reload takes it away." }],
     });
@@ -218,7 +219,7 @@ describe("a reload that is asked for", () => {
   test("many times at once is answered each time, in order", async () => {
     const { file, watch } = await watched();
     writeFileSync(file, described("second"));
-    const reloads = await Promise.all([watch.reload(), watch.reload(), watch.reload()]);
+    const reloads = await Promise.all([watch.reload("signal"), watch.reload("signal"), watch.reload("signal")]);
     expect(reloads.map(({ changed }) => changed.length)).toEqual([1, 0, 0]);
   });
 
@@ -234,7 +235,13 @@ describe("a reload that is asked for", () => {
       onInvalid: () => {},
       signal: stop.signal,
     });
-    expect(await watch.reload()).toEqual({ reloaded: true, changed: [], needsRestart: [], warnings: [], problems: [] });
+    expect(await watch.reload("signal")).toEqual({
+      reloaded: true,
+      changed: [],
+      needsRestart: [],
+      warnings: [],
+      problems: [],
+    });
     expect(watch.config).toBe(running.config);
   });
 });

@@ -13,7 +13,7 @@ const everything = `{
       { port: 18789 },
     ],
     defaultAgent: "main",
-    concurrency: 4096,
+    concurrency: 4096, connectionsPerAddress: 20000,
     trustedProxies: ["10.0.0.1"], clearTextFrom: ["172.17.0.0/16"], allowedOrigins: ["https://example.com"],
     announceTo: "ops",
     rest: {
@@ -26,7 +26,7 @@ const everything = `{
       auth: { type: "bearer", tokens: [
         { name: "ops", token: "\${RPC_TOKEN}", permissions: ["*"] },
         { name: "dashboard", token: "\${RPC_READ_TOKEN}", permissions: ["agent.list", "session.list", "system.health"] } ] },
-      rateLimit: { maxRequests: 10, windowMs: 1000 },
+      rateLimit: { maxRequests: 10, windowMs: 1000 }, socketsPerAddress: 20000,
     },
     console: { enabled: true, token: "\${CONSOLE_TOKEN}" },
   },

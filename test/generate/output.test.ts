@@ -26,13 +26,14 @@ describe("what the generator prints from the pinned specs", () => {
     "openapi.json",
     "openrpc.json",
     "push-types.ts",
+    "reference.ts",
     "rest-client-types.ts",
     "rest-handlers.ts",
     "rest-types.ts",
     "routes.ts",
     "rpc-handlers.ts",
     "rpc-types.ts",
-    ...["config", "hooks", "pushes", "rest", "rpc"].flatMap((name) => [
+    ...["config", "hooks", "pushes", "rest", "rpc", "socket-calls"].flatMap((name) => [
       `validators/${name}.js`,
       `validators/${name}.d.ts`,
     ]),
@@ -51,7 +52,7 @@ describe("what the generator prints from the pinned specs", () => {
   test("every file that can hold a comment begins with where it comes from", () => {
     for (const path of all().filter((name) => /\.(ts|js)$/.test(name))) {
       expect(generated(path), path).toMatch(
-        /^\/\/ (Generated|Copied) by "npm run generate" from (specs|scripts)\/\S+; do not edit\.\n/,
+        /^\/\/ (Generated|Copied) by "npm run generate" from (specs|scripts)\/\S+(, specs\/\S+)*; do not edit\.\n/,
       );
     }
   });

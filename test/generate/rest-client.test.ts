@@ -126,7 +126,7 @@ describe("streams", () => {
   test("that are cut off, end early or meet a restart go on behind their last event", async () => {
     await using server = await answering(
       events("cut", event("turn.started", "1"), event("message.delta", "2.1")),
-      problem("starting", 503),
+      problem("shutting-down", 503),
       events("end", event("message.delta", "2.5")),
       events("end", event("turn.failed", "3")),
     );

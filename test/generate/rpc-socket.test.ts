@@ -167,6 +167,18 @@ test("a call that was sent when the connection was lost fails, as nobody knows w
   expect(server.sockets).toHaveLength(2);
 });
 
+test("a gateway that restarts says when to come back, and one that took the token away is not asked again", async () => {
+  await using server = await serve();
+  await using client = clientFor(server.url, { reconnect: { minMs: 60_000, maxMs: 60_000 } });
+  const pushes = client.pushes();
+  await client.system.info();
+  server.sockets[0]?.close(1012, "the gateway restarts; retry-after-ms=20");
+  await expect.poll(() => server.sockets.length).toBe(2);
+  await client.system.info();
+  server.sockets[1]?.close(4401, "the token is not known any more");
+  await expect(pushes.next()).rejects.toThrow("the connection ended with 4401 the token is not known any more");
+});
+
 test("calls wait for a connection that is being opened again", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);

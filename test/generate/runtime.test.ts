@@ -133,6 +133,21 @@ describe("subscriptions", () => {
     expect(subscriptions.current()).toEqual({ sessions: { b: "b9" } });
   });
 
+  test("begin where the gateway says, and go on there although nothing was pushed", () => {
+    const subscriptions = createSubscriptions();
+    subscriptions.add(
+      { sessions: { a: null, b: "b0" }, agents: ["main"], gateway: null },
+      { sessions: { a: "a0", b: "b0" }, gateway: "g0" },
+    );
+    expect(subscriptions.current()).toEqual({ sessions: { a: "a0", b: "b0" }, agents: ["main"], gateway: "g0" });
+
+    subscriptions.note(push("turn.queued", { sessionId: "other", cursor: "o1" }));
+    subscriptions.moved({ sessions: { a: "a5", b: "b0", other: "o1" }, gateway: "g7" });
+    expect(subscriptions.current()?.sessions).toEqual({ a: "a5", b: "b0", other: "o1" });
+    subscriptions.remove({ agents: ["main"] });
+    expect(subscriptions.current()).toEqual({ sessions: { a: "a5", b: "b0" }, gateway: "g7" });
+  });
+
   test("go on with the sessions that came by way of an agent, the latest thousand", () => {
     const subscriptions = createSubscriptions();
     subscriptions.add({ agents: ["main"], sessions: { mine: null } });

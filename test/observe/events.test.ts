@@ -95,5 +95,6 @@ it("has a line for each event, and none that throws", async () => {
   for (const event of Object.values(events)) (event as (fields: object) => void)({ ...anything });
   const names = (await lines()).map(({ event }) => event);
   expect(names).toHaveLength(Object.keys(events).length);
-  expect(new Set(names).size).toBe(names.length);
+  // A call over a WebSocket is a request, too.
+  expect(new Set(names).size).toBe(names.length - 1);
 });

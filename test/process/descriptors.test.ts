@@ -42,3 +42,19 @@ test("F24: with no descriptors left it takes no connections, says so once, serve
   await gateway.logged("accept.resumed");
   expect(gateway.records.filter(({ event }) => event === "accept.paused")).toHaveLength(1);
 }, 30_000);
+
+test("F24: two listeners share the descriptors: one that is full leaves the other its own", async () => {
+  const usual = agentWith({});
+  await using gateway = await startProcess({
+    config: { ...usual, gateway: { ...usual.gateway, listeners: [{ port: 0 }, { port: 0 }] } },
+    command: (usual) => ["bash", "-c", `ulimit -n ${DESCRIPTORS}; exec "$0" "$@"`, ...usual],
+  });
+  const [full, other] = await Promise.all([gateway.logged("listening", 1), gateway.logged("listening", 2)]);
+  const port = Number(new URL(String(full.address)).port);
+  const sockets = Array.from({ length: CONNECTIONS }, () => connect(port, "127.0.0.1").on("error", () => {}));
+  await gateway.logged("accept.paused");
+  const rest = createRest(String(other.address), key);
+  expect((await rest.call("chat.send", { body: { message: "meanwhile" } })).status).toBe(200);
+  await expect.poll(() => sockets.filter(({ closed }) => closed).length).toBeGreaterThan(CONNECTIONS - DESCRIPTORS / 2);
+  for (const socket of sockets) socket.destroy();
+}, 30_000);

@@ -34,7 +34,8 @@ test("a changed file is taken over by itself: a new agent answers, and a removed
   await using gateway = await startProcess({ config: oneKey });
   expect(await send(gateway, { agent: "side" })).toBe("404 agent-not-found");
   gateway.configure(changed);
-  const { changed: keys, needRestart } = await gateway.logged("config.reloaded");
+  const { cause, changed: keys, needRestart } = await gateway.logged("config.reloaded");
+  expect(cause).toBe("file");
   expect(keys).toEqual(["gateway.rest.auth.keys", "agents.side"]);
   expect(needRestart).toEqual([]);
   await expectChanged(gateway);
@@ -61,11 +62,14 @@ test("SIGHUP reads the file again, also where nobody could see that it changed",
   await using gateway = await startProcess({ args: ["--config", link] });
   writeFileSync(real, JSON.stringify(changed));
   gateway.kill("SIGHUP");
-  await gateway.logged("config.reloaded");
+  expect(await gateway.logged("config.reloaded")).toMatchObject({
+    cause: "signal",
+    changed: ["gateway.rest.auth.keys", "agents.side"],
+  });
   await expectChanged(gateway);
   writeFileSync(real, "{");
   gateway.kill("SIGHUP");
-  await gateway.logged("config.refused");
+  expect(await gateway.logged("config.refused")).toMatchObject({ cause: "signal" });
   await expectChanged(gateway);
 });
 

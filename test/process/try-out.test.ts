@@ -51,8 +51,22 @@ test("a weak secret from the environment is warned of here, and refused in produ
   await using gateway = await startProcess({ env: { REST_API_KEY: "easy" } });
   const warning = await gateway.until(() => gateway.records.find(({ detail }) => /shorter than/.test(String(detail))));
   expect(warning).toMatchObject({ level: "warn", event: "config.warned" });
+  expect(warning.detail).toMatch(/^REST_API_KEY is shorter/);
 
-  const refused = await runProcess({ env: { REST_API_KEY: "easy", NODE_ENV: "production" } });
+  const same = { RPC_TOKEN: "easy", CONSOLE_TOKEN: "easy" };
+  const refused = await runProcess({ env: { ...same, NODE_ENV: "production" } });
   expect(refused).toMatchObject({ code: 1, out: "" });
-  expect(refused.err).toContain("shorter than 16 characters");
+  expect(refused.err).toContain("RPC_TOKEN is shorter than 16 characters");
+  expect(refused.err).toMatch(/(RPC|CONSOLE)_TOKEN is the same as (RPC|CONSOLE)_TOKEN: /);
+  expect(refused.err).not.toContain("gateway.");
+});
+
+test("a try-out on all addresses tells of one that can be called from here", async () => {
+  await using gateway = await startProcess({ args: ["--host", "0.0.0.0"] });
+  const { port } = new URL(gateway.url);
+  const shown = await gateway.until(() => gateway.out.find((line) => line.startsWith("The gateway runs at ")));
+  expect(shown).toContain(` http://127.0.0.1:${port} `);
+  expect(gateway.out.join("\n")).toContain(`listens on all addresses of this machine (http://0.0.0.0:${port})`);
+  const curl = gateway.out.find((line) => line.trimStart().startsWith("curl ")) ?? "";
+  expect(JSON.parse(await paste(curl))).toMatchObject({ reply: "Hello" });
 });

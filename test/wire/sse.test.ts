@@ -20,9 +20,11 @@ const serve = async (
     end = resolve;
   });
   const server = createServer((_req, res) => {
-    const left = new AbortController();
-    res.once("close", () => left.abort());
-    sendEvents(res, {}, events(), left.signal).then(end);
+    const stream = sendEvents(res, {}, events(), end);
+    res.once("close", () => {
+      stream.stop();
+      end();
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -88,4 +90,13 @@ test("a reader that takes nothing for 30 s is cut, and holds up nothing before t
   vi.advanceTimersByTime(31_000);
   await ended;
   expect(made).toBe(before);
+});
+
+test("events and the end of their stream that come in one turn arrive in this order", async () => {
+  const { reader } = await serve(async function* () {
+    for (const id of ["1", "2", "3"]) yield { event: "a", id, data: {} };
+  });
+  let text = "";
+  for await (const part of reader) text += part;
+  expect(text.match(/^id: \d$/gm)).toEqual(["id: 1", "id: 2", "id: 3"]);
 });

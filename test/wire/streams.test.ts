@@ -3,6 +3,7 @@ import { createPuppet, type Played } from "#test/harness/backends.ts";
 import type { StreamEvent } from "#test/harness/contract.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
+import { checkReply } from "#test/harness/rest.ts";
 
 const TEXT = "Grüße 👩‍👩‍👧 an alle, 你好!";
 const echo = await shareGateway({
@@ -226,4 +227,10 @@ test("what a client writes behind its request never gets into a stream that is b
   expect(stream).toMatch(/\r\n0\r\n\r\n$/);
   expect(refusal).toMatch(/^400 /);
   expect(more).toEqual([]);
+  const [head = "", body = ""] = (refusal as string).split("\r\n\r\n");
+  const headers = head
+    .split("\r\n")
+    .slice(1)
+    .map((line) => line.split(": ", 2) as [string, string]);
+  checkReply({ method: "POST", path: "/api/v1/chat/send" }, 400, new Headers(headers), body);
 });

@@ -1,6 +1,6 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { StepMark } from "#core/turn-events.ts";
+import type { StepMark, TurnSteps } from "#core/turn-events.ts";
 import { failureOf, isEnded, type TurnWish } from "#core/turns.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
@@ -24,7 +24,7 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
     gone: () => ctx.signal,
     delivery: ctx.delivery(),
   });
-  if (stream) return { as: "events", body: turnEvents(core, turn, undefined, ctx.signal), replayed };
+  if (stream) return { as: "events", body: turnEvents(core, turn, undefined), replayed };
   const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };
   if (!isEnded(turn)) {
     const status = turn.status === "queued" ? "queued" : "running";
@@ -35,14 +35,7 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
   return { as: "completed", body: { ...ids, status: "completed", reply: turn.reply ?? "", usage }, replayed };
 };
 
-export async function* turnEvents(
-  { followTurn }: Core,
-  turn: Turn,
-  from: StepMark | undefined,
-  signal: AbortSignal,
-): AsyncGenerator<TurnEvent> {
-  for await (const step of followTurn(turn, from, signal)) {
-    const event = eventOf(turn, step);
-    if (event) yield event;
-  }
-}
+export const turnEvents = ({ followTurn }: Core, turn: Turn, from: StepMark | undefined): TurnSteps<TurnEvent> => {
+  const ids = { turnId: turn.turnId, sessionId: turn.sessionId };
+  return followTurn(turn, from, (step) => eventOf(ids, step));
+};

@@ -31,7 +31,7 @@ const errorOf = ({ name, detail }: NonNullable<Turn["error"]>) => ({
 });
 
 /** A step as an event of the stream; undefined for one that REST does not tell. */
-export const eventOf = (turn: Turn, step: TurnStep): TurnEvent | undefined => {
+export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent | undefined => {
   const ids = { turn_id: turn.turnId, session_id: turn.sessionId };
   if (step.kind === "delta") {
     const { messageId: message_id, seq, offset, text } = step;

@@ -8,10 +8,10 @@ import { markOf, turnOf } from "./present.ts";
 
 export const turns = (core: Core): Pick<RestHandlers<CallContext>, "turns.get" | "turns.events" | "turns.cancel"> => ({
   "turns.get": async ({ path }) => turnOf(await core.turns.get(path.turn_id)),
-  "turns.events": async ({ path, headers }, { signal }) => {
+  "turns.events": async ({ path, headers }) => {
     const turn = await core.turns.get(path.turn_id);
     const from = await placeIn(core, turn, markOf(headers["last-event-id"]));
-    return { as: "events", body: turnEvents(core, turn, from, signal) };
+    return { as: "events", body: turnEvents(core, turn, from) };
   },
   "turns.cancel": async ({ path }) => turnOf(await core.turns.cancel(path.turn_id)),
 });

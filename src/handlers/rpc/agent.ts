@@ -1,10 +1,9 @@
 import type { CallContext } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
 import { placeOf } from "#core/sessions.ts";
-import { failureOf, isEnded } from "#core/turns.ts";
+import { failureOf, isEnded, type Started } from "#core/turns.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { SentMessage } from "#generated/rpc-types.ts";
-import type { Turn } from "#store/store.ts";
 import type { RpcParts } from "./parts.ts";
 import { usageOf } from "./present.ts";
 
@@ -14,10 +13,10 @@ export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext
   "agent.list": () => core.agentList(),
   "agent.status": ({ agentName }) => core.agentView(agentName),
   "agent.reload": ({ agentName }) => reloads.agent(agentName),
-  "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream }, ctx) => {
+  "agent.sendMessage": ({ agentName, channel, userId, sessionId, message, model, wait, stream }, ctx) => {
     const { follow, caller } = ctx;
     if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
-    const { turn, replayed } = await core.turns.start({
+    const started = core.turns.start({
       place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
       surface: "rpc",
       caller: caller.name,
@@ -30,12 +29,12 @@ export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext
       gone: wait ? () => ctx.signal : undefined,
       delivery: ctx.delivery(),
     });
-    return sentOf(turn, wait, replayed);
+    return started instanceof Promise ? started.then((late) => sentOf(late, wait)) : sentOf(started, wait);
   },
 });
 
 /** What was sent; for somebody who waits, the reply that it came to, or the error that it did not. */
-const sentOf = (turn: Turn, wait: boolean, replayed: boolean): SentMessage => {
+const sentOf = ({ turn, replayed }: Started, wait: boolean): SentMessage => {
   const { messageId, sessionId, turnId } = turn;
   const sent: SentMessage = { messageId, status: "delivered", sessionId, turnId };
   if (wait && isEnded(turn)) {

@@ -45,7 +45,7 @@ const NO_USAGE = { input: 0, output: 0 };
 const BUSY_HINT_MS = 1_000;
 
 export const turnMethods = (state: State): TurnMethods => ({
-  startTurn: async (order) => {
+  startTurn: (order) => {
     const turn = order.idempotency && replayOf(state, order.idempotency, order.now);
     return turn ? { turn, replayed: true, claimed: undefined } : start(state, order);
   },
@@ -68,14 +68,14 @@ export const turnMethods = (state: State): TurnMethods => ({
     return lost;
   },
 
-  endTurn: async (held, end) => {
+  endTurn: (held, end) => {
     const row = rowOfClaim(state, held);
     if (row) finish(state, row, end);
     else bookLate(state, held, end);
     return row !== undefined;
   },
 
-  releaseTurn: async (held, { now, delayMs, usage }) => {
+  releaseTurn: (held, { now, delayMs, usage }) => {
     const row = rowOfClaim(state, held);
     if (!row) {
       bookLate(state, held, { now, usage });

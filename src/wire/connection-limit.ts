@@ -1,0 +1,47 @@
+import type { Socket } from "node:net";
+import type { Clock } from "#core/clock.ts";
+import type { Events } from "#observe/events.ts";
+import { plain } from "./address.ts";
+
+export type ConnectionLimitParts = {
+  /** How many connections one address may hold. */
+  limit: () => number;
+  /** Behind a proxy of ours are many. */
+  isProxy: (address: string) => boolean;
+  events: Events;
+  clock: Clock;
+};
+
+const REPORT_EVERY_MS = 10_000;
+
+/** Counts what each address holds, over all listeners and before anything is read; tells whether one more connection may stay. */
+export const createConnectionLimit = ({ limit, isProxy, events, clock }: ConnectionLimitParts) => {
+  const held = new Map<string, number>();
+  let reportedAt = -Infinity;
+
+  const giveBack = (address: string): void => {
+    const left = (held.get(address) ?? 0) - 1;
+    if (left > 0) held.set(address, left);
+    else held.delete(address);
+  };
+  const report = (address: string): void => {
+    const logged = clock.monotonic() - reportedAt >= REPORT_EVERY_MS;
+    if (logged) reportedAt = clock.monotonic();
+    events.connectionRefused({ address, logged });
+  };
+
+  return (socket: Socket): boolean => {
+    // Gone before it was looked at.
+    if (socket.remoteAddress === undefined) return true;
+    const address = plain(socket.remoteAddress);
+    if (isProxy(address)) return true;
+    const count = held.get(address) ?? 0;
+    if (count >= limit()) {
+      report(address);
+      return false;
+    }
+    held.set(address, count + 1);
+    socket.once("close", () => giveBack(address));
+    return true;
+  };
+};

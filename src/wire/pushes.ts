@@ -1,0 +1,92 @@
+import { errors } from "#generated/errors.ts";
+import type { Pushes, PushName } from "#generated/push-types.ts";
+import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
+import { cursorOf } from "./stream-cursors.ts";
+import { textFrame } from "./ws-frames.ts";
+
+/** What a session's pushes say of the session itself. */
+export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
+
+/** A piece of a reply that is being written. */
+export type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
+
+const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
+  textFrame(`{"jsonrpc":"2.0","method":"${method}","params":${JSON.stringify(params)}}`);
+
+/** Journal entries as the frames that push them. The epochs name what the streams remember. */
+export const createPushFrames = (epochs: { sessions: string; gateway: string }) => {
+  const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
+  const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
+
+  return {
+    sessionCursor,
+    gatewayCursor,
+
+    entry(session: PushedSession, entry: Entry): string {
+      const { seq } = entry;
+      const place = { seq, cursor: sessionCursor(session, seq), sessionId: session.sessionId };
+      const at = timeOf(entry.at);
+      if (entry.name === "session.compacted") {
+        const { before, after } = entry;
+        return frameOf(entry.name, { ...place, at, before, after });
+      }
+      const base = { ...place, turnId: entry.turnId, at };
+      switch (entry.name) {
+        case "message.created": {
+          const { messageId, role, text } = entry;
+          return frameOf(entry.name, { ...base, messageId, role, text });
+        }
+        case "message.completed":
+          return frameOf(entry.name, { ...base, messageId: entry.messageId, text: entry.text });
+        case "turn.queued":
+          return frameOf(entry.name, base);
+        case "turn.started":
+          return frameOf(entry.name, { ...base, attempt: entry.attempt });
+        case "turn.failed": {
+          const { name, detail } = entry.error;
+          const error = { name, title: errors[name].title, ...(detail !== undefined && { detail }) };
+          return frameOf(entry.name, { ...base, error, usage: usageOf(entry.usage) });
+        }
+        case "turn.completed":
+        case "turn.cancelled":
+          return frameOf(entry.name, { ...base, reply: entry.reply, usage: usageOf(entry.usage) });
+      }
+    },
+
+    delta(session: PushedSession, { turnId, messageId, seq, offset, text }: Delta): string {
+      const { sessionId } = session;
+      const cursor = sessionCursor(session, seq);
+      return frameOf("message.delta", { seq, cursor, sessionId, turnId, messageId, offset, text });
+    },
+
+    deleted(session: PushedSession, { seq, at }: { seq: number; at: number }): string {
+      const { sessionId } = session;
+      return frameOf("session.deleted", { seq, cursor: sessionCursor(session, seq), sessionId, at: timeOf(at) });
+    },
+
+    gateway({ name, seq, at, ...news }: GatewayEntry): string {
+      const params = { seq, cursor: gatewayCursor(seq), at: timeOf(at), ...news };
+      // Its fields are those of the push, but for a time.
+      const shown =
+        "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
+      return frameOf(name, shown as Pushes[typeof name]);
+    },
+
+    reset: (cursor: string, sessionId: string | undefined): string =>
+      frameOf("stream.reset", sessionId === undefined ? { cursor } : { cursor, sessionId }),
+  };
+};
+
+export type PushFrames = ReturnType<typeof createPushFrames>;
+
+const usageOf = ({ input, output }: { input: number; output: number }) => ({ input, output, total: input + output });
+
+let lastMs = Number.NaN;
+let lastTime = "";
+const timeOf = (ms: number): string => {
+  if (ms !== lastMs) {
+    lastMs = ms;
+    lastTime = new Date(ms).toISOString();
+  }
+  return lastTime;
+};

@@ -1,0 +1,53 @@
+import type { Socket } from "node:net";
+
+/** What a reader has to take, in each span that it has, of what waits for it. */
+const LEAST_TAKEN = 16 * 1024;
+
+/**
+ * Cuts the connections of HTTP/1.1 whose answers wait in our memory while their readers take next to nothing: Node would hold them for
+ * ever. One that reads little by little is no better than one that does not read.
+ */
+export const createSlowReaders = (stuckMs: number) => {
+  const open = new Set<Socket>();
+  const behind = new Map<Socket, { taken: number; since: number }>();
+  function forget(this: Socket): void {
+    remove(this);
+  }
+  const remove = (socket: Socket): void => {
+    open.delete(socket);
+    behind.delete(socket);
+  };
+  return {
+    add(socket: Socket): void {
+      open.add(socket);
+      socket.once("close", forget);
+    },
+    /** It is somebody else's from here on. */
+    remove(socket: Socket): void {
+      remove(socket);
+      socket.off("close", forget);
+    },
+    /** To be called every second, as no connection has a timer of its own. */
+    check(): void {
+      const now = performance.now();
+      for (const socket of open) {
+        if (socket.writableLength === 0) {
+          behind.delete(socket);
+          continue;
+        }
+        const taken = takenFrom(socket);
+        const last = behind.get(socket);
+        if (!last || taken - last.taken >= LEAST_TAKEN) behind.set(socket, { taken, since: now });
+        else if (now - last.since >= stuckMs) socket.destroy();
+      }
+    },
+  };
+};
+
+type Handle = { bytesWritten: number; writeQueueSize: number };
+
+/** What the system has taken; Node counts as written what it has only asked the system to take. */
+const takenFrom = (socket: Socket): number => {
+  const { _handle: handle } = socket as unknown as { _handle: Handle | null };
+  return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
+};

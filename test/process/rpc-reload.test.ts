@@ -1,0 +1,152 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { createRpcClient, type Push } from "#generated/clients/rpc.ts";
+import type { ConfigFile } from "#generated/config-types.ts";
+import { type GatewayProcess, startProcess } from "#test/harness/process.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { skillText } from "#test/harness/skills.ts";
+import { agentWith, opsToken } from "./configs.ts";
+
+// What system.reload and agent.reload do with the file that the process was started with.
+
+const base = agentWith({});
+const withMain = (main: object, more: object = {}): ConfigFile => ({
+  ...base,
+  agents: { main: { backend: "echo", ...main }, ...more },
+  gateway: { ...base.gateway, defaultAgent: "main" },
+});
+const rpcOf = ({ url }: GatewayProcess) => createRpc(url, opsToken);
+
+test("system.reload takes the file over, and says which keys are different and which need a restart", async () => {
+  await using gateway = await startProcess({ config: withMain({}) });
+  const rpc = rpcOf(gateway);
+  const unchanged = { reloaded: true, changed: [], needsRestart: [], problems: [] };
+  expect((await rpc.call("system.reload")).result).toEqual(unchanged);
+  const next = withMain({ description: "New." }, { side: { backend: "echo" } });
+  gateway.configure({ ...next, store: { type: "memory" }, webhooks: { path: "/in" } });
+  const { result } = await rpc.call("system.reload");
+  expect(result).toEqual({
+    reloaded: true,
+    changed: ["agents.main.description", "agents.side"],
+    needsRestart: ["webhooks.path"],
+    problems: [],
+  });
+  // In force when it is answered.
+  expect((await rpc.call("agent.status", { agentName: "main" })).result.description).toBe("New.");
+  expect((await rpc.call("agent.list")).result.agents.map(({ agentName }) => agentName)).toEqual(["main", "side"]);
+  expect(await gateway.logged("config.reloaded")).toMatchObject({ cause: "rpc" });
+});
+
+test("a file that is not valid changes nothing; the answer names file, line and key, and no folder", async () => {
+  await using gateway = await startProcess({ config: withMain({ description: "Old." }) });
+  const rpc = rpcOf(gateway);
+  const text = JSON.stringify(withMain({ description: "New.", descripton: "typo" }), null, 2);
+  gateway.configure(text);
+  const line = text.split("\n").findIndex((one) => one.includes("descripton")) + 1;
+  const problem = { file: "gateway.json5", line, column: 7, key: "agents.main.descripton" };
+  for (const { result } of [await rpc.call("system.reload"), await rpc.call("agent.reload", { agentName: "main" })]) {
+    expect(result).toMatchObject({ reloaded: false, changed: [], problems: [problem] });
+    expect(result.problems[0]?.message).toContain("description");
+    expect(JSON.stringify(result)).not.toContain(gateway.folder);
+  }
+  expect((await rpc.call("agent.status", { agentName: "main" })).result.description).toBe("Old.");
+  expect(await gateway.logged("config.refused")).toMatchObject({ cause: "rpc" });
+});
+
+test("agent.reload takes over what the file says of that agent, and nothing else", async () => {
+  const config = withMain({ description: "Old." }, { side: { backend: "echo", description: "Old." } });
+  await using gateway = await startProcess({ config });
+  const rpc = rpcOf(gateway);
+  const description = async (agentName: string) => (await rpc.call("agent.status", { agentName })).result.description;
+  gateway.configure(withMain({ description: "New." }, { side: { backend: "echo", description: "New." } }));
+  const { result } = await rpc.call("agent.reload", { agentName: "side" });
+  expect(result).toMatchObject({
+    agentName: "side",
+    reloaded: true,
+    changed: ["agents.side.description"],
+    problems: [],
+  });
+  expect(await description("side")).toBe("New.");
+  expect((await rpc.call("agent.reload", { agentName: "nobody" })).error?.data.name).toBe("agent-not-found");
+  await gateway.until(() => gateway.records.filter(({ event }) => event === "config.reloaded").length === 2);
+  expect(await description("main")).toBe("New.");
+});
+
+test("an agent that has left the file is a problem, and stays until the whole is reloaded", async () => {
+  const config = withMain({}, { side: { backend: "echo" } });
+  await using gateway = await startProcess({ config });
+  const rpc = rpcOf(gateway);
+  gateway.configure(withMain({}));
+  const { result } = await rpc.call("agent.reload", { agentName: "side" });
+  expect(result.reloaded).toBe(false);
+  expect(result.problems).toMatchObject([{ file: "gateway.json5", line: null, key: "agents.side" }]);
+});
+
+test("both read the skills again: who has one is told of it, and of folders that hold none", async () => {
+  await using gateway = await startProcess({
+    config: withMain({ skills: ["*"] }, { side: { backend: "echo", skills: [] } }),
+  });
+  const rpc = rpcOf(gateway);
+  const reload = async (agentName: string) => (await rpc.call("agent.reload", { agentName })).result;
+  const write = (name: string, text: string) => {
+    mkdirSync(join(gateway.folder, "skills", name), { recursive: true });
+    writeFileSync(join(gateway.folder, "skills", name, "SKILL.md"), text);
+  };
+  write("tell", skillText("tell", "Tells."));
+  write("draft", "no front matter");
+  // The folder was not there at the start.
+  const first = await reload("main");
+  expect(first.changed).toEqual(["skills"]);
+  expect(first.skills.skipped).toMatchObject([{ folder: "draft" }]);
+  expect(first.skills.loaded).toEqual(["tell"]);
+  write("tell", skillText("tell", "Tells more."));
+  expect((await reload("main")).changed).toEqual(["skills"]);
+  expect((await reload("main")).changed).toEqual([]);
+  write("tell", skillText("tell", "Tells all."));
+  expect((await reload("side")).changed).toEqual([]);
+  write("ask", skillText("ask", "Asks."));
+  expect((await rpc.call("system.reload")).result.changed).toEqual(["skills"]);
+  expect((await rpc.call("agent.status", { agentName: "main" })).result.skills).toEqual(["ask", "tell"]);
+});
+
+test("what changed is pushed on the gateway's stream, however it came to be read", async () => {
+  await using gateway = await startProcess({ config: withMain({}) });
+  const rpc = rpcOf(gateway);
+  const url = `${gateway.url.replace("http", "ws")}/rpc/ws`;
+  const client = createRpcClient({ transport: "websocket", url, token: opsToken, WebSocket });
+  await client.subscribe({ gateway: null });
+  const seen: Push[] = [];
+  const reading = (async () => {
+    for await (const push of client.pushes()) {
+      if (push.method !== "health.changed") seen.push(push);
+      if (seen.length === 3) return;
+    }
+  })();
+  gateway.configure(withMain({ description: "One." }));
+  await rpc.call("agent.reload", { agentName: "main" });
+  gateway.configure(withMain({ description: "Two." }));
+  await rpc.call("system.reload");
+  await rpc.call("system.reload");
+  gateway.configure(withMain({ description: "Three." }));
+  gateway.kill("SIGHUP");
+  await reading;
+  await client.close();
+  const changed = ["agents.main.description"];
+  expect(seen.map(({ method, params }) => [method, params])).toMatchObject([
+    ["agent.reloaded", { agentName: "main", changed }],
+    ["system.reloaded", { changed, needsRestart: [] }],
+    ["system.reloaded", { changed, needsRestart: [] }],
+  ]);
+});
+
+test("without a file there is nothing to read, and that is said", async () => {
+  await using gateway = await startProcess();
+  const rpc = createRpc(gateway.url, gateway.secrets.RPC_TOKEN);
+  const { result } = await rpc.call("system.reload");
+  expect(result).toEqual({ reloaded: true, changed: [], needsRestart: [], problems: [] });
+  expect((await rpc.call("agent.reload", { agentName: "main" })).result).toMatchObject({ reloaded: true, changed: [] });
+  // It kept its secrets.
+  expect((await rpc.call("agent.list")).error).toBeUndefined();
+});

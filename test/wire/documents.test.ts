@@ -1,0 +1,91 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { exchange } from "#test/harness/raw.ts";
+
+const proxied = { trustedProxies: ["127.0.0.1"] };
+const everywhere = await shareGateway({ config: { gateway: { host: "0.0.0.0" } } });
+const behindProxy = await shareGateway({ config: { gateway: { host: "0.0.0.0", ...proxied } } });
+const local = await shareGateway({ config: { gateway: { allowedOrigins: ["https://gateway.example"] } } });
+
+const portOf = ({ url }: TestGateway) => new URL(url).port;
+/** Where the served documents say that the gateway is, to somebody who asked it by this Host. */
+const addressesFor = async (gateway: TestGateway, host: string, headers: Record<string, string> = {}) => {
+  const url = `http://127.0.0.1:${portOf(gateway)}`;
+  const read = async (path: string) => {
+    const { text } = await exchange(url, { method: "GET", path }, { host, ...headers });
+    return (JSON.parse(text) as { servers: { url: string }[] }).servers.map((server) => server.url);
+  };
+  const [openapi, openrpc] = [await read("/openapi.json"), await read("/openrpc.json")];
+  return { openapi, openrpc };
+};
+
+describe("the served documents", () => {
+  test.each(["gateway.internal:8080", "192.0.2.7", "[2001:db8::1]:443", "localhost"])(
+    "name the address that the caller used: %s",
+    async (host) => {
+      const { openapi, openrpc } = await addressesFor(everywhere, host);
+      expect(openapi).toEqual([`http://${host}`]);
+      expect(openrpc).toEqual([expect.stringMatching(/\/rpc$/)]);
+    },
+  );
+
+  test.each([
+    "",
+    "evil.example/path",
+    "user@evil.example",
+    'a"b',
+    "<script>",
+    "a b",
+    "host:99999",
+    "[::1",
+    "a".repeat(300),
+  ])("name one of this machine for a Host that is none: %j", async (host) => {
+    const { openapi } = await addressesFor(everywhere, host);
+    expect(openapi).toEqual([`http://127.0.0.1:${portOf(everywhere)}`]);
+  });
+
+  test("name https where a trusted proxy has taken it off, and not on anybody's word", async () => {
+    const sent = { "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1" };
+    expect(await addressesFor(behindProxy, "api.example", sent)).toMatchObject({ openapi: ["https://api.example"] });
+    expect(await addressesFor(everywhere, "api.example", sent)).toMatchObject({ openapi: ["http://api.example"] });
+  });
+
+  test("of a listener for this machine alone name only hosts that are its own", async () => {
+    expect((await addressesFor(local, "gateway.example")).openapi).toEqual(["http://gateway.example"]);
+    expect((await addressesFor(local, "localhost:1234")).openapi).toEqual(["http://localhost:1234"]);
+    expect((await addressesFor(local, "evil.example")).openapi).toEqual([local.url]);
+  });
+
+  test("asked for on another port name the port that serves the calls", async () => {
+    const listeners = [
+      { host: "0.0.0.0", port: 0, surfaces: ["docs" as const] },
+      { host: "0.0.0.0", port: 0, surfaces: ["rest" as const] },
+    ];
+    await using split = await startGateway({ config: { gateway: { listeners } } });
+    const [, calls] = split.gateway.urls.map((url) => new URL(url).port);
+    expect((await addressesFor(split, "192.0.2.7:99")).openapi).toEqual([`http://192.0.2.7:${calls}`]);
+  });
+});
+
+describe("the page at /docs", () => {
+  test("is for anybody, runs nothing and loads nothing: its own style is all that it may use", async () => {
+    const { status, headers, text } = await local.rest.call("ops.docs", { key: null });
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? "";
+    const hash = createHash("sha256").update(style).digest("base64");
+    expect(headers.get("content-security-policy")).toBe(
+      `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    );
+    expect(text).not.toMatch(/<script|\son\w+=|\sstyle=|\ssrc=|url\(|@import/i);
+  });
+
+  test("is read and not written to, and has nothing below it", async () => {
+    const ask = (method: string, path: string) => exchange(local.url, { method, path });
+    expect((await ask("HEAD", "/docs")).headers.get("content-length")).toMatch(/^\d{5,6}$/);
+    expect((await ask("POST", "/docs")).error).toBe("method-not-allowed");
+    expect((await ask("GET", "/docs/more")).error).toBe("not-found");
+  });
+});

@@ -1,0 +1,239 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createEvents } from "#observe/events.ts";
+import { createLogger } from "#observe/logger.ts";
+import { createRegistry } from "#observe/metrics.ts";
+import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, settings, TYPE } from "#test/harness/frames.ts";
+import { SECRETS, startGateway } from "#test/harness/gateway.ts";
+import { OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
+import { createHttp2 } from "#wire/h2.ts";
+import type { Http2Response } from "#wire/h2-exchange.ts";
+import { type ListenOptions, listen } from "#wire/listen.ts";
+
+const HEALTH = { method: "GET", path: "/healthz" };
+const CHAT = { method: "POST", path: "/api/v1/chat/send" };
+const json = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
+
+/** A head that is all of its request. */
+const ONLY = FLAG.endStream | FLAG.endHeaders;
+
+const silent = () =>
+  createEvents({
+    logger: createLogger({ level: "error", format: "json", write: () => {} }),
+    registry: createRegistry(),
+  });
+
+/** A listener that answers every request with its version and target. */
+const listenHere = async (options: Partial<ListenOptions> = {}) => {
+  const listening = await listen({
+    host: "127.0.0.1",
+    port: 0,
+    tls: undefined,
+    maxConnections: undefined,
+    newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
+    events: silent(),
+    onRequest: (req: IncomingMessage, res: ServerResponse) => res.writeHead(200).end(`${req.httpVersion} ${req.url}`),
+    ...options,
+  });
+  onTestFinished(() => listening.close());
+  return listening;
+};
+
+/** What comes back on a bare connection for these bytes, until it has this text. */
+const ask = async (url: string, bytes: string, until: string): Promise<{ text: string; socket: Socket }> => {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  socket.setEncoding("latin1").write(bytes);
+  let text = "";
+  for await (const part of socket.iterator({ destroyOnReturn: false })) {
+    text += part;
+    if (text.includes(until)) break;
+  }
+  return { text, socket };
+};
+
+const upgrade = (protocol: string, more = "") =>
+  `GET /there HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n${more}`;
+
+describe("a request to upgrade", () => {
+  test("is answered as if it had no such wish where nobody takes it", async () => {
+    const { url } = await listenHere();
+    expect((await ask(url, upgrade("websocket"), "/there")).text).toMatch(/^HTTP\/1.1 200 .*1\.1 \/there/s);
+  });
+
+  test("to a WebSocket is handed over, with what came behind it", async () => {
+    const taken: string[] = [];
+    const { url } = await listenHere({
+      onUpgrade: (req, socket, head) => {
+        taken.push(`${req.method} ${req.url} ${head}`);
+        socket.end("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+      },
+    });
+    expect((await ask(url, upgrade("websocket", "first"), "\r\n\r\n")).text).toMatch(/^HTTP\/1.1 101/);
+    expect(taken).toEqual(["GET /there first"]);
+  });
+
+  test("to anything else is answered as HTTP/1.1, as are those behind it", async () => {
+    const refused: string[] = [];
+    const { url } = await listenHere({ onUpgrade: ({ headers }) => refused.push(String(headers.upgrade)) });
+    const behind = "GET /behind HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const { text, socket } = await ask(url, upgrade("h2c", behind), "/behind");
+    expect(text).toMatch(/^HTTP\/1.1 200 .*1\.1 \/there.*HTTP\/1.1 200 .*1\.1 \/behind/s);
+    socket.write(behind);
+    const [part] = await once(socket, "data");
+    expect(part).toContain("1.1 /behind");
+    expect(refused).toEqual([]);
+  });
+
+  test("to anything else keeps its body", async () => {
+    const bodies: string[] = [];
+    const { url } = await listenHere({
+      onUpgrade: () => bodies.push("taken"),
+      onRequest: (req, res) => {
+        req.on("data", (part) => bodies.push(String(part)));
+        req.on("end", () => res.end("got it"));
+      },
+    });
+    const head =
+      "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 9\r\n\r\n";
+    await ask(url, `${head}some body`, "got it");
+    expect(bodies).toEqual(["some body"]);
+  });
+
+  test("that was taken ends when the listener closes", async () => {
+    const taken: Socket[] = [];
+    const listening = await listenHere({ onUpgrade: (_, socket) => taken.push(socket) && socket.write("taken") });
+    const { socket } = await ask(listening.url, upgrade("websocket"), "taken");
+    await Promise.all([listening.close(), once(socket, "close")]);
+    expect(taken[0]?.destroyed).toBe(true);
+  });
+});
+
+describe("connections", () => {
+  test("of both kinds, and those that say nothing, count for one limit", async () => {
+    const { url, port } = await listenHere({ maxConnections: 3 });
+    const quiet = connect(port, "127.0.0.1");
+    await once(quiet, "connect");
+    await using client = await openHttp2(url.replace("127.0.0.1", "localhost"));
+    const reply = await client.exchange({ method: "GET", path: "/one" });
+    expect(reply.text).toBe("2.0 /one");
+    const { socket } = await ask(url, "GET /two HTTP/1.1\r\nHost: localhost\r\n\r\n", "/two");
+    const fourth = connect(port, "127.0.0.1").on("error", () => {});
+    await once(fourth, "close");
+    quiet.destroy();
+    socket.destroy();
+  });
+
+  test("that wait for nothing are told so, and closed", async () => {
+    const listening = await listenHere();
+    const { url, port } = listening;
+    const quiet = connect(port, "127.0.0.1");
+    await once(quiet, "connect");
+    await using client = await openHttp2(url);
+    await client.exchange(HEALTH);
+    const told = once(client.session, "goaway");
+    const stopped = listening.stopAccepting();
+    // What was on its way when it was told is still answered.
+    const [code, lastStream] = await told;
+    expect([code, lastStream]).toEqual([0, 2 ** 31 - 1]);
+    await Promise.all([stopped, client.closed, once(quiet, "close")]);
+  });
+
+  const TIMES = { headersMs: 10_000, requestMs: 10_000, idleMs: 10_000, stuckMs: 10_000, lastRequestsMs: 0 };
+  /** Connections of HTTP/2 alone, looked at every few milliseconds. */
+  const listenForHttp2 = async (times: Partial<typeof TIMES>, onRequest: (res: Http2Response) => void) => {
+    const http2 = createHttp2({ ...TIMES, ...times, onRequest: (_, res) => onRequest(res) });
+    const server = createServer((socket) => http2.take(socket)).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const checks = setInterval(() => http2.check(), 5);
+    onTestFinished(() => {
+      clearInterval(checks);
+      http2.destroy();
+      server.close();
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+
+  test("of HTTP/2 are ended after a time without requests, but not before the last is answered", async () => {
+    const waiting: Http2Response[] = [];
+    const url = await listenForHttp2({ idleMs: 20 }, (res) => waiting.push(res));
+    await using client = await openHttp2(url);
+    const reply = client.exchange(HEALTH);
+    await expect.poll(() => waiting.length).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    waiting[0]?.end("late");
+    expect((await reply).text).toBe("late");
+    await client.closed;
+  });
+
+  test("of HTTP/2 are cut when they take nothing of what waits for them", async () => {
+    const url = await listenForHttp2({ stuckMs: 50 }, (res) => res.writeHead(200).end("x".repeat(100_000)));
+    await using connection = await openFrames(url);
+    const noWindow = frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
+    connection.write(PREFACE, noWindow, agreed, frame(TYPE.headers, ONLY, 1, requestBlock("GET", "/")));
+    await connection.closed;
+    expect(connection.frames.some(({ type, stream }) => type === TYPE.headers && stream === 1)).toBe(true);
+    expect(connection.frames.some(({ type }) => type === TYPE.data)).toBe(false);
+  });
+
+  test("of HTTP/2 whose client takes little by little are not", async () => {
+    const url = await listenForHttp2({ stuckMs: 100 }, (res) => res.writeHead(200).end("x".repeat(100)));
+    await using connection = await openFrames(url);
+    const noWindow = frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
+    connection.write(PREFACE, noWindow, agreed, frame(TYPE.headers, ONLY, 1, requestBlock("GET", "/")));
+    const taking = setInterval(
+      () => connection.write(frame(TYPE.windowUpdate, FLAG.none, 1, Buffer.of(0, 0, 0, 10))),
+      30,
+    );
+    onTestFinished(() => clearInterval(taking));
+    await connection.until(({ type, flags }) => type === TYPE.data && flags === FLAG.endStream);
+  });
+
+  test("of HTTP/2 lose a stream that is answered and never ended", async () => {
+    const url = await listenForHttp2({}, (res) => {
+      res.req.on("data", () => {});
+      res.req.on("end", () => res.writeHead(200).end("whole"));
+    });
+    await using connection = await openFrames(url);
+    const head = requestBlock("POST", "/", { "content-length": "4" });
+    connection.write(PREFACE, settings, agreed, frame(TYPE.headers, FLAG.endHeaders, 1, head));
+    connection.write(frame(TYPE.data, FLAG.none, 1, Buffer.from("body")));
+    const { payload } = await connection.until(({ type, stream }) => type === TYPE.reset && stream === 1);
+    expect(payload.readUInt32BE(0)).toBe(0);
+    expect(
+      connection.frames
+        .filter(({ type }) => type === TYPE.data)
+        .map((part) => String(part.payload))
+        .join(""),
+    ).toBe("whole");
+  });
+});
+
+describe.each([
+  ["in clear text", {}],
+  ["over TLS", OVER_TLS],
+])("HTTP/2 %s while the gateway drains", (_, config) => {
+  test("F22: what was begun is answered, and nothing that was taken is lost", async () => {
+    const agents = { main: { backend: "echo" as const, echo: { delayMs: 50 } } };
+    await using gateway = await startGateway({ config: { ...config, agents } });
+    const clients = await Promise.all(Array.from({ length: 5 }, () => openHttp2(gateway.url)));
+    const replies: number[] = [];
+    const load = clients.map(async (client) => {
+      while (!client.session.closed && !client.session.destroyed) {
+        const bodies = Array.from({ length: 10 }, (_, n) => JSON.stringify({ message: String(n) }));
+        const answered = await Promise.allSettled(bodies.map((body) => client.send(CHAT, json, body)));
+        for (const outcome of answered) if (outcome.status === "fulfilled") replies.push(outcome.value.status);
+      }
+    });
+    await expect.poll(() => replies.length).toBeGreaterThan(100);
+    await gateway.gateway.drain("SIGTERM", 5_000);
+    await Promise.all(load);
+    for (const client of clients) await client[Symbol.asyncDispose]();
+    expect(replies.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+    // A caller got every answer that the gateway says it gave.
+    await gateway.until(() => gateway.linesOf("request", { operation: "chat.send" }).length === replies.length);
+    expect(gateway.linesOf("request", { operation: "chat.send", status: 499 })).toEqual([]);
+  });
+});

@@ -1,0 +1,165 @@
+import { describe, expect, test } from "vitest";
+import { createPuppet } from "#test/harness/backends.ts";
+import { startGateway } from "#test/harness/gateway.ts";
+import { clientFrame, closeCode, upgrade } from "./raw-socket.ts";
+import { createCuttable, createSocketClient, openSocket } from "./socket.ts";
+
+const tokens = (...names: string[]) => ({
+  gateway: {
+    rpc: {
+      auth: {
+        tokens: names.map((name) => ({ name, token: `${name}-token-of-these-tests`, permissions: "*" as const })),
+      },
+    },
+  },
+});
+const token = (name: string) => ({ token: `${name}-token-of-these-tests` });
+
+describe("a token", () => {
+  test("that a reload takes away loses its sockets within a second, and no other does (F16)", async () => {
+    await using gateway = await startGateway({ config: tokens("stays", "goes") });
+    using stays = await openSocket(gateway, token("stays"));
+    const going = await Promise.all(Array.from({ length: 20 }, () => openSocket(gateway, token("goes"))));
+    const began = performance.now();
+    await gateway.reload(tokens("stays"));
+    for (const socket of going) {
+      expect(await socket.closed).toEqual({ code: 4401, reason: "the token is not known any more" });
+    }
+    expect(performance.now() - began).toBeLessThan(1_000);
+    await stays.call("agent.list");
+  });
+
+  test("that rotates 100 times under load fails no call of one that stays (F16)", async () => {
+    await using gateway = await startGateway({ config: tokens("stays", "turn-0") });
+    using stays = await openSocket(gateway, token("stays"));
+    for (let n = 1; n <= 100; n++) {
+      using goes = await openSocket(gateway, token(`turn-${n - 1}`));
+      const calls = Promise.all(Array.from({ length: 10 }, () => stays.call("agent.list")));
+      await gateway.reload(tokens("stays", `turn-${n}`));
+      expect((await goes.closed).code).toBe(4401);
+      await calls;
+    }
+  });
+
+  test("may do at once what a reload says it may, and loses what it is subscribed to and may not be told of", async () => {
+    const config = (permissions: string[]) => ({
+      gateway: { rpc: { auth: { tokens: [{ name: "ops", token: "ops-token-of-these-tests", permissions }] } } },
+    });
+    await using gateway = await startGateway({ config: config(["session.get", "system.health"]) });
+    using idle = await openSocket(gateway, token("ops"));
+    using sessions = await openSocket(gateway, token("ops"));
+    await sessions.call("rpc.subscribe", { agents: ["main"] });
+    using health = await openSocket(gateway, token("ops"));
+    await health.call("rpc.subscribe", { gateway: null });
+    expect(await idle.refusal("agent.list")).toMatchObject({ code: -32001 });
+    await gateway.reload(config(["agent.list", "system.health"]));
+    expect(await sessions.closed).toEqual({ code: 4403, reason: "the token lacks session.get now" });
+    await idle.call("agent.list");
+    await health.call("agent.list");
+    await gateway.reload(config(["agent.list"]));
+    expect((await health.closed).code).toBe(4403);
+    await idle.call("agent.list");
+  });
+});
+
+describe("a gateway that stops (F22)", () => {
+  test("tells each socket 1012 with another moment to come back, when its calls are answered", async () => {
+    const puppet = createPuppet();
+    const gateway = await startGateway({ makeBackend: () => puppet.backend });
+    const idle = await Promise.all(Array.from({ length: 10 }, () => openSocket(gateway)));
+    using busy = await openSocket(gateway);
+    const params = { agentName: "main", sessionId: "stop", message: "x", wait: true };
+    const answer = busy.call("agent.sendMessage", params);
+    const played = await puppet.next();
+    const drained = gateway.gateway.drain("SIGTERM", 5_000);
+    expect((await busy.refusal("agent.sendMessage", params)).name).toBe("shutting-down");
+    played.say("the end");
+    played.end();
+    expect(await answer).toMatchObject({ reply: "the end" });
+    const hints = new Set<string>();
+    for (const socket of [...idle, busy]) {
+      const { code, reason } = await socket.closed;
+      expect(code).toBe(1012);
+      expect(reason).toMatch(/^the gateway restarts; retry-after-ms=\d+$/);
+      hints.add(reason);
+    }
+    expect(hints.size).toBeGreaterThan(1);
+    await busy.pushed("turn.completed").catch(() => {});
+    expect(busy.pushesOf("turn.completed")).toHaveLength(1);
+    await drained;
+    await gateway[Symbol.asyncDispose]();
+  });
+
+  test("ends even sockets that read nothing, and refuses new ones while it drains", async () => {
+    const puppet = createPuppet();
+    const gateway = await startGateway({ makeBackend: () => puppet.backend });
+    const { socket } = await upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
+    using sender = await openSocket(gateway);
+    await sender.call("agent.sendMessage", { agentName: "main", message: "x" });
+    const played = await puppet.next();
+    const drained = gateway.gateway.drain("SIGTERM", 2_000);
+    played.end();
+    await drained;
+    expect((await sender.closed).code).toBe(1012);
+    socket.destroy();
+    await gateway[Symbol.asyncDispose]();
+  });
+});
+
+describe("pings", () => {
+  test("go to every socket, and a peer that misses two is closed", async () => {
+    await using gateway = await startGateway({ socketTimes: { pingMs: 90 } });
+    using alive = await openSocket(gateway);
+    using dead = await openSocket(gateway, { autoPong: false });
+    using talking = await openSocket(gateway, { autoPong: false });
+    let pings = 0;
+    alive.ws.on("ping", () => pings++);
+    const talk = setInterval(() => talking.ws.readyState === 1 && void talking.call("agent.list").catch(() => {}), 20);
+    expect((await dead.closed).code).toBe(1006);
+    await gateway.logged("socket.closed", { by: "1006" });
+    await expect.poll(() => pings).toBeGreaterThan(4);
+    clearInterval(talk);
+    await alive.call("agent.list");
+    await talking.call("agent.list");
+  });
+
+  test("of a client are answered with what they carry", async () => {
+    await using gateway = await startGateway();
+    using socket = await openSocket(gateway);
+    const answered = new Promise((resolve) => socket.ws.once("pong", (data) => resolve(String(data))));
+    socket.ws.ping("are you there");
+    expect(await answered).toBe("are you there");
+  });
+});
+
+test("a client that closes gets its own code back", async () => {
+  await using gateway = await startGateway();
+  const { socket } = await upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
+  const code = closeCode(socket);
+  socket.write(clientFrame(Buffer.from([4_321 >> 8, 4_321 & 255]), { opcode: 8 }));
+  expect(await code).toBe(4_321);
+  socket.destroy();
+});
+
+test("500 clients that lose their connection at once all come back and go on (F19, short)", async () => {
+  await using gateway = await startGateway();
+  using sender = await openSocket(gateway);
+  await sender.call("agent.sendMessage", { agentName: "main", sessionId: "storm", message: "before", wait: true });
+  const { open, WebSocket } = createCuttable();
+  const reconnect = { minMs: 20, maxMs: 500 };
+  const clients = Array.from({ length: 500 }, () => createSocketClient(gateway, { WebSocket, reconnect }));
+  const readers = clients.map((client) => client.pushes());
+  await Promise.all(clients.map((client) => client.subscribe({ sessions: { storm: null } })));
+  expect(open.size).toBe(500);
+  for (const socket of open) socket.terminate();
+  await sender.call("agent.sendMessage", { agentName: "main", sessionId: "storm", message: "after", wait: true });
+  for (const reader of readers) {
+    const seqs: number[] = [];
+    for await (const { method, params } of reader) {
+      if ("seq" in params) seqs.push(params.seq);
+      if (method === "turn.completed") break;
+    }
+    expect(seqs).toEqual([7, 8, 9, 10, 11, 12]);
+  }
+  for (const client of clients) client.close();
+}, 60_000);

@@ -1,0 +1,190 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import { createPuppet, type Played } from "#test/harness/backends.ts";
+import { type Start, startGateway } from "#test/harness/gateway.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { clientFrame, closeCode, upgrade } from "./raw-socket.ts";
+import { openSocket, type TestSocket } from "./socket.ts";
+
+const MIB = 2 ** 20;
+/** So much that neither side's network buffers hold it. */
+const FLOOD_BYTES = 24 * MIB;
+const CHUNK = "x".repeat(32 * 1024);
+
+const floods = (makeBackend: NonNullable<Start["makeBackend"]>): Start => ({
+  makeBackend,
+  config: {
+    agents: { main: { backend: "echo" }, flood: { backend: "echo" } },
+    gateway: { defaultAgent: "main" },
+    sessions: { compactAt: 0 },
+  },
+});
+
+/** A socket that asks to be told and then reads nothing any more. */
+const openStopped = async ({ url, rpcToken }: { url: string; rpcToken: string }, wish: object) => {
+  const { socket } = await upgrade(url, { headers: { authorization: `Bearer ${rpcToken}` } });
+  socket.write(clientFrame(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "rpc.subscribe", params: wish })));
+  await new Promise((resolve) => socket.once("readable", resolve));
+  socket.read();
+  return socket;
+};
+
+const startTurn = async (
+  socket: TestSocket,
+  next: () => Promise<Played>,
+  sessionId: string,
+  agentName = "flood",
+): Promise<Played> => {
+  await socket.call("agent.sendMessage", { agentName, sessionId, message: "x" });
+  return next();
+};
+/** Lets a reply grow to so much, in pieces that each are a push of their own. */
+const flood = async (played: Played[], bytes: number): Promise<void> => {
+  for (let said = 0; said < bytes; said += CHUNK.length * played.length) {
+    for (const one of played) one.say(CHUNK);
+    await nextTurn();
+    await nextTurn();
+  }
+};
+
+test("a reader that stops is cut with 1013; it costs a bounded memory, and 50 others are told all meanwhile", async () => {
+  const puppet = createPuppet();
+  await using gateway = await startGateway({
+    ...floods(() => puppet.backend),
+    socketTimes: { pingMs: 3_000, stuckMs: 2_000 },
+  });
+  // Over HTTP: it is pushed nothing.
+  const send = async (sessionId: string, agentName: string): Promise<Played> => {
+    await createRpc(gateway.url).call("agent.sendMessage", { agentName, sessionId, message: "x" });
+    return puppet.next();
+  };
+  const others = await Promise.all(Array.from({ length: 50 }, () => openSocket(gateway)));
+  for (const other of others) await other.call("rpc.subscribe", { agents: ["main"] });
+  const shared = await send("shared", "main");
+  /** What a flood leaves behind in this process. */
+  const weigh = async (name: string, piece: (n: number) => Promise<void>): Promise<number> => {
+    const before = await memory();
+    const played: Played[] = [];
+    for (let n = 0; n < 8; n++) played.push(await send(`${name}-${n}`, "flood"));
+    for (let n = 0; n < 24; n++) {
+      await flood(played, FLOOD_BYTES / 24);
+      await piece(n);
+    }
+    for (const one of played) one.end();
+    for (const { turn } of played) await gateway.logged("turn.ended", { turnId: turn.turnId });
+    return (await memory()) - before;
+  };
+  const alone = await weigh("nobody", async () => {});
+
+  const stopped = await openStopped(gateway, { agents: ["flood"] });
+  const said: string[] = [];
+  const withStopped = await weigh("slow", async (n) => {
+    said.push(`piece ${n} `);
+    shared.say(`piece ${n} `);
+    await Promise.all(others.map((other) => other.pushed("message.delta", ({ text }) => text === `piece ${n} `)));
+  });
+  expect(withStopped - alone).toBeLessThan(4 * MIB);
+  shared.end();
+  await Promise.all(others.map((other) => other.pushed("turn.completed", ({ reply }) => reply === said.join(""))));
+  for (const other of others) {
+    expect(other.pushesOf("message.delta").map(({ text }) => text)).toEqual(said);
+    expect(other.names()).toHaveLength(6);
+  }
+  await gateway.logged("socket.cut");
+  expect(await closeCode(stopped)).toBe(1013);
+  await gateway.logged("socket.closed", { by: "1013" });
+  stopped.destroy();
+}, 60_000);
+
+test("a slow reader loses pieces, which the next offset shows, and no entry", async () => {
+  const puppet = createPuppet();
+  await using gateway = await startGateway(floods(() => puppet.backend));
+  using sender = await openSocket(gateway);
+  using reader = await openSocket(gateway);
+  await reader.call("rpc.subscribe", { agents: ["flood"] });
+  const small = await startTurn(sender, puppet.next, "slow-small");
+  await reader.pushed("message.created", ({ role }) => role === "assistant");
+  reader.ws.pause();
+  const played: Played[] = [];
+  for (let n = 0; n < 8; n++) played.push(await startTurn(sender, puppet.next, `slow-${n}`));
+  await flood(played, FLOOD_BYTES);
+  small.say("lost");
+  await nextTurn();
+  await nextTurn();
+  reader.ws.resume();
+  for (const one of played) one.end();
+  await reader.until(() => reader.pushesOf("turn.completed").length === 8);
+  small.say("kept");
+  expect(await reader.pushed("message.delta", ({ text }) => text === "kept")).toMatchObject({ offset: 4 });
+  small.end();
+  const { text } = await reader.pushed("message.completed", ({ sessionId }) => sessionId === "slow-small");
+  expect(text).toBe("lostkept");
+  for (let n = 0; n < 8; n++) {
+    const mine = reader.pushes.filter(({ params }) => "sessionId" in params && params.sessionId === `slow-${n}`);
+    const entries = mine.filter(({ method }) => method !== "message.delta");
+    expect(entries.map(({ params }) => "seq" in params && params.seq)).toEqual([1, 2, 3, 4, 5, 6]);
+    const pieces = reader.pushesOf("message.delta").filter(({ sessionId }) => sessionId === `slow-${n}`);
+    expect(pieces.reduce((sum, piece) => sum + piece.text.length, 0)).toBeLessThan(FLOOD_BYTES / 8);
+  }
+}, 60_000);
+
+test("a caller that does not read its answers is not read from, and gets every one when it reads on", async () => {
+  const puppet = createPuppet();
+  await using gateway = await startGateway(floods(() => puppet.backend));
+  using sender = await openSocket(gateway);
+  const played = await startTurn(sender, puppet.next, "slow-answers");
+  await flood([played], MIB);
+  played.end();
+  await sender.pushed("turn.completed");
+  using caller = await openSocket(gateway);
+  caller.ws.pause();
+  const params = { sessionId: "slow-answers" };
+  for (let n = 0; n < 256; n++)
+    caller.ws.send(JSON.stringify({ jsonrpc: "2.0", id: n, method: "session.get", params }));
+  const answered = () => gateway.linesOf("request", { operation: "session.get" }).length;
+  await gateway.until(() => answered() > 0);
+  for (let n = 0; n < 20; n++) await sender.call("agent.list");
+  expect(answered()).toBeLessThan(256);
+  caller.ws.resume();
+  await caller.until(() => caller.responses.length === 256);
+  expect(new Set(caller.responses.map(({ id }) => id)).size).toBe(256);
+}, 60_000);
+
+test("1 000 readers that stop cost a bounded memory, are cut, and harm no caller (F10, short)", async () => {
+  const puppet = createPuppet();
+  await using gateway = await startGateway({
+    ...floods(() => puppet.backend),
+    socketTimes: { pingMs: 3_000, stuckMs: 500 },
+  });
+  using sender = await openSocket(gateway);
+  const stopped = await Promise.all(Array.from({ length: 1_000 }, () => openStopped(gateway, { agents: ["flood"] })));
+  const played = await startTurn(sender, puppet.next, "slow-many");
+  let worst = 0;
+  for (let n = 0; n < 40; n++) {
+    played.say(CHUNK);
+    const began = performance.now();
+    await sender.call("agent.list");
+    worst = Math.max(worst, performance.now() - began);
+  }
+  played.end();
+  await sender.pushed("turn.completed");
+  // Both ends of a thousand sockets are in this process.
+  expect(worst).toBeLessThan(2_000);
+  for (const socket of stopped) socket.destroy();
+  await gateway.until(() => gateway.linesOf("socket.closed").length >= 1_000);
+  await sender.call("agent.list");
+}, 60_000);
+
+setFlagsFromString("--expose_gc");
+const collect = runInNewContext("gc") as () => void;
+/** What is held once all is let go that can be; buffers go a turn of the event loop after what held them. */
+const memory = async (): Promise<number> => {
+  for (let n = 0; n < 5; n++) {
+    collect();
+    await nextTurn();
+  }
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+};

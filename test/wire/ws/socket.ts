@@ -1,0 +1,185 @@
+import { once } from "node:events";
+import type { ClientOptions } from "ws";
+import { WebSocket } from "ws";
+import {
+  createRpcClient,
+  type Push,
+  type Pushes,
+  type RpcSocketClient,
+  type WebSocketOptions,
+} from "#generated/clients/rpc.ts";
+import { pushes } from "#generated/validators/pushes.js";
+import { error as rpcError } from "#generated/validators/rpc.js";
+import { noteChecked } from "#test/harness/ledger.ts";
+
+type Response = {
+  id: string | number | null;
+  result?: unknown;
+  error?: {
+    code: number;
+    message: string;
+    data: { name: string; detail?: string; requestId?: string; retryAfterMs?: number };
+  };
+};
+
+export type Closed = { code: number; reason: string };
+
+/** Holds one message of the gateway to the contract; throws what is wrong with it. */
+export const checkMessage = (message: Response | Push): void => {
+  if ("method" in message) {
+    const validate = pushes[message.method];
+    if (!validate) throw new Error(`a push of an unknown name: ${JSON.stringify(message)}`);
+    if (!validate(message.params)) throw new Error(`${JSON.stringify(validate.errors)}: ${JSON.stringify(message)}`);
+  } else if (message.error) {
+    if (!rpcError(message.error)) throw new Error(`${JSON.stringify(rpcError.errors)}: ${JSON.stringify(message)}`);
+    if (message.error.data.requestId) noteChecked(message.error.data.requestId);
+  }
+};
+
+/** A socket that a test plays by hand: everything that comes is kept, and was held to the contract. */
+export class TestSocket {
+  readonly ws: WebSocket;
+  readonly pushes: Push[] = [];
+  readonly responses: Response[] = [];
+  /** Every message, in the order in which they came. */
+  readonly messages: (Response | Push)[] = [];
+  /** `answer` and the names of pushes, in the order in which they came. */
+  readonly order: string[] = [];
+  readonly faults: unknown[] = [];
+  readonly closed: Promise<Closed>;
+  #last = 0;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(ws: WebSocket) {
+    this.ws = ws;
+    ws.on("message", (data) => {
+      try {
+        const frame = JSON.parse(String(data)) as Response | Push | (Response | Push)[];
+        for (const message of Array.isArray(frame) ? frame : [frame]) {
+          checkMessage(message);
+          this.messages.push(message);
+          this.order.push("method" in message ? message.method : "answer");
+          if ("method" in message) this.pushes.push(message);
+          else this.responses.push(message);
+        }
+      } catch (fault) {
+        this.faults.push(fault);
+      }
+      for (const look of this.#waiting) look();
+    });
+    ws.on("error", () => {});
+    this.closed = new Promise((resolve) => {
+      ws.on("close", (code, reason) => resolve({ code, reason: String(reason) }));
+    });
+  }
+
+  /** Resolves with what is found among what came, as soon as it is there; fails with what broke the contract. */
+  until<T>(find: () => T | undefined | false): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        if (this.faults.length > 0) return reject(this.faults[0]);
+        const found = find();
+        if (found === undefined || found === false) return;
+        this.#waiting.delete(look);
+        resolve(found);
+      };
+      this.#waiting.add(look);
+      void this.closed.then(({ code, reason }) => reject(new Error(`the socket closed with ${code} ${reason}`)));
+      look();
+    });
+  }
+
+  async ask(method: string, params: object = {}): Promise<Response> {
+    const id = `t${++this.#last}`;
+    this.ws.send(JSON.stringify({ jsonrpc: "2.0", method, params, id }));
+    return this.until(() => this.responses.find((response) => response.id === id));
+  }
+
+  /** The result of a call that must succeed. */
+  async call<T = Record<string, unknown>>(method: string, params: object = {}): Promise<T> {
+    const { result, error } = await this.ask(method, params);
+    if (error) throw new Error(`${method} failed: ${JSON.stringify(error)}`);
+    return result as T;
+  }
+
+  /** The name of the error of a call that must fail. */
+  async refusal(
+    method: string,
+    params: object = {},
+  ): Promise<{ code: number; name: string; detail: string | undefined }> {
+    const { error } = await this.ask(method, params);
+    if (!error) throw new Error(`${method} did not fail`);
+    return { code: error.code, name: error.data.name, detail: error.data.detail };
+  }
+
+  /** The first push of that name for which `is` holds. */
+  pushed<Name extends keyof Pushes>(name: Name, is: (params: Pushes[Name]) => boolean = () => true) {
+    return this.until(() => this.pushesOf(name).find(is));
+  }
+
+  pushesOf<Name extends keyof Pushes>(name: Name): Pushes[Name][] {
+    return this.pushes.filter(({ method }) => method === name).map(({ params }) => params as Pushes[Name]);
+  }
+
+  /** Names of the pushes so far, but for the pieces of replies. */
+  names(): string[] {
+    return this.pushes.map(({ method }) => method).filter((method) => method !== "message.delta");
+  }
+
+  [Symbol.dispose](): void {
+    this.ws.terminate();
+  }
+}
+
+export const socketUrl = (url: string): string => `${url.replace(/^http/, "ws")}/rpc/ws`;
+
+export const openSocket = async (
+  { url, rpcToken }: { url: string; rpcToken: string },
+  { token = rpcToken, ...options }: ClientOptions & { token?: string } = {},
+): Promise<TestSocket> => {
+  const ws = new WebSocket(socketUrl(url), {
+    perMessageDeflate: false,
+    ...options,
+    headers: { authorization: `Bearer ${token}`, ...options.headers },
+  });
+  const socket = new TestSocket(ws);
+  await once(ws, "open");
+  return socket;
+};
+
+/** The WebSocket of the generated client, which holds what comes to the contract. */
+export class CheckedWebSocket extends WebSocket {
+  constructor(url: string, protocols: string[]) {
+    super(url, protocols);
+    this.on("message", (data) => {
+      const frame = JSON.parse(String(data)) as Response | Push | (Response | Push)[];
+      for (const message of Array.isArray(frame) ? frame : [frame]) checkMessage(message);
+    });
+  }
+}
+
+/** Sockets of a client that a test can cut, as a network does. */
+export const createCuttable = () => {
+  const open = new Set<WebSocket>();
+  class CutWebSocket extends CheckedWebSocket {
+    constructor(url: string, protocols: string[]) {
+      super(url, protocols);
+      open.add(this);
+      this.on("close", () => open.delete(this));
+    }
+  }
+  return { open, WebSocket: CutWebSocket };
+};
+
+export const createSocketClient = (
+  { url, rpcToken }: { url: string; rpcToken: string },
+  options: Partial<WebSocketOptions> = {},
+): RpcSocketClient =>
+  createRpcClient({
+    url: socketUrl(url),
+    token: rpcToken,
+    WebSocket: CheckedWebSocket,
+    reconnect: { minMs: 1, maxMs: 20, attempts: 50 },
+    ...options,
+    transport: "websocket",
+  });
