@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ErrorName } from "#core/errors.ts";
 import { GatewayError } from "#core/errors.ts";
@@ -10,6 +10,12 @@ export const HEADER_LIMIT = 16 * 1024;
 
 /** What Node says of bytes that it could not read. */
 export type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
+
+/** A socket as Node's server has it: what is being answered, and what is being read. */
+type Parsed = Socket & {
+  _httpMessage?: ServerResponse | null;
+  parser?: { incoming?: IncomingMessage | null } | null;
+};
 
 const BY_CODE: Record<string, [ErrorName, string]> = {
   HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
@@ -28,7 +34,7 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
   const ending = new WeakSet<Socket>();
 
   const refuse = (bytes: UnreadBytes, socket: Socket): void => {
-    const { _httpMessage: answering } = socket as { _httpMessage?: ServerResponse | null };
+    const { _httpMessage: answering, parser } = socket as Parsed;
     if (answering?.req.complete && socket.writable) {
       if (ending.has(socket)) return;
       ending.add(socket);
@@ -40,7 +46,9 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
     }
     // Whoever never sent anything asked for nothing.
     const isSilent = bytes.code === "ERR_HTTP_REQUEST_TIMEOUT" && socket.bytesRead === 0;
-    if (bytes.code === "ECONNRESET" || isSilent || !socket.writable || answering?.headersSent) {
+    // The rest of a body whose request was answered before it came: nobody waits for more.
+    const isAnswered = answering?.headersSent || (!answering && parser?.incoming?.complete === false);
+    if (bytes.code === "ECONNRESET" || isSilent || !socket.writable || isAnswered) {
       socket.destroy();
       return;
     }

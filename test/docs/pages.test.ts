@@ -66,7 +66,8 @@ describe("docs/quickstart.md", () => {
 
     const outputs: string[] = [];
     for (const text of calls) outputs.push(await paste(text, { url: gateway.url, cwd: folder.folder, env }));
-    const [ready, sent, streamed, skills, idempotent, minted, metrics] = outputs as [
+    const [ready, sent, streamed, skills, idempotent, minted, called, metrics] = outputs as [
+      string,
       string,
       string,
       string,
@@ -75,7 +76,7 @@ describe("docs/quickstart.md", () => {
       string,
       string,
     ];
-    expect(outputs).toHaveLength(7);
+    expect(outputs).toHaveLength(8);
     expect(JSON.parse(ready)).toMatchObject({ ready: true });
     expect(JSON.parse(sent)).toMatchObject({
       session_id: "agent:main:rest:ada",
@@ -86,6 +87,9 @@ describe("docs/quickstart.md", () => {
     expect(skills).toContain('"reply":"/summarise {\\"lines\\":3}"');
     expect(idempotent).toMatch(/^HTTP\/1\.1 200 OK/);
     expect(JSON.parse(minted)).toMatchObject({ name: "another program", source: "console" });
-    expect(metrics).toMatch(/^gateway_turns_total\{agent="main",(outcome|status)="completed"\} 4$/m);
+    expect(called).toContain('"status":"delivered"');
+    expect(called).toContain('"reply":"Hello"');
+    expect(called).toContain('"sessions":[');
+    expect(metrics).toMatch(/^gateway_turns_total\{agent="main",(outcome|status)="completed"\} 5$/m);
   });
 });

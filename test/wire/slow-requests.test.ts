@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
+import { startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { root } from "#test/harness/process.ts";
+
+/** RUN_LONG=1 waits as long as the gateway does where nobody tells it otherwise. */
+const long = { idle: 10_000, slow: 1_000, requestMs: undefined, headMs: 10_000, bodyMs: 30_000, everyMs: 1_000 };
+const short = { idle: 2_000, slow: 200, requestMs: 2_000, headMs: 2_000, bodyMs: 2_000, everyMs: 250 };
+const wish = process.env.RUN_LONG === undefined ? short : long;
+/** How much later than due a connection may be closed: it is looked for every second, on a machine with other work. */
+const LATE_MS = 3_000;
+const SOON_MS = 50;
+
+test(`F11: slow heads and bodies end in time; beside them and ${wish.idle} idle sockets new clients are answered within ${SOON_MS} ms`, async () => {
+  await using gateway = await startGateway({ requestMs: wish.requestMs });
+  const idle = await begin(gateway, "idle", wish.idle);
+  const slow = await Promise.all((["silent", "head", "body"] as const).map((kind) => begin(gateway, kind, wish.slow)));
+  const times: number[] = [];
+  for (let n = 0; n < 20; n++) times.push(await timeOfNewClient(gateway.url));
+  times.sort((a, b) => a - b);
+  expect(times[Math.floor(times.length * 0.9)]).toBeLessThan(SOON_MS);
+
+  const [silent, head, body] = await Promise.all(slow.map(({ told }) => told()));
+  for (const [end, dueMs] of [
+    [silent, wish.headMs],
+    [head, wish.headMs],
+    [body, wish.bodyMs],
+  ] as const) {
+    expect(end?.first).toBeGreaterThan(dueMs * 0.9);
+    expect(end?.last).toBeLessThan(dueMs + LATE_MS);
+  }
+  expect(silent?.answers).toEqual({});
+  expect(head?.answers).toEqual({ 408: wish.slow });
+  expect(body?.answers).toEqual({ 408: wish.slow });
+  // Who was answered and waits is no slow client.
+  idle.child.kill("SIGUSR2");
+  expect(await idle.told()).toEqual({ closed: 0 });
+}, 120_000);
+
+type End = { first: number; last: number; answers: Record<string, number> };
+
+/** So many connections of one kind, from a process of their own. */
+const begin = async ({ url, rpcToken }: TestGateway, kind: string, count: number) => {
+  const script = join(root, "test/wire/slow-requests.mjs");
+  const args = [new URL(url).port, rpcToken, kind, String(count), String(wish.everyMs)];
+  const child: ChildProcess = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess["stdout"]> });
+  const next = async () => JSON.parse(String((await once(lines, "line"))[0])) as End;
+  expect(await next()).toEqual({ open: count, closed: 0 });
+  // Asked for at once: it may end before the others are looked at.
+  const end = kind === "idle" ? undefined : next();
+  return { child, told: () => end ?? next() };
+};
+
+const timeOfNewClient = async (url: string): Promise<number> => {
+  const began = performance.now();
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  const [data] = await once(socket, "data");
+  const took = performance.now() - began;
+  expect(String(data)).toMatch(/^HTTP\/1.1 200 /);
+  socket.destroy();
+  return took;
+};
