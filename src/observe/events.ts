@@ -209,7 +209,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     },
     /** Such connections come in floods: each is counted, and a line is written now and then. */
     connectionRefused: ({ address, logged }: { address: string; logged: boolean }): void => {
-      connectionsRefused.inc();
+      connectionsRefused.at().inc();
       if (logged) log("warn", "connection.refused", { address });
     },
     /** The whole error, with its stack, goes to the log and nowhere else. */

@@ -63,7 +63,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   const { tls, events, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
   const onRequest = options.onRequest as RequestListener;
   const headersMs = Math.min(HEADER_MS, requestMs);
-  const checkMs = Math.min(1_000, requestMs);
+  const checkMs = Math.min(1_000, requestMs, stuckMs);
   const settings = {
     // biome-ignore lint/suspicious/noExplicitAny: Node types these as classes; plain functions are what is fast
     IncomingMessage: Req as any,
@@ -116,11 +116,11 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       upgrades.take(req, socket as Socket, head);
     });
   }
-  if (admits) admitFirst(server, admits);
+  const open = takeFirst(server, admits);
 
   const pressure = createPauseReport(events);
   server.on("drop", () => pressure("connections"));
-  const port = await open(server, options);
+  const port = await openPort(server, options);
   server.on("error", (error: NodeJS.ErrnoException) => pressure(error.code ?? "accept"));
   const checks = setInterval(() => {
     prefaces.endWaiting(performance.now() - headersMs);
@@ -155,6 +155,8 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       prefaces.endWaiting(Infinity);
       http2.destroy();
       upgrades?.destroy();
+      // Those whose TLS never came to anything.
+      for (const socket of open) socket.destroy();
       await closed;
     },
   };
@@ -190,17 +192,24 @@ const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: Req
   };
 };
 
-/** Asks before the server's own listener sees a connection, or its TLS costs anything. */
-const admitFirst = (server: NetServer, admits: (socket: Socket) => boolean): void => {
+/** Sees a connection before the server's own listener, and before its TLS costs anything. Answers those that are open. */
+const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> => {
+  const open = new Set<Socket>();
   const [take] = server.listeners("connection") as [(socket: Socket) => void];
   server.removeAllListeners("connection");
   server.on("connection", (socket) => {
-    if (admits(socket)) take.call(server, socket);
-    else socket.destroy();
+    if (!admits(socket)) return void socket.destroy();
+    open.add(socket);
+    socket.once("close", forget);
+    take.call(server, socket);
   });
+  function forget(this: Socket): void {
+    open.delete(this);
+  }
+  return open;
 };
 
-const open = (server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> =>
+const openPort = (server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> =>
   new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) =>
       reject(new Error(wordsFor(error, host, port), { cause: error })),

@@ -23,21 +23,36 @@ const once = (name: string, make: () => Promise<string>): Promise<string> => {
   return known;
 };
 
-/** Builds the gateway when what is built is older than its sources. */
-export const buildGateway = (): Promise<string> =>
-  once(DIST, async () => {
+/**
+ * The gateway as its users start it, built anew when it is older than its sources; or the one in folder `build` as it is. Who asks first
+ * decides for the run.
+ */
+export const buildGateway = (build?: string): Promise<string> =>
+  once("the gateway", async () => {
+    if (build !== undefined) return await findMain(build);
     if (isStale()) await runProgram("npm", ["run", "build"], { timeoutMs: 120_000 });
     return DIST;
   });
+
+const findMain = async (build: string): Promise<string> => {
+  const file = join(build, "main.js");
+  if (!existsSync(file)) throw new Error(`--build ${build}: there is no main.js in it`);
+  return file;
+};
 
 // Inside node_modules, so that the packages that stay outside the bundles are found from there.
 const OUT = "node_modules/.cache/agent-gateway-bench";
 
 /** Builds one of the bench's own servers as the gateway is built, so that neither pays for a loader. */
-export const buildServer = (name: string): Promise<string> =>
+export const buildServer = (name: string): Promise<string> => buildProgram("servers", name);
+
+/** Builds one of the bench's own clients. */
+export const buildClient = (name: string): Promise<string> => buildProgram("clients", name);
+
+const buildProgram = (folder: string, name: string): Promise<string> =>
   once(name, async () => {
     await build({
-      entryPoints: [`test/bench/servers/${name}.ts`],
+      entryPoints: [`test/bench/${folder}/${name}.ts`],
       outdir: join(OUT, name),
       outExtension: { ".js": ".mjs" },
       bundle: true,

@@ -2,32 +2,49 @@ import type { ChildProcess } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { buildGateway, buildServer } from "./builds.ts";
 import { nextMessage, startChild, stopChild } from "./children.ts";
 import { pinned, SERVER_CORE } from "./machine.ts";
 import type { Loaded } from "./servers/preloaded.ts";
 
 export const REST_KEY = "bench-rest-key-of-32-characters!";
-const RPC_TOKEN = "bench-rpc-token-of-32-characters";
+export const RPC_TOKEN = "bench-rpc-token-of-32-characters";
+
+/** What one bench wants otherwise than the others. */
+export type ConfigWish = {
+  agent?: object;
+  gateway?: object;
+  rpc?: object;
+  limits?: object;
+  sessions?: object;
+};
 
 // Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
-const configOf = (agent: object) => ({
+const configOf = ({ agent, gateway, rpc, limits, sessions = {} }: ConfigWish) => ({
   gateway: {
     rest: { auth: { keys: [{ name: "bench", key: REST_KEY }] } },
-    rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["system.health"] }] } },
+    rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["*"] }] }, ...rpc },
+    ...gateway,
   },
   agents: { main: { backend: "echo", ...agent } },
-  limits: { storeBytes: "16GiB" },
+  limits: { storeBytes: "16GiB", ...limits },
+  sessions,
 });
 
-export type Started = AsyncDisposable & { url: string; pid: number; child: ChildProcess };
+export type Started = AsyncDisposable & {
+  url: string;
+  /** Where it also answers over TLS, when that was wished. */
+  tlsUrl?: string;
+  pid: number;
+  child: ChildProcess;
+};
 
 /** A folder for a server's configuration and log, gone with it. */
-const makeFolder = (agent: object) => {
+const makeFolder = (wish: ConfigWish) => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const config = join(folder, "gateway.json");
-  writeFileSync(config, JSON.stringify(configOf(agent)));
+  writeFileSync(config, JSON.stringify(configOf(wish)));
   return { folder, config, log: openSync(join(folder, "log"), "w") };
 };
 
@@ -61,19 +78,22 @@ export const freePort = (): Promise<number> =>
     });
   });
 
-export type GatewayWish = { agent?: object; nodeArgs?: readonly string[]; channel?: boolean };
+export type GatewayWish = ConfigWish & { nodeArgs?: readonly string[]; channel?: boolean; tls?: boolean };
+
+/** The certificate of the tests: for this machine only. */
+export const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("test/config/tls/key.pem") };
 
 /** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
-export const startGateway = async ({
-  agent = {},
-  nodeArgs = [],
-  channel = false,
-}: GatewayWish = {}): Promise<Started> => {
+export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => {
+  const { nodeArgs = [], channel = false, tls = false, gateway, ...config } = wish;
   const file = await buildGateway();
   const port = await freePort();
-  const place = { ...makeFolder(agent), channel };
+  const tlsPort = tls ? await freePort() : undefined;
+  const listeners = tls && { listeners: [{ port }, { port: tlsPort, tls: TLS }] };
+  const place = { ...makeFolder({ ...config, gateway: { ...gateway, ...listeners } }), channel };
   const started = startServer(file, nodeArgs, ["--config", place.config, "--port", String(port)], place);
-  return { url: `http://127.0.0.1:${port}`, ...started };
+  const tlsUrl = tls && { tlsUrl: `https://127.0.0.1:${tlsPort}` };
+  return { url: `http://127.0.0.1:${port}`, ...tlsUrl, ...started };
 };
 
 /** The gateway with a full store (servers/preloaded.ts); `ask` sends it a word and resolves with its answer. */

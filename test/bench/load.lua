@@ -1,24 +1,42 @@
--- The load of P4: a chat message in a body of 200 bytes. Arguments: the token, how many sessions (0: each message opens its own), a seed.
+-- Sends one request again and again. Arguments: the request as it goes over the wire, how many sessions there are, a seed. In the
+-- request `{session}` is one of them at random, in seven digits; `{address}` an address of the seed's own, another after every 20
+-- requests; `{guess}` a number that no request before had.
 
-local head, tail, sessions
+local FREE = 20
 
-local BODY = 200
+local parts, sessions, seed
+local sent = 0
+
+local fills = {
+  session = function() return string.format("%07d", math.random(0, sessions - 1)) end,
+  address = function()
+    local n = math.floor((sent - 1) / FREE)
+    return string.format("10.%d.%d.%d", (seed * 8 + math.floor(n / 65536)) % 256, math.floor(n / 256) % 256, n % 256)
+  end,
+  guess = function() return string.format("%03d%010d", seed, sent) end,
+}
 
 function init(args)
-  sessions = tonumber(args[2])
-  math.randomseed(tonumber(args[3]))
-  local open = '{"message":"'
-  local close = sessions > 0 and '","session_id":"bench:' or '"}'
-  local rest = sessions > 0 and 9 or 0 -- seven digits and `"}`
-  local text = string.rep("What changed since yesterday? ", 10):sub(1, BODY - #open - #close - rest)
-  head = "POST " .. wrk.path .. " HTTP/1.1\r\nHost: " .. wrk.host .. ":" .. wrk.port .. "\r\nAuthorization: Bearer " .. args[1]
-    .. "\r\nContent-Type: application/json\r\nContent-Length: " .. BODY .. "\r\n\r\n" .. open .. text .. close
-  tail = '"}'
+  parts, sessions, seed = {}, tonumber(args[2]), tonumber(args[3])
+  math.randomseed(seed)
+  local at = 1
+  for from, name, to in args[1]:gmatch("(){(%a+)}()") do
+    if fills[name] then
+      parts[#parts + 1] = args[1]:sub(at, from - 1)
+      parts[#parts + 1] = fills[name]
+      at = to
+    end
+  end
+  parts[#parts + 1] = args[1]:sub(at)
 end
 
 function request()
-  if sessions == 0 then return head end
-  return head .. string.format("%07d", math.random(0, sessions - 1)) .. tail
+  sent = sent + 1
+  if #parts == 1 then return parts[1] end
+  if #parts == 3 then return parts[1] .. parts[2]() .. parts[3] end
+  local made = {}
+  for n = 1, #parts do made[n] = n % 2 == 1 and parts[n] or parts[n]() end
+  return table.concat(made)
 end
 
 function done(summary, latency)

@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
-import { parseReport, requireClean, runLoad, unlessIdle } from "./load.ts";
+import { statusCall } from "./calls.ts";
+import { runStreams } from "./h2load.ts";
+import { parseReport, requireClean, runLoad, unlessIdle, withCost } from "./load.ts";
+import { runSockets } from "./socket-load.ts";
 
 const OUT = `Running 6s test @ http://127.0.0.1:1/
   1 threads and 50 connections
@@ -33,8 +36,12 @@ test("a load with refused or broken requests does not count", () => {
 });
 
 test("a load goes to this machine only", async () => {
-  const wish = { url: "http://192.0.2.1/", pid: process.pid, token: "t", seconds: 1, sessions: 0, seed: 1 };
-  await expect(runLoad(wish)).rejects.toThrow("127.0.0.1 only");
+  const url = "http://192.0.2.1/";
+  const wish = { url, pid: process.pid, call: statusCall(), seconds: 1 };
+  await expect(runLoad({ ...wish, sessions: 0, seed: 1 })).rejects.toThrow("127.0.0.1 only");
+  await expect(runStreams({ ...wish, connections: 1, streams: 1 })).rejects.toThrow("127.0.0.1 only");
+  const sockets = { text: "{}", sessions: 0, connections: 1, inFlight: 1, isPushed: false };
+  await expect(runSockets(wish, sockets, 1)).rejects.toThrow("127.0.0.1 only");
 });
 
 test("a ratio to a server that was not kept busy is not judged", () => {
@@ -47,4 +54,17 @@ test("a ratio to a server that was not kept busy is not judged", () => {
   );
   expect(unjudged).toMatchObject({ ratio: 0.2, note: expect.stringContaining("only 60 % busy") });
   expect(unjudged).not.toHaveProperty("held");
+});
+
+test("what a load cost its server is CPU time, by request and by time", async () => {
+  const found = await withCost(process.pid, async () => {
+    const until = performance.now() + 100;
+    while (performance.now() < until);
+    return { requests: 100 };
+  });
+  expect(found.requests).toBe(100);
+  // In steps of 10 ms, and others may hold the core meanwhile.
+  expect(found.cpu).toBeGreaterThan(100);
+  expect(found.cpu).toBeLessThan(10_000);
+  expect(found.busy).toBeGreaterThan(0);
 });

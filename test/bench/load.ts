@@ -1,9 +1,20 @@
+import { type Call, requestText } from "./calls.ts";
 import { runProgram } from "./children.ts";
 import { type Figure, median } from "./figures.ts";
 import { busyOf, CLIENT_CORE, cpuOf, pinned, SERVER_CORE } from "./machine.ts";
 
+/** What a load costs its server. */
+export type Cost = {
+  /** CPU time of the server for one request, in microseconds. */
+  cpu: number;
+  /** The share of its core that the server used. */
+  busy: number;
+  /** The share of the server's core that others took. */
+  disturbed: number;
+};
+
 /** What a load found. Times in microseconds. */
-export type Load = {
+export type Report = {
   /** Requests a second. */
   rate: number;
   requests: number;
@@ -14,54 +25,62 @@ export type Load = {
   p50: number;
   p99: number;
   max: number;
-  /** CPU time of the server for one request. */
-  cpu: number;
-  /** The share of its core that the server used. */
-  busy: number;
-  /** The share of the server's core that others took. */
-  disturbed: number;
 };
 
-type Report = Omit<Load, "cpu" | "busy" | "disturbed">;
+export type Load = Report & Cost;
 
 export type LoadWish = {
+  /** The server's address; where there the load goes is the call's to say. */
   url: string;
   pid: number;
-  token: string;
+  call: Call;
   seconds: number;
-  /** Messages go to so many sessions at random; 0: each opens its own. */
+  /** How many sessions the call's `{session}` is one of. */
   sessions: number;
   seed: number;
   connections?: number;
 };
 
-/** Runs wrk for `seconds` against a server on this machine. */
-export const runLoad = async (wish: LoadWish): Promise<Load> => {
-  const { url, pid, token, seconds, sessions, seed, connections = 50 } = wish;
-  if (new URL(url).hostname !== "127.0.0.1") throw new Error(`loads go to 127.0.0.1 only, not to ${url}`);
-  const [command, args] = pinned(CLIENT_CORE, "wrk", [
-    ...[
-      "-t",
-      "1",
-      "-c",
-      String(connections),
-      "-d",
-      `${seconds}s`,
-      "--timeout",
-      "10s",
-      "-s",
-      "test/bench/load.lua",
-      url,
-    ],
-    ...["--", token, String(sessions), String(seed)],
-  ]);
+/** Runs a load, and finds what it cost the server meanwhile. */
+export const withCost = async <Found extends { requests: number }>(
+  pid: number,
+  run: () => Promise<Found>,
+): Promise<Found & Cost> => {
   const from = { cpu: cpuOf(pid), busy: busyOf(SERVER_CORE), at: performance.now() };
-  const out = await runProgram(command, args, { timeoutMs: (seconds + 30) * 1_000 });
+  const found = await run();
   const cpu = cpuOf(pid) - from.cpu;
   const busy = busyOf(SERVER_CORE) - from.busy;
   const elapsed = (performance.now() - from.at) * 1_000;
-  const report = parseReport(out);
-  return { ...report, cpu: cpu / report.requests, busy: cpu / elapsed, disturbed: Math.max(0, (busy - cpu) / elapsed) };
+  return { ...found, cpu: cpu / found.requests, busy: cpu / elapsed, disturbed: Math.max(0, (busy - cpu) / elapsed) };
+};
+
+/** Throws unless a load would stay on this machine. */
+export const requireOwnMachine = (url: string): URL => {
+  const place = new URL(url);
+  if (place.hostname !== "127.0.0.1") throw new Error(`loads go to 127.0.0.1 only, not to ${url}`);
+  return place;
+};
+
+/** Runs wrk for `seconds` against a server on this machine. */
+export const runLoad = async (wish: LoadWish): Promise<Load> => {
+  const { url, pid, call, seconds, sessions, seed, connections = 50 } = wish;
+  const { host } = requireOwnMachine(url);
+  const options = [
+    "-t",
+    "1",
+    "-c",
+    `${connections}`,
+    "-d",
+    `${seconds}s`,
+    "--timeout",
+    "10s",
+    "-s",
+    "test/bench/load.lua",
+  ];
+  const script = [requestText(call, host), String(sessions), String(seed)];
+  const [command, args] = pinned(CLIENT_CORE, "wrk", [...options, url, "--", ...script]);
+  const timeoutMs = (seconds + 30) * 1_000;
+  return await withCost(pid, async () => parseReport(await runProgram(command, args, { timeoutMs })));
 };
 
 /** The line of JSON that load.lua writes below wrk's own words. */
@@ -78,7 +97,7 @@ export const parseReport = (out: string): Report => {
 };
 
 /** Throws when a load does not count: something was refused, or did not come back. */
-export const requireClean = (load: Load, what: string): void => {
+export const requireClean = (load: Pick<Report, "requests" | "refused" | "broken">, what: string): void => {
   if (load.refused + load.broken > 0)
     throw new Error(`${what}: ${load.refused} of ${load.requests} requests were refused, ${load.broken} broke`);
 };
@@ -89,7 +108,7 @@ const KEPT_BUSY = 0.85;
  * A ratio as it is, but not judged when what it is compared with was not kept busy: then the client, or others on its core, set that rate,
  * and the ratio flatters.
  */
-export const unlessIdle = (figure: Figure, compared: readonly Load[]): Figure => {
+export const unlessIdle = (figure: Figure, compared: readonly Pick<Cost, "busy">[]): Figure => {
   const busy = median(compared.map((load) => load.busy));
   if (busy >= KEPT_BUSY) return figure;
   const { held: _, ...row } = figure;

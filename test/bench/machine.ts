@@ -21,12 +21,22 @@ export const machine = {
   node: process.version,
   canPin: availableParallelism() >= 2 && runs("taskset", "-V"),
   hasWrk: runs("wrk", "--version"),
+  hasH2load: runs("h2load", "--version"),
   hasProc: process.platform === "linux",
 };
 
 /** Why rates cannot be measured here; undefined when they can. */
 export const whyNoLoad = (): string | undefined => {
   if (!machine.hasWrk) return "wrk is not installed (Debian: apt-get install wrk)";
+  return whyNoCores();
+};
+
+/** Why HTTP/2 cannot be measured here; undefined when it can. */
+export const whyNoStreams = (): string | undefined =>
+  machine.hasH2load ? undefined : "h2load is not installed (Debian: apt-get install nghttp2-client)";
+
+/** Why not even a client of our own can be measured with here; undefined when it can. */
+export const whyNoCores = (): string | undefined => {
   if (machine.cores < 2) return "the machine has one core, which server and client would share";
   if (!machine.canPin) return "taskset is not installed (Debian: apt-get install util-linux)";
   return undefined;

@@ -5,35 +5,47 @@ import { buildGateway } from "./builds.ts";
 import { type Figure, unmeasured } from "./figures.ts";
 import { machine, pinSelf } from "./machine.ts";
 import { type BenchOptions, HELP, readOptions } from "./options.ts";
+import { measureRpc } from "./p1.ts";
 import { measureChat } from "./p4.ts";
+import { measureSockets } from "./p5.ts";
+import { measureHttp2 } from "./p6.ts";
+import { measureIdleSockets } from "./p10-sockets.ts";
 import { measureStoreWeight } from "./p10-store.ts";
 import { measureIdleStreams } from "./p10-streams.ts";
 import { measureLoop } from "./p11.ts";
 import { measureManySessions } from "./p12.ts";
 import { measureInstall } from "./p13-install.ts";
 import { measureStart } from "./p13-start.ts";
+import { measureRefusals } from "./p14.ts";
+import { measureStranger } from "./p14-stranger.ts";
 import { tableOf } from "./table.ts";
 
 type Bench = (options: BenchOptions) => Promise<Figure[]>;
 
 /** In this order, and each by itself: a figure taken beside another is none. */
 const GATES: readonly [gate: string, bench: Bench][] = [
+  ["P1", measureRpc],
   ["P4", measureChat],
+  ["P5", measureSockets],
+  ["P6", measureHttp2],
   ["P10", measureStoreWeight],
   ["P10", measureIdleStreams],
+  ["P10", measureIdleSockets],
   ["P11", measureLoop],
   ["P12", measureManySessions],
   ["P13", measureStart],
   ["P13", measureInstall],
+  ["P14", measureRefusals],
+  ["P14", measureStranger],
 ];
 
 const run = async (options: BenchOptions): Promise<boolean> => {
   const { only, json, short, seconds, rounds, say } = options;
   const unknown = [...(only ?? [])].filter((gate) => !GATES.some(([known]) => known === gate));
   if (unknown.length > 0)
-    throw new Error(`--only ${unknown.join(",")}: there is ${GATES.map(([gate]) => gate).join(", ")}`);
+    throw new Error(`--only ${unknown.join(",")}: there is ${[...new Set(GATES.map(([gate]) => gate))].join(", ")}`);
   say("building what is stale");
-  await buildGateway();
+  await buildGateway(options.build);
   pinSelf();
   const began = new Date();
   const figures: Figure[] = [];

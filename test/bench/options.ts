@@ -9,6 +9,8 @@ export type BenchOptions = {
   /** A look in about a minute: fewer rounds, smaller stores. Not to be quoted. */
   short: boolean;
   json: string;
+  /** The folder of a built gateway that is measured as it is; undefined is dist/, built anew when it is stale. */
+  build: string | undefined;
   /** Shows what is being done. */
   say: (words: string) => void;
 };
@@ -19,6 +21,8 @@ export const HELP = `npm run bench -- [options]
   --seconds N     how long one load lasts (default 6)
   --rounds N      how often each load runs, in turn with what it is compared with (default 3)
   --short         a quick look: one round of 2 s, stores of a tenth; not to be quoted
+  --build DIR     start the built gateway of this folder as it is (default dist, built when it is stale); the full stores of
+                  P11 and P12 are built from the sources all the same, and what is installed is what would be packed
   --json FILE     where the figures go as JSON (default bench-results/latest.json)
   --help          print this
 
@@ -30,7 +34,7 @@ const DEFAULT_JSON = "bench-results/latest.json";
 export const readOptions = (args: readonly string[], say: (words: string) => void): BenchOptions | "help" => {
   const text = { type: "string" } as const;
   const flag = { type: "boolean", default: false } as const;
-  const options = { only: text, seconds: text, rounds: text, short: flag, json: text, help: flag };
+  const options = { only: text, seconds: text, rounds: text, short: flag, build: text, json: text, help: flag };
   const { values } = parseArgs({ args: [...args], options });
   if (values.help) return "help";
   const only = values.only?.split(",").map((gate) => gate.trim().toUpperCase());
@@ -40,6 +44,7 @@ export const readOptions = (args: readonly string[], say: (words: string) => voi
     rounds: whole("rounds", values.rounds) ?? (values.short ? 1 : 3),
     short: values.short,
     json: values.json ?? DEFAULT_JSON,
+    build: values.build,
     say,
   };
 };

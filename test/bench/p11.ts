@@ -1,16 +1,18 @@
+import { messageCall } from "./calls.ts";
 import { type Figure, measure, unmeasured } from "./figures.ts";
-import { REST_KEY, startPreloaded } from "./gateways.ts";
+import { startPreloaded } from "./gateways.ts";
 import { requireClean, runLoad } from "./load.ts";
 import { whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Delays } from "./servers/preloaded.ts";
+import { completedTurns, requireEnded } from "./turns.ts";
 
 const SESSIONS = 1_000;
 /** The load goes on until so many full collections were seen: a figure from between two of them would flatter. */
 const FULL_COLLECTIONS = 2;
 const LONGEST_S = 90;
 
-/** P11: how late the event loop is under P4's load, with a million messages in memory. */
+/** P11: how late the event loop is under P1's load, with a million messages in memory. */
 export const measureLoop = async ({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> => {
   const messages = short ? 100_000 : 1_000_000;
   const name = `event loop with ${messages} messages`;
@@ -20,14 +22,16 @@ export const measureLoop = async ({ rounds, seconds, short, say }: BenchOptions)
   for (let round = 0; round < rounds; round++) {
     say(`P11: round ${round + 1} of ${rounds}, ${messages} messages`);
     await using server = await startPreloaded({ sessions: SESSIONS, turns: messages / 2 });
-    const load = { url: `${server.url}/api/v1/chat/send`, pid: server.pid, token: REST_KEY, sessions: SESSIONS };
+    const load = { url: server.url, pid: server.pid, call: messageCall(), sessions: SESSIONS };
     await runLoad({ ...load, seconds: 2, seed: 1 });
     await server.ask("watch");
     let [spent, max, requests] = [0, 0, 0];
     let delays: Delays;
     do {
+      const before = await completedTurns(server.url);
       const run = await runLoad({ ...load, seconds, seed: spent + 2 });
       requireClean(run, "P11");
+      await requireEnded(server.url, before + run.requests);
       [spent, max, requests] = [spent + seconds, Math.max(max, run.max), requests + run.requests];
       delays = await server.ask<Delays>("delays");
     } while (!short && delays.fullCollections < FULL_COLLECTIONS && spent < LONGEST_S);

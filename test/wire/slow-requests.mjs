@@ -13,7 +13,7 @@ const BEGIN = {
 const IS_SLOW = kind === "head" || kind === "body";
 
 const closedAfter = [];
-const answers = {};
+const answers = [];
 const open = () =>
   new Promise((resolve) => {
     const socket = connect(Number(port), "127.0.0.1");
@@ -25,8 +25,8 @@ const open = () =>
       if (kind !== "idle") resolve();
     });
     socket.on("data", (data) => {
-      const status = data.toString("latin1").slice(9, 12);
-      answers[status] = (answers[status] ?? 0) + 1;
+      const [, status, requestId] = /^HTTP\/1.1 (\d+) .*?x-request-id: (\S+)/is.exec(data.toString("latin1")) ?? [];
+      answers.push({ status: Number(status), requestId });
       if (kind === "idle") resolve();
     });
     socket.on("error", () => {});
@@ -42,5 +42,5 @@ const open = () =>
 for (let left = Number(count); left > 0; left -= AT_ONCE) {
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, left) }, open));
 }
-console.log(JSON.stringify({ open: Number(count), closed: closedAfter.length }));
+console.log(JSON.stringify({ open: Number(count), closed: closedAfter.length, answers }));
 process.on("SIGUSR2", () => console.log(JSON.stringify({ closed: closedAfter.length })));

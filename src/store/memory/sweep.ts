@@ -3,7 +3,7 @@ import { noteEnd } from "./agent-counters.ts";
 import { dropCompactionsOf, dropLostCompactions } from "./compactions.ts";
 import type { SessionRow } from "./rows.ts";
 import type { State } from "./state.ts";
-import { cancelledAt, finish, requeue } from "./turns.ts";
+import { cancelledAt, finish, requeue } from "./turn-ends.ts";
 
 /** How much a sweep does before it lets others run: about a millisecond. */
 const SLICE = 500;

@@ -1,31 +1,10 @@
 import { GatewayError } from "#core/errors.ts";
-import type {
-  Claim,
-  ClaimedTurn,
-  ClaimRequest,
-  Store,
-  Turn,
-  TurnEnd,
-  TurnError,
-  TurnOrder,
-  TurnStart,
-  UsageRow,
-} from "#store/store.ts";
-import { noteEnd } from "./agent-counters.ts";
-import { compactionOfClaim, passOn } from "./compactions.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Store, Turn, TurnOrder, TurnStart } from "#store/store.ts";
+import { compactionOfClaim } from "./compactions.ts";
 import { bookLate } from "./late-attempts.ts";
 import { limitPassed, NO_SEQ, newTurnRow, type SessionRow, type TurnRow, turnOf } from "./rows.ts";
-import {
-  append,
-  bytesOf,
-  joinQueue,
-  leaveQueue,
-  openSession,
-  readEndedTurn,
-  type State,
-  tell,
-  tellWork,
-} from "./state.ts";
+import { append, bytesOf, joinQueue, openSession, readEndedTurn, type State, tell, tellWork } from "./state.ts";
+import { cancelledAt, countUsage, finish, requeue } from "./turn-ends.ts";
 
 type TurnMethods = Pick<
   Store,
@@ -40,8 +19,6 @@ type TurnMethods = Pick<
   | "getTurn"
 >;
 
-const ENDED = { completed: "turn.completed", cancelled: "turn.cancelled" } as const;
-const NO_USAGE = { input: 0, output: 0 };
 const BUSY_HINT_MS = 1_000;
 
 export const turnMethods = (state: State): TurnMethods => ({
@@ -118,10 +95,6 @@ const notCancelled = (turnId: string, turn: Turn | undefined): GatewayError =>
   turn
     ? new GatewayError("turn-ended", `The turn is ${turn.status}.`, { turnId })
     : new GatewayError("turn-not-found", `No turn has the id ${turnId}.`);
-
-export const cancelledAt = (now: number): TurnEnd => {
-  return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
-};
 
 const replayOf = (state: State, { key, hash }: { key: string; hash: string }, now: number): Turn | undefined => {
   const known = state.idempotency.get(key);
@@ -239,82 +212,4 @@ const claim = (state: State, row: TurnRow, request: ClaimRequest): ClaimedTurn =
 const rowOfClaim = (state: State, { turnId, node, fence }: Claim): TurnRow | undefined => {
   const row = state.active.get(turnId);
   return row?.status === "running" && row.node === node && row.attempt === fence ? row : undefined;
-};
-
-/** Ends a queued or running turn, and makes the next of its session ready. */
-export const finish = (state: State, row: TurnRow, { now, status, reply, error, usage }: TurnEnd): void => {
-  const { session, turnId, replyMessageId: messageId } = row;
-  const replyBefore = row.status === "running" && (status === "completed" || reply !== "");
-  if (replyBefore) {
-    append(state, session, { seq: NO_SEQ, at: now, turnId, name: "message.completed", messageId, text: reply });
-    session.messageCount++;
-    session.contextBytes += Buffer.byteLength(reply);
-  }
-  noteEnd(row, now, status, error);
-  if (row.status === "running") {
-    state.running.delete(row);
-  } else {
-    session.turnsQueued--;
-    state.queued--;
-  }
-  if (usage) countUsage(state, row, now, usage);
-  state.usage.turn(now, row, usage?.model ?? row.countedModel, status);
-  const used = row.usage ?? NO_USAGE;
-  if (status === "failed") {
-    append(state, session, {
-      seq: NO_SEQ,
-      at: now,
-      turnId,
-      name: "turn.failed",
-      usage: used,
-      error: error as TurnError,
-    });
-  } else {
-    append(
-      state,
-      session,
-      { seq: NO_SEQ, at: now, turnId, name: ENDED[status], usage: used, reply },
-      undefined,
-      replyBefore,
-    );
-  }
-  row.status = status;
-  row.endedAt = now;
-  row.reply = replyBefore ? reply : undefined;
-  row.error = error;
-  row.usage = used;
-  state.deliveries.finish(row.deliverySlot);
-  state.active.delete(turnId);
-  const next = leaveQueue(row);
-  tell(state, session);
-  if (next) passOn(state, next);
-};
-
-/** Adds what an attempt used to its turn, its session and the counters. */
-const countUsage = (state: State, row: TurnRow, now: number, used: UsageRow): void => {
-  const { input, output } = used.usage;
-  row.usage = { input: (row.usage?.input ?? 0) + input, output: (row.usage?.output ?? 0) + output };
-  row.session.input += input;
-  row.session.output += output;
-  state.usage.attempt(now, row, used);
-};
-
-/** Gives a running turn back to the head of its session's queue. */
-export const requeue = (state: State, row: TurnRow, now: number, delayMs: number): void => {
-  const { session, turnId } = row;
-  if (row.cancelled) {
-    finish(state, row, cancelledAt(now));
-    return;
-  }
-  state.running.delete(row);
-  row.status = "queued";
-  session.turnsQueued++;
-  state.queued++;
-  row.counts.running--;
-  row.counts.queued++;
-  append(state, session, { seq: NO_SEQ, at: now, turnId, name: "turn.queued" });
-  if (delayMs > 0) state.ready.pushLater(row, state.clock.monotonic() + delayMs);
-  else state.ready.push(row);
-  tell(state, session);
-  tellWork(state);
 };

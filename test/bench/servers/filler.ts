@@ -43,6 +43,7 @@ export const fillStore = async (
       text: textOf(2 * n, textBytes),
       outside: false,
       model: undefined,
+      countedModel: "echo",
       skillIds: [],
       waited: true,
       idempotency: undefined,

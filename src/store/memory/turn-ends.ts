@@ -1,0 +1,90 @@
+import type { TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import { noteEnd } from "./agent-counters.ts";
+import { passOn } from "./compactions.ts";
+import { NO_SEQ, type TurnRow } from "./rows.ts";
+import { append, leaveQueue, type State, tell, tellWork } from "./state.ts";
+
+const ENDED = { completed: "turn.completed", cancelled: "turn.cancelled" } as const;
+const NO_USAGE = { input: 0, output: 0 };
+
+export const cancelledAt = (now: number): TurnEnd => {
+  return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
+};
+
+/** Ends a queued or running turn, and makes the next of its session ready. */
+export const finish = (state: State, row: TurnRow, { now, status, reply, error, usage }: TurnEnd): void => {
+  const { session, turnId, replyMessageId: messageId } = row;
+  const replyBefore = row.status === "running" && (status === "completed" || reply !== "");
+  if (replyBefore) {
+    append(state, session, { seq: NO_SEQ, at: now, turnId, name: "message.completed", messageId, text: reply });
+    session.messageCount++;
+    session.contextBytes += Buffer.byteLength(reply);
+  }
+  noteEnd(row, now, status, error);
+  if (row.status === "running") {
+    state.running.delete(row);
+  } else {
+    session.turnsQueued--;
+    state.queued--;
+  }
+  if (usage) countUsage(state, row, now, usage);
+  state.usage.turn(now, row, usage?.model ?? row.countedModel, status);
+  const used = row.usage ?? NO_USAGE;
+  if (status === "failed") {
+    append(state, session, {
+      seq: NO_SEQ,
+      at: now,
+      turnId,
+      name: "turn.failed",
+      usage: used,
+      error: error as TurnError,
+    });
+  } else {
+    append(
+      state,
+      session,
+      { seq: NO_SEQ, at: now, turnId, name: ENDED[status], usage: used, reply },
+      undefined,
+      replyBefore,
+    );
+  }
+  row.status = status;
+  row.endedAt = now;
+  row.reply = replyBefore ? reply : undefined;
+  row.error = error;
+  row.usage = used;
+  state.deliveries.finish(row.deliverySlot);
+  state.active.delete(turnId);
+  const next = leaveQueue(row);
+  tell(state, session);
+  if (next) passOn(state, next);
+};
+
+/** Adds what an attempt used to its turn, its session and the counters. */
+export const countUsage = (state: State, row: TurnRow, now: number, used: UsageRow): void => {
+  const { input, output } = used.usage;
+  row.usage = { input: (row.usage?.input ?? 0) + input, output: (row.usage?.output ?? 0) + output };
+  row.session.input += input;
+  row.session.output += output;
+  state.usage.attempt(now, row, used);
+};
+
+/** Gives a running turn back to the head of its session's queue. */
+export const requeue = (state: State, row: TurnRow, now: number, delayMs: number): void => {
+  const { session, turnId } = row;
+  if (row.cancelled) {
+    finish(state, row, cancelledAt(now));
+    return;
+  }
+  state.running.delete(row);
+  row.status = "queued";
+  session.turnsQueued++;
+  state.queued++;
+  row.counts.running--;
+  row.counts.queued++;
+  append(state, session, { seq: NO_SEQ, at: now, turnId, name: "turn.queued" });
+  if (delayMs > 0) state.ready.pushLater(row, state.clock.monotonic() + delayMs);
+  else state.ready.push(row);
+  tell(state, session);
+  tellWork(state);
+};

@@ -1,0 +1,74 @@
+import { type Bound, compare, type Figure, median } from "./figures.ts";
+import { type GatewayWish, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type Cost, type Report, requireClean, unlessIdle } from "./load.ts";
+import type { BenchOptions } from "./options.ts";
+import { completedTurns, droppedLines, requireEnded } from "./turns.ts";
+
+const WARM_UP_S = 2;
+
+/** A load as far as two servers are compared by it; a client may not know how long each request took. */
+export type Compared = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Partial<Pick<Report, "p99">> & Cost;
+
+export type Wish = Pick<BenchOptions, "rounds" | "seconds" | "say"> & {
+  gate: string;
+  figure: string;
+  bound?: Bound;
+  bare: Started;
+  gateway?: GatewayWish;
+  /** Begins the note. */
+  note?: string;
+  run(server: Started, seconds: number, seed: number): Promise<Compared>;
+};
+
+/**
+ * Turns that are accepted, beside what a bare server answers to the same bytes: in each round first that one, then a gateway of its own,
+ * as what a gateway holds grows with every message. A round counts when nothing was refused, every accepted turn
+ * has completed, and no log line was dropped.
+ */
+export const compareWithBare = async (wish: Wish): Promise<Figure> => {
+  const { gate, figure, rounds, seconds, say, bare, run } = wish;
+  const compared: Compared[] = [];
+  const measured: Compared[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    say(`${gate}: ${figure}, round ${round} of ${rounds}`);
+    await run(bare, WARM_UP_S, round);
+    compared.push(await run(bare, seconds, round));
+    measured.push(await measureGateway(wish, round));
+  }
+  return figureOf(measured, compared, wish);
+};
+
+const measureGateway = async ({ figure, seconds, gateway: how, run }: Wish, seed: number): Promise<Compared> => {
+  await using gateway = await startGateway(how);
+  await untilAnswers(`${gateway.url}/readyz`);
+  requireClean(await run(gateway, WARM_UP_S, seed), figure);
+  const before = await completedTurns(gateway.url);
+  const load = await run(gateway, seconds, seed);
+  requireClean(load, figure);
+  await requireEnded(gateway.url, before + load.requests);
+  const dropped = await droppedLines(gateway.url);
+  if (dropped > 0) throw new Error(`${figure}: ${dropped} log lines were dropped`);
+  return load;
+};
+
+type Row = Pick<Wish, "gate" | "figure" | "bound" | "note"> & { beside?: string };
+
+/** The rates of both, round by round, with what a reader has to know of them. */
+export const figureOf = (measured: readonly Compared[], compared: readonly Compared[], row: Row): Figure => {
+  const { gate, figure, bound, note, beside = "bare" } = row;
+  const rates = (loads: readonly Compared[]) => loads.map(({ rate }) => rate);
+  const middle = (loads: readonly Compared[], pick: (load: Compared) => number) => median(loads.map(pick));
+  const cpu = middle(measured, (load) => load.cpu);
+  const bareCpu = middle(compared, (load) => load.cpu);
+  const disturbed = Math.max(...[...measured, ...compared].map((load) => load.disturbed));
+  const p99 = middle(measured, (load) => load.p99 ?? Number.NaN);
+  const words = [
+    ...(note === undefined ? [] : [note]),
+    `${beside} ${Math.round(median(rates(compared)))}`,
+    ...(Number.isNaN(p99) ? [] : [`p99 ${(p99 / 1_000).toFixed(1)} ms`]),
+    `CPU a request ${cpu.toFixed(cpu < 100 ? 1 : 0)} us, ${beside} ${bareCpu.toFixed(1)}: ${(bareCpu / cpu).toFixed(3)} x`,
+    `others took at most ${(disturbed * 100).toFixed(0)} % of the core`,
+  ];
+  const named = { gate, figure, unit: "requests/s", ...(bound && { bound }), note: words.join("; ") };
+  return unlessIdle(compare(rates(measured), rates(compared), named), compared);
+};

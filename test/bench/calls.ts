@@ -1,0 +1,55 @@
+import { REST_KEY, RPC_TOKEN } from "./gateways.ts";
+
+/**
+ * What a load sends again and again. In it wrk's load fills in `{session}`, `{address}` and `{guess}` (see load.lua), the WebSocket's
+ * only `{session}`.
+ */
+export type Call = { path: string; body: string; headers: Readonly<Record<string, string>> };
+
+const SESSION = "bench:{session}";
+const DIGITS = 7;
+const BODY = 200;
+const TEXT = "What changed since yesterday? ".repeat(BODY / 10);
+
+/** As long as it is when a load has filled it in. */
+export const filledLength = (text: string): number =>
+  Buffer.byteLength(text.replaceAll("{session}", "0".repeat(DIGITS)));
+
+/** A body of 200 bytes, whatever else is in it. */
+const bodyOf = (make: (message: string) => object): string =>
+  JSON.stringify(make(TEXT.slice(0, BODY - filledLength(JSON.stringify(make(""))))));
+
+const headersOf = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+
+/** A chat message; without `sessions` each opens its own. */
+export const chatCall = (sessions: number): Call => ({
+  path: "/api/v1/chat/send",
+  headers: headersOf(REST_KEY),
+  body: bodyOf((message) => (sessions > 0 ? { message, session_id: SESSION } : { message })),
+});
+
+/** A call of RPC as its envelope, on a line. */
+export const envelopeOf = (method: string, params: object): string =>
+  JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+
+export const rpcCall = (method: string, params: object): Call => ({
+  path: "/rpc",
+  headers: headersOf(RPC_TOKEN),
+  body: envelopeOf(method, params),
+});
+
+export const statusCall = (): Call => rpcCall("agent.status", { agentName: "main" });
+
+/** P1's: a message to one of many sessions. Without `isSpread` all go to one, for a client that can send one body only. */
+export const messageCall = ({ isSpread = true } = {}): Call => {
+  const params = (message: string) => ({ agentName: "main", message, sessionId: isSpread ? SESSION : "bench:one" });
+  const envelope = (message: string) => JSON.parse(envelopeOf("agent.sendMessage", params(message))) as object;
+  return { ...rpcCall("agent.sendMessage", {}), body: bodyOf(envelope) };
+};
+
+/** A call as it goes over the wire in HTTP/1.1. */
+export const requestText = ({ path, headers, body }: Call, host: string): string => {
+  const all = { host, ...headers, "content-length": filledLength(body) };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
+};

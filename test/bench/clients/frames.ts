@@ -1,0 +1,67 @@
+import { randomBytes } from "node:crypto";
+
+const SHORT = 125;
+const LONG = 0xffff;
+
+/** A client's text frame: masked, as the protocol has it. */
+export const maskedFrame = (text: string): Buffer => {
+  const payload = Buffer.from(text);
+  const { length } = payload;
+  if (length > LONG) throw new Error("a frame of the bench has at most 65 535 bytes");
+  const head = length <= SHORT ? [0x81, 0x80 | length] : [0x81, 0x80 | 126, length >> 8, length & 255];
+  const mask = randomBytes(4);
+  for (let at = 0; at < length; at++) payload[at] = (payload[at] as number) ^ (mask[at & 3] as number);
+  return Buffer.concat([Buffer.from(head), mask, payload]);
+};
+
+/** What came back, by the only byte that is looked at: `{"jsonrpc":"2.0","result…`, `"error…`, or a push's `"method…`. */
+export type Counts = { answers: number; errors: number; pushes: number; closed: boolean };
+
+const KIND_AT = '{"jsonrpc":"2.0","'.length;
+const ERROR = 101;
+const METHOD = 109;
+const NOTHING = Buffer.alloc(0);
+const TEXT = 1;
+const CLOSE = 8;
+
+/** Counts a server's frames as they come in, in whatever pieces. It parses no JSON: a client that did would be the bottleneck. */
+export class FrameCounter {
+  readonly counts: Counts = { answers: 0, errors: 0, pushes: 0, closed: false };
+  #rest = NOTHING;
+
+  /** `bytes` is not kept. */
+  take(bytes: Buffer): void {
+    const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    let at = 0;
+    for (;;) {
+      const end = frameEnd(all, at);
+      if (end > all.length) break;
+      this.#count(all, at);
+      at = end;
+    }
+    this.#rest = at === all.length ? NOTHING : Buffer.from(all.subarray(at));
+  }
+
+  #count(all: Buffer, at: number): void {
+    const { counts } = this;
+    const opcode = (all[at] as number) & 15;
+    if (opcode === CLOSE) counts.closed = true;
+    if (opcode !== TEXT) return;
+    const kind = all[at + ((all[at + 1] as number) === 126 ? 4 : 2) + KIND_AT];
+    if (kind === METHOD) counts.pushes++;
+    else if (kind === ERROR) counts.errors++;
+    else counts.answers++;
+  }
+}
+
+/** Where the frame at `at` ends; past all where that cannot be told yet. */
+const frameEnd = (all: Buffer, at: number): number => {
+  if (at + 4 > all.length) return shortEnd(all, at);
+  const length = all[at + 1] as number;
+  if (length > 126) throw new Error("a frame of more than 65 535 bytes, or a masked one, is none of the bench's");
+  return length === 126 ? at + 4 + all.readUInt16BE(at + 2) : at + 2 + length;
+};
+
+/** Of fewer than four bytes: an empty or tiny frame may be whole. */
+const shortEnd = (all: Buffer, at: number): number =>
+  at + 2 <= all.length && (all[at + 1] as number) <= SHORT ? at + 2 + (all[at + 1] as number) : Infinity;

@@ -1,0 +1,116 @@
+import type { Socket } from "node:net";
+import { setTimeout as rest } from "node:timers/promises";
+import { FrameCounter, maskedFrame } from "./frames.ts";
+import { openSocket } from "./open-socket.ts";
+
+// A WebSocket client that keeps so many calls in flight on each connection. Its frames are made beforehand, several of them go in one
+// write, and of what comes back one byte a frame is looked at. It opens its connections, says that it is ready, and runs a load for each
+// word with a time.
+
+export type SocketWish = {
+  url: string;
+  token: string;
+  /** The call; `{session}` in it is one of `sessions`, at random. */
+  text: string;
+  sessions: number;
+  connections: number;
+  inFlight: number;
+  /** A call has ended with its push, not with its answer. */
+  isPushed: boolean;
+};
+export type SocketRun = { seconds: number };
+/** `micros` is how long it sent; `p50` is known of calls that went one at a time. */
+export type SocketReport = {
+  requests: number;
+  micros: number;
+  errors: number;
+  lost: number;
+  p50: number;
+  /** The share of its core that this client used. */
+  clientBusy: number;
+};
+
+const wish = JSON.parse(process.argv[2] ?? "{}") as SocketWish;
+const { url, token, text, sessions, connections, inFlight, isPushed } = wish;
+const FRAMES = 2_000;
+const LAST_ANSWERS_MS = 2_000;
+
+/** Frames one after another, and the first of them again, so that any so many in a row are one piece. */
+const makeFrames = (): { bytes: Buffer; length: number } => {
+  const frames = Array.from({ length: FRAMES }, () => {
+    const session = String(Math.floor(Math.random() * sessions)).padStart(7, "0");
+    return maskedFrame(text.replace("{session}", session));
+  });
+  return { bytes: Buffer.concat([...frames, ...frames.slice(0, inFlight)]), length: (frames[0] as Buffer).length };
+};
+
+const { bytes: frames, length } = makeFrames();
+let isSending = false;
+let ended = 0;
+let times: number[] = [];
+
+class Caller {
+  readonly counter = new FrameCounter();
+  #socket: Socket | undefined = undefined;
+  #next = Math.floor(Math.random() * FRAMES);
+  #ended = 0;
+  #sentAt = 0;
+  sent = 0;
+
+  async open(): Promise<void> {
+    this.#socket = await openSocket(url, token, (bytes) => this.#take(bytes));
+    this.#socket.on("error", () => {});
+  }
+
+  send(count: number): void {
+    this.sent += count;
+    this.#sentAt = performance.now();
+    this.#socket?.write(frames.subarray(this.#next * length, (this.#next + count) * length));
+    this.#next = (this.#next + count) % FRAMES;
+  }
+
+  get waiting(): number {
+    return this.sent - this.#ended;
+  }
+
+  #take(bytes: Buffer): void {
+    this.counter.take(bytes);
+    const { answers, errors, pushes } = this.counter.counts;
+    const all = errors + (isPushed ? pushes : answers);
+    const more = all - this.#ended;
+    if (more === 0) return;
+    this.#ended = all;
+    ended += more;
+    if (inFlight === 1) times.push(performance.now() - this.#sentAt);
+    if (isSending) this.send(more);
+  }
+}
+
+const callers = Array.from({ length: connections }, () => new Caller());
+for (const caller of callers) await caller.open();
+
+const sum = (pick: (caller: Caller) => number): number => callers.reduce((all, caller) => all + pick(caller), 0);
+const middleTime = (): number => (times.sort((a, b) => a - b)[times.length >> 1] ?? 0) * 1_000;
+
+const run = async ({ seconds }: SocketRun): Promise<SocketReport> => {
+  [ended, times] = [0, []];
+  const errorsBefore = sum(({ counter }) => counter.counts.errors);
+  const cpu = process.cpuUsage();
+  const began = performance.now();
+  isSending = true;
+  for (const caller of callers) caller.send(inFlight);
+  await rest(seconds * 1_000);
+  isSending = false;
+  const [requests, micros] = [ended, (performance.now() - began) * 1_000];
+  const { user, system } = process.cpuUsage(cpu);
+  const until = performance.now() + LAST_ANSWERS_MS;
+  while (sum(({ waiting }) => waiting) > 0 && performance.now() < until) await rest(10);
+  const errors = sum(({ counter }) => counter.counts.errors) - errorsBefore;
+  const lost = sum(({ waiting, counter }) => (counter.counts.closed ? 1 : 0) + waiting);
+  const clientBusy = (user + system) / micros;
+  return { requests, micros, errors, lost, p50: middleTime(), clientBusy };
+};
+
+process.on("message", async (word: SocketRun) => process.send?.(await run(word)));
+process.on("disconnect", () => process.exit());
+process.send?.("ready");

@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { type Figure, measure, unmeasured } from "./figures.ts";
+import { startGateway, untilAnswers } from "./gateways.ts";
+import { machine } from "./machine.ts";
+import type { BenchOptions } from "./options.ts";
+
+const FIGURE = "body of a stranger that is read before the 401";
+const LIMIT = 4 * 1024;
+const PART = 32;
+const EVERY_MS = 2;
+const ATTEMPTS = 10;
+const FLOOD = 8 * 1024 * 1024;
+
+/**
+ * P14: how much of an unauthenticated body is read. It is sent in small parts, one after another, until the answer comes: the last part
+ * before that is what was too much. An answer that is late makes this more, never less, so that the least of several is what holds.
+ */
+export const measureStranger = async ({ say }: BenchOptions): Promise<Figure[]> => {
+  if (!machine.hasProc) return [unmeasured("P14", FIGURE, "needs Linux's /proc")];
+  say("P14: bodies of strangers");
+  await using gateway = await startGateway();
+  await untilAnswers(`${gateway.url}/readyz`);
+  const port = Number(new URL(gateway.url).port);
+  const read: number[] = [];
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) read.push((await trickle(port)) - PART);
+  const before = bytesReadBy(gateway.pid);
+  await pour(port);
+  const poured = bytesReadBy(gateway.pid) - before;
+  return [
+    measure([Math.min(...read)], {
+      gate: "P14",
+      figure: FIGURE,
+      unit: "bytes",
+      bound: { atMost: LIMIT },
+      note:
+        `in parts of ${PART} bytes, the least of ${ATTEMPTS}; of ${FLOOD / 2 ** 20} MiB poured in at once the process took ` +
+        `${Math.round(poured / 1024)} KiB out of the system's buffer`,
+    }),
+  ];
+};
+
+const HEAD = [
+  "POST /rpc HTTP/1.1",
+  "Host: 127.0.0.1",
+  "Authorization: Bearer wrong-token-of-a-stranger",
+  "Content-Type: application/json",
+  "Transfer-Encoding: chunked\r\n\r\n",
+].join("\r\n");
+
+const chunkOf = (bytes: number): string => `${bytes.toString(16)}\r\n${" ".repeat(bytes)}\r\n`;
+
+/** Sends a body slowly; resolves with how much of it had gone when the answer came. */
+const trickle = (port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    let sent = 0;
+    const socket = connect({ host: "127.0.0.1", port, noDelay: true }).on("error", reject);
+    const timer = setInterval(() => {
+      if (sent >= 16 * LIMIT) socket.destroy(new Error("the gateway reads on and on"));
+      socket.write(chunkOf(PART));
+      sent += PART;
+    }, EVERY_MS);
+    socket.write(HEAD);
+    socket.once("close", () => clearInterval(timer));
+    socket.once("data", (answer) => {
+      if (!answer.toString("latin1").startsWith("HTTP/1.1 401 ")) reject(new Error(`answered ${answer}`));
+      resolve(sent);
+      socket.destroy();
+    });
+  });
+
+/** Sends a large body as fast as it is taken; resolves when the connection has ended. */
+const pour = (port: number): Promise<void> =>
+  new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port }).on("error", () => {});
+    socket.once("close", () => resolve());
+    socket.resume();
+    socket.write(HEAD + chunkOf(FLOOD));
+  });
+
+/** What a process has read in all, from files and sockets alike. */
+const bytesReadBy = (pid: number): number =>
+  Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);

@@ -1,0 +1,11 @@
+import type { AddressInfo } from "node:net";
+import { WebSocketServer } from "ws";
+
+// What `ws` itself costs: parses each message, writes it back. What the gateway does beyond this is its own.
+
+const server = new WebSocketServer({ port: 0, host: "127.0.0.1", clientTracking: false, perMessageDeflate: false });
+server.on("connection", (socket) => {
+  socket.on("message", (data: Buffer) => socket.send(JSON.stringify(JSON.parse(data.toString()))));
+});
+process.on("disconnect", () => process.exit());
+server.on("listening", () => process.send?.(server.address() as AddressInfo));

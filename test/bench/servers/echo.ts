@@ -1,0 +1,22 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+const answer = (res: ServerResponse, value: unknown): void => {
+  const text = JSON.stringify(value);
+  res.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(text) }).end(text);
+};
+
+/** Begins a stream and says no more. */
+const stream = (res: ServerResponse): void => {
+  res.writeHead(200, { "content-type": "text/event-stream" }).write(":\n\n");
+};
+
+/** Reads a body, parses it, writes it back. */
+export const echo = (req: IncomingMessage, res: ServerResponse): void => {
+  const parts: Buffer[] = [];
+  req.on("data", (part: Buffer) => parts.push(part));
+  req.on("end", () => {
+    const value: unknown = JSON.parse(Buffer.concat(parts).toString());
+    if (req.url === "/stream") stream(res);
+    else answer(res, value);
+  });
+};
