@@ -158,7 +158,7 @@ export class Connection implements PushSink {
     this.#ws.close(code, reason);
     // The other side's answer has to be read.
     this.#ws.resume();
-    this.#endWaits();
+    this.#gone?.abort();
   }
 
   /** Ends it without a word. */
@@ -205,12 +205,8 @@ export class Connection implements PushSink {
   gone(): void {
     this.#out = "";
     this.#waiting = undefined;
-    this.#endWaits();
-    this.parts.onGone(this);
-  }
-
-  #endWaits(): void {
     this.#gone?.abort();
+    this.parts.onGone(this);
   }
 
   get #isBusy(): boolean {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { newId } from "#core/ids.ts";
 import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
 import { IdIndex } from "#store/memory/id-index.ts";
-import { LogArena, NONE } from "#store/memory/log-arena.ts";
+import { LogArena, NONE, UNIT } from "#store/memory/log-arena.ts";
 import { PackedReader, PackedWriter } from "#store/memory/packed.ts";
 import type { NewEntry } from "#store/memory/rows.ts";
 
@@ -138,12 +138,12 @@ describe("the log arena", () => {
   it("writes into chunks until they are full, and refuses what does not fit", () => {
     const arena = new LogArena();
     const chunk = arena.take(10, NONE, 1);
-    const source = Buffer.alloc(512, 1);
-    expect(arena.write(chunk, source, 500)).toBe(true);
+    const source = Buffer.alloc(UNIT, 1);
+    expect(arena.write(chunk, source, UNIT - 12)).toBe(true);
     expect(arena.write(chunk, source, 13)).toBe(false);
     expect(arena.write(chunk, source, 12)).toBe(true);
     const { from, to } = arena.read(chunk);
-    expect(to - from).toBe(512);
+    expect(to - from).toBe(UNIT);
   });
 
   it("gives what is too large for a chunk a buffer of its own", () => {
@@ -173,8 +173,8 @@ describe("the log arena", () => {
         live.delete(chunk);
       }
     }
-    expect(most).toBeLessThan(4_000 * 512 + 1);
-    expect(arena.liveBytes).toBe(live.size * 512);
+    expect(most).toBeLessThan(4_000 * UNIT + 1);
+    expect(arena.liveBytes).toBe(live.size * UNIT);
   });
 });
 

@@ -13,8 +13,9 @@ type Large = { bytes: Buffer; used: number; firstSeq: number; before: number };
 /** What a chunk holds: bytes `from` to `to` of a buffer, beginning with the entry `firstSeq`. */
 export type Extent = { bytes: Buffer; from: number; to: number; firstSeq: number; before: number };
 
-const UNIT = 512;
-const UNITS = 2048;
+/** A first chunk takes a turn with messages of a hundred bytes. */
+export const UNIT = 384;
+const UNITS = 2720;
 /** Sizes in units, in the order in which a log takes them: most sessions are short, and a long one wastes little of its last chunk. */
 const SIZES = [1, 1, 2, 2, 4, 4, 8] as const;
 const LARGE = 2 ** 40;
@@ -24,7 +25,7 @@ export const NONE = -1;
 
 /**
  * Memory for session logs outside the JavaScript heap, so that a million messages cost the garbage collector nothing. Chunks of a few
- * sizes are cut from arenas of 1 MiB; an entry too large for any has a buffer of its own. A log is a chain of chunks, each
+ * sizes are cut from arenas of about 1 MiB; an entry too large for any has a buffer of its own. A log is a chain of chunks, each
  * larger than the one before it, up to the last size.
  */
 export class LogArena {
