@@ -11,8 +11,8 @@ export interface LineBuffer {
 }
 
 /** Lines are gathered so long, or to so many bytes, for one write: a write a tick costs more than the lines. */
-const GATHER_MS = 5;
-const ENOUGH = 65_536;
+const GATHER_MS = 20;
+const ENOUGH = 131_072;
 /** What a character takes at most. */
 const MOST_BYTES = 3;
 

@@ -6,6 +6,7 @@ import {
 } from "node:http2";
 import type { Socket } from "node:net";
 import { Http2Request, Http2Response } from "./h2-exchange.ts";
+import { LEAST_TAKEN } from "./slow-readers.ts";
 
 export type Http2Parts = {
   onRequest: (req: Http2Request, res: Http2Response) => void;
@@ -15,7 +16,7 @@ export type Http2Parts = {
   requestMs: number;
   /** How long a connection may stay without a request. */
   idleMs: number;
-  /** How long a connection may take nothing of what waits for it. */
+  /** How long a connection may take next to nothing of what waits for it. */
   stuckMs: number;
   /** While it drains, what a connection still has for its next request. */
   lastRequestsMs: number;
@@ -94,7 +95,7 @@ class Connection {
   #hasAgreed = false;
   #resets = 0;
   #sent = 0;
-  #sentAt = 0;
+  #sentAt = this.#began;
 
   constructor(socket: Socket, parts: Http2Parts) {
     this.#socket = socket;
@@ -175,7 +176,7 @@ class Connection {
       if (!req.complete && now - began >= this.#parts.requestMs) req.fail(new Error("too late"));
     }
     const sent = this.#socket.bytesWritten;
-    if (!waits || sent !== this.#sent) {
+    if (!waits || sent - this.#sent >= LEAST_TAKEN) {
       this.#sent = sent;
       this.#sentAt = now;
     } else if (now - this.#sentAt >= this.#parts.stuckMs) {

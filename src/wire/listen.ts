@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Events } from "#observe/events.ts";
 import type { Http2, Http2Parts } from "./h2.ts";
+import { createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
 import { Req, Res } from "./prototypes.ts";
 import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
@@ -62,6 +63,7 @@ const LAST_ACCEPTS_MS = 500;
 export const listen = async (options: ListenOptions): Promise<Listening> => {
   const { tls, events, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
   const onRequest = options.onRequest as RequestListener;
+  const pipelined = createPipelined(onRequest);
   const headersMs = Math.min(HEADER_MS, requestMs);
   const checkMs = Math.min(1_000, requestMs, stuckMs);
   const settings = {
@@ -85,14 +87,14 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     handshakeTimeout: headersMs,
   } as const;
   const server: Server | TlsServer = tls
-    ? (await import("node:https")).createServer({ ...settings, ...overTls }, onRequest)
-    : createServer(settings, onRequest);
+    ? (await import("node:https")).createServer({ ...settings, ...overTls }, pipelined)
+    : createServer(settings, pipelined);
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
   const refuse = createByteRefusal(options);
   server.on("clientError", (error, socket) => refuse(error, socket as Socket));
   // Who reads a body asks for it; any other expectation may be ignored.
-  server.on("checkContinue", onRequest);
-  server.on("checkExpectation", onRequest);
+  server.on("checkContinue", pipelined);
+  server.on("checkExpectation", pipelined);
 
   // Node's own listener makes each connection one of HTTP/1.1: here they are told apart before.
   const connected = tls ? "secureConnection" : "connection";

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
  * So many answers leave in one go. A write wakes its reader, and waking one that sleeps on another core is a third of all that a
  * short request costs; of several writes in a row the first pays for all. More would make the first callers wait for the last.
  */
-const AT_ONCE = 16;
+const AT_ONCE = 32;
 
 let waiting: (ServerResponse | string)[] = [];
 let isDue = false;

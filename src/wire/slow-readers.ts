@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 
 /** What a reader has to take, in each span that it has, of what waits for it. */
-const LEAST_TAKEN = 16 * 1024;
+export const LEAST_TAKEN = 16 * 1024;
 
 /**
  * Cuts the connections of HTTP/1.1 whose answers wait in our memory while their readers take next to nothing: Node would hold them for
@@ -44,10 +44,12 @@ export const createSlowReaders = (stuckMs: number) => {
   };
 };
 
-type Handle = { bytesWritten: number; writeQueueSize: number };
+type Handle = { bytesWritten: number; writeQueueSize: number; _parent?: Handle | null };
 
 /** What the system has taken; Node counts as written what it has only asked the system to take. */
 const takenFrom = (socket: Socket): number => {
   const { _handle: handle } = socket as unknown as { _handle: Handle | null };
-  return handle ? handle.bytesWritten - handle.writeQueueSize : 0;
+  // TLS stands on the one that counts.
+  const own = handle?._parent ?? handle;
+  return own ? own.bytesWritten - own.writeQueueSize : 0;
 };

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -7,7 +8,7 @@ import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
 import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, settings, TYPE } from "#test/harness/frames.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
-import { OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
+import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
 import { createHttp2 } from "#wire/h2.ts";
 import type { Http2Response } from "#wire/h2-exchange.ts";
 import { type ListenOptions, listen } from "#wire/listen.ts";
@@ -178,17 +179,22 @@ describe("connections", () => {
     expect(connection.frames.some(({ type }) => type === TYPE.data)).toBe(false);
   });
 
-  test("of HTTP/2 whose client takes little by little are not", async () => {
-    const url = await listenForHttp2({ stuckMs: 100 }, (res) => res.writeHead(200).end("x".repeat(100)));
+  test.each([
+    ["are not", 50_000, 20],
+    ["are, when it is next to nothing", 100, 20_000],
+  ])("of HTTP/2 whose client takes little by little %s", async (_, step, steps) => {
+    const url = await listenForHttp2({ stuckMs: 200 }, (res) => res.writeHead(200).end("x".repeat(step * steps)));
     await using connection = await openFrames(url);
     const noWindow = frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
     connection.write(PREFACE, noWindow, agreed, frame(TYPE.headers, ONLY, 1, requestBlock("GET", "/")));
-    const taking = setInterval(
-      () => connection.write(frame(TYPE.windowUpdate, FLAG.none, 1, Buffer.of(0, 0, 0, 10))),
-      30,
-    );
+    const more = Buffer.alloc(4);
+    more.writeUInt32BE(step);
+    const update = (stream: number) => frame(TYPE.windowUpdate, FLAG.none, stream, more);
+    const taking = setInterval(() => connection.write(update(0), update(1)), 30);
     onTestFinished(() => clearInterval(taking));
-    await connection.until(({ type, flags }) => type === TYPE.data && flags === FLAG.endStream);
+    const end = connection.until(({ type, flags }) => type === TYPE.data && flags === FLAG.endStream);
+    if (step > 1_000) await end;
+    else await Promise.all([expect(end).rejects.toThrow(), connection.closed]);
   });
 
   test("of HTTP/2 lose a stream that is answered and never ended", async () => {
@@ -209,6 +215,14 @@ describe("connections", () => {
         .join(""),
     ).toBe("whole");
   });
+});
+
+test("one that never begins its TLS does not hold up the end", async () => {
+  const { cert, key } = { cert: CERTIFICATE, key: readFileSync("test/config/tls/key.pem", "utf8") };
+  const listening = await listenHere({ tls: { cert, key } });
+  const silent = connect(listening.port, "127.0.0.1").on("error", () => {});
+  await once(silent, "connect");
+  await Promise.all([listening.close(), once(silent.resume(), "close")]);
 });
 
 describe.each([
