@@ -9,8 +9,8 @@ export const serveDocuments = (documents: { openapi: object; openrpc: object }, 
   const openapi = once(() => withAddress(moved(documents.openapi, webhookPath), { description: "This gateway." }));
   const openrpc = once(() => withAddress(documents.openrpc, { name: "gateway" }));
   return {
-    openapi: (url) => openapi().join(inText(url)),
-    openrpc: (url) => openrpc().join(inText(`${url}/rpc`)),
+    openapi: latest((url) => openapi().join(inText(url))),
+    openrpc: latest((url) => openrpc().join(inText(`${url}/rpc`))),
   };
 };
 
@@ -52,6 +52,15 @@ const requestsOf = (operations: Operations): object =>
       return [method, { ...operation, security: [], responses: { default: { description: "Not looked at here." } } }];
     }),
   );
+
+/** Most callers come by the same address. */
+const latest = (make: (url: string) => string): ((url: string) => string) => {
+  let last: { url: string; text: string } | undefined;
+  return (url) => {
+    if (last?.url !== url) last = { url, text: make(url) };
+    return last.text;
+  };
+};
 
 const once = <T>(make: () => T): (() => T) => {
   let made: T | undefined;

@@ -32,31 +32,43 @@ const RETRY_SECONDS = "1";
 /** What operators and tools ask: life, readiness, figures, and the contract itself. */
 export const createOpsDoors = (
   parts: OpsParts,
-): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> => ({
-  healthz: get("ops.healthz", (call) =>
-    sendJson(call, 200, { status: "ok", version: parts.version, uptime_ms: Math.round(parts.uptimeMs()) }),
-  ),
-  readyz: get("ops.readyz", async (call) => {
-    const state = await parts.readiness();
-    sendJson(call, state.ready ? 200 : 503, state, state.ready ? {} : { "retry-after": RETRY_SECONDS });
-  }),
-  metrics: get("ops.metrics", (call) => {
-    requireHealthPermission(parts, call);
-    sendText(call, parts.metricsType, parts.metrics());
-  }),
-  openapi: get("ops.openapi", async (call) => {
-    const { openapi } = await parts.documents();
-    sendText(call, "application/json", openapi(parts.servedAt(call, "rest")));
-  }),
-  openrpc: get("ops.openrpc", async (call) => {
-    const { openrpc } = await parts.documents();
-    sendText(call, "application/json", openrpc(parts.servedAt(call, "rpc")));
-  }),
-  docs: get("ops.docs", async (call) => {
-    if (call.path !== "/docs") throw new GatewayError("not-found", "Nothing is served at this path.");
-    sendPage(call, await parts.reference());
-  }),
-});
+): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> => {
+  const [openapiBytes, openrpcBytes] = [createBytes(), createBytes()];
+  return {
+    healthz: get("ops.healthz", (call) =>
+      sendJson(call, 200, { status: "ok", version: parts.version, uptime_ms: Math.round(parts.uptimeMs()) }),
+    ),
+    readyz: get("ops.readyz", async (call) => {
+      const state = await parts.readiness();
+      sendJson(call, state.ready ? 200 : 503, state, state.ready ? {} : { "retry-after": RETRY_SECONDS });
+    }),
+    metrics: get("ops.metrics", (call) => {
+      requireHealthPermission(parts, call);
+      sendText(call, parts.metricsType, parts.metrics());
+    }),
+    openapi: get("ops.openapi", async (call) => {
+      const { openapi } = await parts.documents();
+      sendText(call, "application/json", openapiBytes(openapi(parts.servedAt(call, "rest"))));
+    }),
+    openrpc: get("ops.openrpc", async (call) => {
+      const { openrpc } = await parts.documents();
+      sendText(call, "application/json", openrpcBytes(openrpc(parts.servedAt(call, "rpc"))));
+    }),
+    docs: get("ops.docs", async (call) => {
+      if (call.path !== "/docs") throw new GatewayError("not-found", "Nothing is served at this path.");
+      sendPage(call, await parts.reference());
+    }),
+  };
+};
+
+/** Everybody who is sent the same text is sent the same bytes, so that a thousand slow readers hold them once. */
+const createBytes = () => {
+  let last: { text: string; bytes: Buffer } | undefined;
+  return (text: string): Buffer => {
+    if (last?.text !== text) last = { text, bytes: Buffer.from(text) };
+    return last.bytes;
+  };
+};
 
 const get =
   (operation: string, door: Door): Door =>
@@ -69,7 +81,7 @@ const get =
     return door(call);
   };
 
-const sendText = ({ res, requestId }: WireCall, type: string, text: string): void => {
+const sendText = ({ res, requestId }: WireCall, type: string, text: string | Buffer): void => {
   const headers = { "content-type": type, "content-length": Buffer.byteLength(text), "x-request-id": requestId };
   res.writeHead(200, headers).end(text);
 };

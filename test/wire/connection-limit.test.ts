@@ -60,6 +60,7 @@ describe("an address that holds gateway.connectionsPerAddress connections", () =
     await gateway.reload({ gateway: { connectionsPerAddress: 9 } });
     const metrics = await gateway.rest.send("GET", "/metrics", { key: gateway.rpcToken });
     expect(metrics.text).toMatch(/^gateway_connections_refused_total 5$/m);
+    await gateway.logged("request", { operation: "ops.metrics" });
     expect(gateway.linesOf("connection.refused")).toHaveLength(1);
   });
 

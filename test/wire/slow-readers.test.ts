@@ -1,0 +1,147 @@
+import { channel } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createEvents } from "#observe/events.ts";
+import { createLogger } from "#observe/logger.ts";
+import { createRegistry } from "#observe/metrics.ts";
+import { createPuppet } from "#test/harness/backends.ts";
+import { startGateway } from "#test/harness/gateway.ts";
+import { CERTIFICATE } from "#test/harness/http2.ts";
+import { root } from "#test/harness/process.ts";
+import { openConnection, requestText } from "#test/harness/raw.ts";
+import { listen } from "#wire/listen.ts";
+
+const MIB = 2 ** 20;
+const READERS = 50;
+/** So much that neither side's network buffers hold it. */
+const FLOOD_BYTES = 16 * MIB;
+const stuckMs = 1_000;
+
+/** The gateway's ends of all connections from here on. */
+const watchAccepted = (): Socket[] => {
+  const accepted: Socket[] = [];
+  const note = (message: unknown) => accepted.push((message as { socket: Socket }).socket);
+  channel("net.server.socket").subscribe(note);
+  onTestFinished(() => void channel("net.server.socket").unsubscribe(note));
+  return accepted;
+};
+const untilClosed = (sockets: readonly Socket[]) =>
+  Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
+
+describe.each([
+  ["in clear text", undefined],
+  ["over TLS", { cert: CERTIFICATE, key: readFileSync(join(root, "test/config/tls/key.pem"), "utf8") }],
+])("over HTTP/1.1 %s", (_, tls) => {
+  const answer = Buffer.alloc(256 * 1024, "x");
+  const listenHere = async (onRequest: (res: ServerResponse) => void) => {
+    const logger = createLogger({ level: "error", format: "json", write: () => {} });
+    const listening = await listen({
+      host: "127.0.0.1",
+      port: 0,
+      tls,
+      stuckMs,
+      maxConnections: undefined,
+      newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
+      events: createEvents({ logger, registry: createRegistry() }),
+      onRequest: (_, res) => onRequest(res),
+    });
+    onTestFinished(() => listening.close());
+    return listening;
+  };
+  const open = async (port: number): Promise<Socket> => {
+    const socket = tls ? connectTls({ port, ca: CERTIFICATE, servername: "localhost" }) : connect(port, "127.0.0.1");
+    onTestFinished(() => void socket.destroy());
+    await once(
+      socket.on("error", () => {}),
+      tls ? "secureConnect" : "connect",
+    );
+    return socket;
+  };
+  const GET = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+  test(`F10: ${READERS} that ask for much and read nothing are held up to 1 MiB each, and cut; others are answered`, async () => {
+    let asked = 0;
+    const { port } = await listenHere((res) => {
+      asked++;
+      res.end(answer);
+    });
+    const accepted = watchAccepted();
+    const requests = GET.repeat(FLOOD_BYTES / answer.length);
+    const slow = await Promise.all(Array.from({ length: READERS }, () => open(port)));
+    for (const socket of slow) socket.pause().write(requests);
+    await expect.poll(() => accepted.every(({ writableLength }) => tls || writableLength > 0)).toBe(true);
+    const asIs = [...accepted];
+    const other = await open(port);
+    other.write(GET);
+    await once(other, "data");
+    expect(Math.max(...asIs.map(({ writableLength }) => writableLength))).toBeLessThan(MIB);
+    await untilClosed(asIs);
+    // Of all that they asked for, only what could be sent and a little more was made.
+    expect(asked).toBeLessThan((READERS * FLOOD_BYTES) / answer.length / 2);
+    expect(other.destroyed).toBe(false);
+  });
+
+  test("who reads next to nothing is cut too, and who reads slowly is not", async () => {
+    const { port } = await listenHere((res) => res.end(Buffer.alloc(FLOOD_BYTES, "x")));
+    const accepted = watchAccepted();
+    const sip = async (bytes: number, everyMs: number): Promise<Socket> => {
+      const socket = await open(port);
+      socket.pause().write(GET);
+      const sips = setInterval(() => socket.read(Math.min(bytes, socket.readableLength)), everyMs);
+      onTestFinished(() => clearInterval(sips));
+      return socket;
+    };
+    await sip(10, 100);
+    await sip(128 * 1024, 20);
+    const [nothing, slowly] = accepted as [Socket, Socket];
+    await untilClosed([nothing]);
+    await sleep(stuckMs);
+    expect(slowly.destroyed).toBe(false);
+  });
+});
+
+test(`F10: ${READERS} readers of a stream that stop are held up to 1 MiB each, and cut; the turn and others go on`, async () => {
+  const puppet = createPuppet();
+  await using gateway = await startGateway({
+    makeBackend: () => puppet.backend,
+    socketTimes: { stuckMs: 2 * stuckMs },
+  });
+  const { events } = await gateway.rest.stream("chat.send", { body: { message: "hi" } });
+  const turn = await puppet.next();
+  await events.return(undefined);
+  const { turnId } = turn.turn;
+  const path = { turn_id: turnId };
+  const others = await Promise.all(Array.from({ length: 2 }, () => gateway.rest.stream("turns.events", { path })));
+  const told = others.map(({ all }) => all());
+
+  const accepted = watchAccepted();
+  const place = { method: "GET", path: `/api/v1/turns/${turnId}/events` };
+  for (let n = 0; n < READERS; n++) {
+    const reader = await openConnection(gateway.url);
+    onTestFinished(() => reader[Symbol.asyncDispose]());
+    reader.write(requestText(place, { authorization: `Bearer ${gateway.key}` }));
+    await reader.head(place);
+    reader.socket.pause();
+  }
+  const slow = [...accepted];
+  // Six times as long on the way as in the reply, which may have 4 MiB.
+  const piece = "\u0001".repeat(8 * 1024);
+  let most = 0;
+  for (let sent = 0; sent < FLOOD_BYTES / 2; sent += piece.length * 6) {
+    turn.say(piece);
+    await nextTurn();
+    await nextTurn();
+    most = Math.max(most, ...slow.map(({ writableLength }) => writableLength));
+  }
+  expect(slow.filter(({ writableLength }) => writableLength > 0)).toHaveLength(READERS);
+  expect(most).toBeLessThan(MIB);
+  await untilClosed(slow);
+  turn.end();
+  for (const all of told) expect((await all).at(-1)).toMatchObject({ event: "turn.completed" });
+});
