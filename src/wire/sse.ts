@@ -68,7 +68,7 @@ class EventStream {
   }
 
   tick(now: number): void {
-    if (this.#res.writableNeedDrain) {
+    if (this.#isFull) {
       if (now - this.#last >= STUCK_MS) this.#res.destroy();
     } else if (now - this.#last >= COMMENT_EVERY_MS) {
       this.#res.write(":\n\n");
@@ -103,9 +103,16 @@ class EventStream {
   #send({ event, id, data }: SseEvent): void {
     this.#cork();
     this.#last = performance.now();
-    const isRoom = this.#res.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
-    if (isRoom) this.#pull();
-    else this.#res.once("drain", () => this.#over || this.#pull());
+    const isTaken = this.#res.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
+    const next = () => this.#over || this.#pull();
+    if (!isTaken) this.#res.once("drain", next);
+    else if (this.#isFull) this.#res.socket?.once("drain", next);
+    else this.#pull();
+  }
+
+  /** Node 24 says of a corked response whether there is room in it, and nothing of what waits behind it. */
+  get #isFull(): boolean {
+    return this.#res.writableNeedDrain || this.#res.socket?.writableNeedDrain === true;
   }
 
   #cork(): void {
