@@ -71,8 +71,9 @@ export type RpcDispatch = (text: string, exchange: RpcExchange) => Answer | Prom
 type Answer = string | undefined;
 
 export const BATCH_LIMIT = 50;
-/** So many turns of a batch begin before others are heard again: fifty messages of 20 KB took 20 ms. */
+/** So many calls of a batch are begun, or for so long it is worked on, before others are heard again: fifty messages of 20 KB took 20 ms. */
 const BEGUN_AT_ONCE = 8;
+const SLICE_MS = 5;
 
 type Batch = {
   messages: readonly unknown[];
@@ -147,11 +148,16 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
     return answerFrom({ messages, exchange, text, answers: [] });
   };
 
-  /** Goes on with a batch. What its calls begin runs when this has returned, so after some of them it lets others have their turn. */
+  /**
+   * Goes on with a batch. What its calls begin runs at once or when this has returned, so after some of them, and after a while, it lets
+   * others have their turn.
+   */
   const answerFrom = (batch: Batch): Answer | Promise<Answer> => {
     const { messages, exchange, text, answers } = batch;
+    const began = performance.now();
     for (let begun = 0; answers.length < messages.length; ) {
-      if (begun === BEGUN_AT_ONCE) return breathe().then(() => answerFrom(batch));
+      if (begun === BEGUN_AT_ONCE || performance.now() - began > SLICE_MS)
+        return breathe().then(() => answerFrom(batch));
       const index = answers.length;
       const one = answer(messages[index], exchange, text, index);
       if (one instanceof Promise) begun++;
