@@ -250,3 +250,43 @@ test("without a WebSocket the client says what it needs", () => {
     if (had !== undefined) (globalThis as { WebSocket?: unknown }).WebSocket = had;
   }
 });
+
+test("goes on behind the pushes that came in one read with the answer to its subscription", async () => {
+  type Heard = { open: () => void; message: (event: { data: unknown }) => void; close: (event: object) => void };
+  const sent: { params: { sessions: Record<string, string | null> } }[] = [];
+  const sockets: Partial<Heard>[] = [];
+  class OneRead {
+    readonly #heard: Partial<Heard> = {};
+    constructor() {
+      sockets.push(this.#heard);
+      setImmediate(() => this.#heard.open?.());
+    }
+    addEventListener(type: keyof Heard, listener: never) {
+      this.#heard[type] = listener;
+    }
+    close() {}
+    send(text: string) {
+      const { id, ...request } = JSON.parse(text);
+      sent.push(request);
+      const hear = (message: object) => this.#heard.message?.({ data: JSON.stringify({ jsonrpc: "2.0", ...message }) });
+      setImmediate(() => {
+        hear({ id, result: { sessions: { "chat:a": "before" } } });
+        hear({ method: "turn.queued", params: { sessionId: "chat:a", cursor: "behind", seq: 2 } });
+      });
+    }
+  }
+  const client = createRpcClient({
+    transport: "websocket",
+    url: "ws://gateway.test/rpc/ws",
+    token: "t",
+    WebSocket: OneRead as never,
+    reconnect: { minMs: 1 },
+  });
+  const pushes = client.pushes();
+  await client.subscribe({ sessions: { "chat:a": null } });
+  expect((await pushes.next()).value.params.cursor).toBe("behind");
+  sockets[0]?.close?.({ code: 1006, reason: "" });
+  await pushes.next();
+  expect(sent.map(({ params }) => params.sessions["chat:a"])).toEqual([null, "behind"]);
+  client.close();
+});
