@@ -30,6 +30,8 @@ interface Waiting {
   responses: RpcResponse[];
   resolve(responses: RpcResponse[]): void;
   reject(error: unknown): void;
+  /** Called before anything that came after the answers is looked at. */
+  taken?: ((responses: RpcResponse[]) => void) | undefined;
 }
 
 export interface SocketOptions {
@@ -50,7 +52,7 @@ export function socketTransport({ url, token, WebSocket, reconnect = {} }: Socke
     async onOpen(socket) {
       const request = subscriptions.current();
       if (request === undefined) return;
-      subscriptions.moved((await control(socket, "rpc.subscribe", request)) as Subscribed);
+      await control(socket, "rpc.subscribe", request, subscriptions.moved);
     },
     onFrame(frame) {
       for (const message of Array.isArray(frame) ? frame : [frame]) {
@@ -80,18 +82,24 @@ export function socketTransport({ url, token, WebSocket, reconnect = {} }: Socke
       call.responses.push(response);
       if (response.id !== null && call.ids.size > 0) return;
       waiting.delete(call);
+      call.taken?.(call.responses);
       call.resolve(call.responses);
       if (response.id !== null) return;
     }
   };
 
-  const exchange = (socket: SocketLike, message: RpcRequest | RpcRequest[], signal?: AbortSignal) =>
+  const exchange = (
+    socket: SocketLike,
+    message: RpcRequest | RpcRequest[],
+    signal?: AbortSignal,
+    taken?: Waiting["taken"],
+  ) =>
     new Promise<RpcResponse[]>((resolve, reject) => {
       const requests = Array.isArray(message) ? message : [message];
       const ids = new Set(requests.flatMap(({ id }) => (id === undefined ? [] : [id])));
       socket.send(JSON.stringify(message));
       if (ids.size === 0) return resolve([]);
-      const call = { ids, responses: [], resolve, reject };
+      const call: Waiting = { ids, responses: [], resolve, reject, taken };
       waiting.add(call);
       signal?.addEventListener("abort", () => {
         waiting.delete(call);
@@ -99,12 +107,20 @@ export function socketTransport({ url, token, WebSocket, reconnect = {} }: Socke
       });
     });
 
-  const control = async (socket: SocketLike, method: string, params: object) => {
+  /** `apply` gets the result as it comes: pushes that came with it are noted after it, and must not be undone. */
+  const control = async (
+    socket: SocketLike,
+    method: string,
+    params: object,
+    apply: (result: Subscribed) => void = () => {},
+  ) => {
     last += 1;
     const id = `${method} ${last}`;
-    const [response] = await exchange(socket, { jsonrpc: "2.0", method, params, id });
+    const taken = ([answer]: RpcResponse[]) => {
+      if (answer !== undefined && answer.error === undefined) apply(answer.result as Subscribed);
+    };
+    const [response] = await exchange(socket, { jsonrpc: "2.0", method, params, id }, undefined, taken);
     if (response?.error !== undefined) throw new RpcError(response.error);
-    return response?.result;
   };
 
   return {
@@ -113,7 +129,8 @@ export function socketTransport({ url, token, WebSocket, reconnect = {} }: Socke
       return exchange(socket, message, signal);
     },
     async subscribe(request) {
-      subscriptions.add(request, (await control(await connection.ready(), "rpc.subscribe", request)) as Subscribed);
+      const socket = await connection.ready();
+      await control(socket, "rpc.subscribe", request, (begun) => subscriptions.add(request, begun));
     },
     async unsubscribe(request) {
       subscriptions.remove(request);
