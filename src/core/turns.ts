@@ -106,13 +106,14 @@ export const createTurns = (parts: {
     if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
     const slot = runner.reserve(agent.name);
     const order = orderOf(wish, countedModel(agent, wish.model), clock.now(), limits(), slot?.request);
+    let started: ReturnType<Store["startTurn"]>;
     try {
-      const started = store.startTurn(order);
-      return started instanceof Promise ? beginLater(wish, started, slot) : begin(wish, started, slot);
+      started = store.startTurn(order);
     } catch (error) {
       slot?.free();
       throw error;
     }
+    return started instanceof Promise ? beginLater(wish, started, slot) : begin(wish, started, slot);
   };
 
   const beginLater = async (wish: TurnWish, starting: Promise<TurnStart>, slot: Slot): Promise<Started> => {

@@ -27,5 +27,14 @@ const endDue = (): void => {
 const endAll = (): void => {
   const ending = waiting;
   waiting = [];
-  for (let at = 0; at < ending.length; at += 2) (ending[at] as ServerResponse).end(ending[at + 1]);
+  for (let at = 0; at < ending.length; at += 2) endOne(ending[at] as ServerResponse, ending[at + 1] as string);
+};
+
+/** One that cannot be ended is cut off: it must not take the others with it, nor the process. */
+const endOne = (res: ServerResponse, body: string): void => {
+  try {
+    res.end(body);
+  } catch {
+    res.destroy();
+  }
 };
