@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { createPuppet } from "#test/harness/backends.ts";
-import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { shareGateway } from "#test/harness/gateway.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
@@ -37,98 +37,6 @@ const send = (socket: TestSocket, sessionId: string, message = "Good morning", m
     message,
     ...more,
   });
-
-describe("whoever sends a message", () => {
-  test("gets the answer, then the end of its turn, and nothing else", async () => {
-    using socket = await openSocket(gateway);
-    const sent = await send(socket, "sender-1");
-    const end = await socket.pushed("turn.completed");
-    expect(end).toMatchObject({ turnId: sent.turnId, sessionId: "sender-1", reply: "Good morning" });
-    expect(end.usage).toEqual({ input: 3, output: 3, total: 6 });
-    await socket.call("agent.status", { agentName: "main" });
-    expect(socket.order).toEqual(["answer", "turn.completed", "answer"]);
-  });
-
-  test("gets it too when it waits for the reply, or asks for no answer", async () => {
-    using socket = await openSocket(gateway);
-    expect(await send(socket, "sender-2", "one", { wait: true })).toMatchObject({ reply: "one" });
-    await socket.pushed("turn.completed", ({ reply }) => reply === "one");
-    expect(socket.order).toEqual(["answer", "turn.completed"]);
-    const params = { agentName: "main", sessionId: "sender-2", message: "two" };
-    socket.ws.send(JSON.stringify({ jsonrpc: "2.0", method: "agent.sendMessage", params }));
-    await socket.pushed("turn.completed", ({ reply }) => reply === "two");
-    expect(socket.responses).toHaveLength(1);
-  });
-
-  test("is told of a failure with its name, and of a turn that somebody cancels", async () => {
-    using socket = await openSocket(gateway);
-    const { turnId } = await send(socket, "sender-3", "x", { agentName: "bad" });
-    expect(await socket.pushed("turn.failed")).toMatchObject({
-      turnId,
-      error: { name: "turn-failed", title: "Turn failed", detail: "out of order" },
-    });
-
-    const sent = await send(socket, "sender-4", "x", { agentName: "live" });
-    await puppet.next();
-    await gateway.console.call("turns.cancel", { path: { turn_id: sent.turnId } });
-    expect(await socket.pushed("turn.cancelled")).toMatchObject({ turnId: sent.turnId, reply: "" });
-  });
-
-  test("with `stream` gets the pieces of the reply, which put together are the reply", async () => {
-    using socket = await openSocket(gateway);
-    const { turnId } = await send(socket, "sender-5", "x", { agentName: "live", stream: true });
-    const played = await puppet.next();
-    played.say("Good");
-    await socket.pushed("message.delta", ({ text }) => text === "Good");
-    played.say(" mor");
-    await socket.pushed("message.delta", ({ text }) => text === " mor");
-    played.say("ning");
-    played.end();
-    await socket.pushed("turn.completed");
-    const deltas = socket.pushesOf("message.delta");
-    expect(deltas.map(({ offset, text }) => [offset, text])).toEqual([
-      [0, "Good"],
-      [4, " mor"],
-      [8, "ning"],
-    ]);
-    expect(new Set(deltas.map((delta) => `${delta.turnId} ${delta.seq} ${delta.sessionId}`))).toEqual(
-      new Set([`${turnId} 4 sender-5`]),
-    );
-    expect(socket.order).toEqual(["answer", "message.delta", "message.delta", "message.delta", "turn.completed"]);
-  });
-
-  test("gets the pieces of a reply that comes at once", async () => {
-    using socket = await openSocket(gateway);
-    await send(socket, "sender-6", "at once", { stream: true });
-    await socket.pushed("turn.completed");
-    expect(socket.pushesOf("message.delta")).toMatchObject([{ offset: 0, text: "at once", seq: 4 }]);
-    expect(socket.order).toEqual(["answer", "message.delta", "turn.completed"]);
-  });
-
-  test("gets the end of a turn that an idempotency key names again, even when it ended long ago", async () => {
-    using socket = await openSocket(gateway);
-    const again = { agentName: "main", sessionId: "sender-7", message: "once", idempotencyKey: "once-1" };
-    const { turnId } = await socket.call("agent.sendMessage", again);
-    await socket.pushed("turn.completed");
-    using second = await openSocket(gateway);
-    expect(await second.call("agent.sendMessage", again)).toMatchObject({ turnId, replayed: true });
-    expect(await second.pushed("turn.completed")).toMatchObject({ turnId, reply: "once" });
-  });
-
-  test("learns that its turn went with its session", async () => {
-    using socket = await openSocket(gateway);
-    await send(socket, "sender-8", "x", { agentName: "live" });
-    await puppet.next();
-    await socket.call("session.delete", { sessionId: "sender-8" });
-    await socket.pushed("session.deleted", ({ sessionId }) => sessionId === "sender-8");
-  });
-
-  test("needs no permission but the one to send", async () => {
-    using socket = await openSocket(gateway, { token: "sender-token-of-tests" });
-    await send(socket, "sender-9");
-    await socket.pushed("turn.completed");
-  });
-});
 
 describe("a subscription", () => {
   test("to a session pushes all of it, in the order of `seq`, each once, to the sender as to anybody", async () => {
@@ -338,109 +246,6 @@ test("a session's stream pushes every name that it can", async () => {
     ]),
   );
 });
-
-test("a session that is deleted while a reader is behind ends its stream with that", async () => {
-  using socket = await openSocket(gateway);
-  const { sessions } = await begun(socket, "behind-1");
-  for (let n = 0; n < 50; n++) await send(socket, "behind-1", `${n}`, { wait: true });
-  using reader = await openSocket(gateway);
-  await reader.call("rpc.subscribe", { sessions });
-  await reader.call("session.delete", { sessionId: "behind-1" });
-  await reader.pushed("session.deleted");
-  await reader.call("agent.list");
-  expect(reader.pushes.at(-1)?.method).toBe("session.deleted");
-});
-
-test("a store that fails for a moment is asked again, and nothing is missed", async () => {
-  let failures = 0;
-  await using failing = await startGateway({
-    wrapStore: (store) => ({
-      ...store,
-      readEntries: async (...query) => {
-        if (failures-- > 0) throw new Error("the store is away");
-        return store.readEntries(...query);
-      },
-    }),
-  });
-  using socket = await openSocket(failing);
-  const first = await socket.call<{ sessionId: string }>("agent.sendMessage", {
-    agentName: "main",
-    message: "1",
-    wait: true,
-  });
-  const { sessions } = await begun(socket, first.sessionId);
-  await socket.call("agent.sendMessage", { agentName: "main", message: "2", wait: true });
-  using reader = await openSocket(failing);
-  failures = 2;
-  await reader.call("rpc.subscribe", { sessions });
-  await reader.pushed("turn.completed", ({ reply }) => reply === "2");
-  expect(reader.names()).toHaveLength(6);
-  expect(failing.linesOf("store.failed", { operation: "readEntries" })).toHaveLength(2);
-});
-
-describe("a stream that began anew", () => {
-  test("is said to, when the session was deleted and made again under its id, and goes on from now", async () => {
-    using socket = await openSocket(gateway);
-    await send(socket, "new-1", "old", { wait: true });
-    const { sessions } = await socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
-      sessions: { "new-1": null },
-    });
-    await socket.call("session.delete", { sessionId: "new-1" });
-    await socket.pushed("session.deleted", ({ sessionId, seq }) => sessionId === "new-1" && seq === 7);
-    await send(socket, "new-1", "new", { wait: true });
-
-    using reader = await openSocket(gateway);
-    await reader.call("rpc.subscribe", { sessions: { "new-1": sessions["new-1"] } });
-    const { cursor } = await reader.pushed("stream.reset", ({ sessionId }) => sessionId === "new-1");
-    expect(cursor).not.toBe(sessions["new-1"]);
-    await send(socket, "new-1", "newer", { wait: true });
-    await reader.pushed("turn.completed");
-    expect(reader.names().slice(0, 2)).toEqual(["stream.reset", "message.created"]);
-
-    using again = await openSocket(gateway);
-    await again.call("rpc.subscribe", { sessions: { "new-1": cursor } });
-    await again.pushed("turn.completed");
-    expect(again.pushes).toEqual(reader.pushes.slice(1));
-  });
-
-  test("is said to, when the session is gone, and begins with the session that takes its id", async () => {
-    using socket = await openSocket(gateway);
-    await send(socket, "new-2", "old", { wait: true });
-    const { sessions } = await socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
-      sessions: { "new-2": null },
-    });
-    await socket.call("session.delete", { sessionId: "new-2" });
-    using reader = await openSocket(gateway);
-    await reader.call("rpc.subscribe", { sessions: { "new-2": sessions["new-2"] } });
-    await reader.pushed("stream.reset");
-    await send(socket, "new-2", "new");
-    await reader.pushed("turn.completed");
-    expect(reader.pushes.map(({ params }) => "seq" in params && params.seq)).toEqual([false, 1, 2, 3, 4, 5, 6]);
-  });
-
-  test("is said to, when the cursor is another gateway's or an earlier run's", async () => {
-    using socket = await openSocket(gateway);
-    await send(socket, "new-3", "x", { wait: true });
-    const foreign = (place: string) => Buffer.from(place).toString("base64url");
-    await socket.call("rpc.subscribe", {
-      sessions: { "new-3": foreign("s.elsewhere.1.3") },
-      gateway: foreign("g.elsewhere.0.3"),
-    });
-    await socket.until(() => socket.pushesOf("stream.reset").length === 2);
-    expect(
-      socket
-        .pushesOf("stream.reset")
-        .map(({ sessionId }) => sessionId)
-        .sort(),
-    ).toEqual(["new-3", undefined]);
-  });
-});
-
-/** Makes the session, if it is not there, and says where it is now. */
-const begun = async (socket: TestSocket, sessionId: string) => {
-  await socket.call("agent.sendMessage", { agentName: "main", sessionId, message: "0", wait: true });
-  return socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", { sessions: { [sessionId]: null } });
-};
 
 const tellGateway = (agentName: string) =>
   gateway.gateway.store.appendGatewayEntry(

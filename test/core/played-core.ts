@@ -1,0 +1,67 @@
+import type { Backend, BackendMessage } from "#backends/backend.ts";
+import { createPuppet, type Played } from "#test/harness/backends.ts";
+import { type CoreOptions, startCore } from "./start-core.ts";
+
+/** One call of `summarise`, for a test to answer. */
+export type Asked = {
+  messages: readonly string[];
+  signal: AbortSignal;
+  answer(text: unknown): void;
+  fail(error: unknown): void;
+};
+
+export const wordsOf = ({ role, text }: Pick<BackendMessage, "role" | "text">): string => `${role}: ${text}`;
+
+/** A core whose backend a test plays: its turns, and its summaries. */
+export const startPlayed = async (options: CoreOptions & { backendWith?: Partial<Backend> } = {}) => {
+  const puppet = createPuppet();
+  const asked: Asked[] = [];
+  const waiting: ((asked: Asked) => void)[] = [];
+  const summarise = (messages: readonly BackendMessage[], signal: AbortSignal) =>
+    new Promise<string>((resolve, reject) => {
+      const one = { messages: messages.map(wordsOf), signal, answer: resolve as (text: unknown) => void, fail: reject };
+      asked.push(one);
+      waiting.shift()?.(one);
+    });
+  const backend = { ...puppet.backend, summarise, ...options.backendWith };
+  const core = await startCore({ ...options, backend });
+  let taken = 0;
+  const say = (run: Played, text: string) => {
+    run.say(text);
+    run.end();
+  };
+  /** Says something in a session, and lets the backend answer. */
+  const talk = async (text: string, session = "chat:a") => {
+    const turn = await core.start({ text, session });
+    say(await puppet.next(), `re ${text}`);
+    await core.ended(turn);
+    await core.clock.settle();
+  };
+  const read = async (query: { includeCompacted?: boolean } = {}) =>
+    (await core.store.readMessages("chat:a", { limit: 100, ...query })).map(({ text }) => text).reverse();
+  return Object.assign(core, {
+    say,
+    talk,
+    read,
+    next: puppet.next,
+    asked,
+    nextAsked: () =>
+      asked.length > taken
+        ? Promise.resolve(asked[taken++] as Asked)
+        : new Promise<Asked>((resolve) => {
+            taken++;
+            waiting.push(resolve);
+          }),
+    compact: (keep = 0, sessionId = "chat:a") => {
+      const done = core.core.compact({ sessionId, keep });
+      done.catch(() => {});
+      return done;
+    },
+  });
+};
+
+export const nameOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "no error",
+    (error: Error) => error.name,
+  );
