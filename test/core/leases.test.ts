@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { BackendError, GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#core/errors.ts";
 import type { Store } from "#store/store.ts";
 import { joinedNamesOf, startCore, type TestCore } from "./start-core.ts";
 
-const _busy = (retryAfterMs?: number) => new BackendError("too busy", { retryable: true, retryAfterMs });
 const attempts = ({ scripted }: TestCore): number => scripted.runs.length;
 
 describe("leases", () => {
