@@ -80,20 +80,32 @@ export interface components {
                 fail?: string;
             };
         };
-        /** @description One place for announcements. */
+        /**
+         * @description One place for announcements.
+         * @example {
+         *       "type": "webhook",
+         *       "url": "https://hooks.example.com/agent",
+         *       "secret": "${OPS_SECRET}"
+         *     }
+         */
         AnnounceChannel: {
             /**
-             * @description `webhook` posts the reply, signed as Standard Webhooks.
-             * @enum {string}
+             * @description Posts the reply as JSON, signed as Standard Webhooks.
+             * @constant
              */
             type: "webhook";
-            /**
-             * @description Where to post.
-             * @example https://hooks.example.com/agent
-             */
-            url: string;
-            /** @description The secret to sign with. */
+            /** @description Where to post. */
+            url: components["schemas"]["ChannelUrl"];
+            /** @description The secret to sign with: after `whsec_` its bytes in base64, else the bytes of the text itself. */
             secret: components["schemas"]["Secret"];
+        } | {
+            /**
+             * @description Posts the reply as a message of Slack, through an incoming webhook.
+             * @constant
+             */
+            type: "slack";
+            /** @description The address of the incoming webhook. Whoever knows it can post: it is a secret, best as `${NAME}`. */
+            url: components["schemas"]["ChannelUrl"];
         };
         /**
          * @description A size: a number of bytes, or a number and `B`, `KiB`, `MiB` or `GiB`.
@@ -106,6 +118,11 @@ export interface components {
          * @example ops
          */
         Channel: string;
+        /**
+         * @description An address, `https://…` or `http://…`.
+         * @example https://hooks.example.com/agent
+         */
+        ChannelUrl: string;
         /** @description The pages at `/console`. */
         Console: {
             /** @description By default the console is on if it has a token. `true` without one is refused. */
@@ -167,7 +184,7 @@ export interface components {
              * @default []
              */
             allowedOrigins: string[];
-            /** @description The channel for announcements that name none. By default such a reply reaches subscribers alone. */
+            /** @description The channel, by its key in `channels`, for announcements that name none, or one that is only a label. By default such a reply reaches subscribers alone. */
             announceTo?: string;
             /** @default {} */
             rest: components["schemas"]["Rest"];
@@ -245,7 +262,7 @@ export interface components {
         /** @description One rule. A request matches if every pair of `match` does. */
         Mapping: {
             /**
-             * @description What a request must hold: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A list is any of its values. An empty `match` matches everything.
+             * @description What a request must hold: `headers.<name>` or `body.<dotted path>` and the value, compared as text: a number or a flag as JSON writes it (1e2 is `100`), null and what is missing as nothing. A list is any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key with a dot in it cannot be reached. Headers that may hold a secret are refused.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -255,7 +272,7 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description What the agent is told. `{body.a.b}` and `{headers.x}` are filled in from the request; `{{` is a brace.
+             * @description What the agent is told. `{body.a.b}` and `{headers.x}` are filled in from the request: what is missing leaves nothing, objects and lists are JSON; `{{` is a brace. A request that leaves it without text does not match. It may have 1 048 576 characters, or as many as `limits.webhookBody` has bytes where that is more: past that the request is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
@@ -406,7 +423,7 @@ export interface components {
          * @example ${RPC_TOKEN}
          */
         Secret: string;
-        /** @description How long conversations are kept. */
+        /** @description How long conversations, and what was queued for them, are kept. */
         Sessions: {
             /**
              * @description How long after its last message a session is erased.
@@ -418,6 +435,11 @@ export interface components {
              * @default 7d
              */
             webhookRetention: components["schemas"]["Duration"];
+            /**
+             * @description How long a system event is kept after it was handled or given up.
+             * @default 7d
+             */
+            eventRetention: components["schemas"]["Duration"];
             /**
              * @description Past so many tokens a session is compacted by itself; 0 is never.
              * @default 100000
@@ -494,8 +516,15 @@ export interface components {
              * @enum {string}
              */
             type: "standard-webhooks" | "github" | "stripe" | "slack";
-            /** @description The secret that the sender signs with. */
-            secret: components["schemas"]["Secret"];
+            /**
+             * @description The secret that the sender signs with, best as `${NAME}`; a list takes several, so that a new one can come before the old one goes. With `standard-webhooks`, what comes after `whsec_` is the secret's bytes in base64.
+             * @example ${GITHUB_SECRET}
+             * @example [
+             *       "${GITHUB_SECRET}",
+             *       "${OLD_GITHUB_SECRET}"
+             *     ]
+             */
+            secret: string | string[];
         };
         /**
          * @description A session of webhook turns. It begins with `webhook:`, so it can never be a person's.
@@ -518,6 +547,8 @@ export interface components {
              *     ]
              */
             token?: string | (string | {
+                /** @description What it is called in logs, usage and deliveries; several may have one name. By default `shared`. */
+                name?: components["schemas"]["TokenName"];
                 value: components["schemas"]["Secret"];
                 /**
                  * @description The day it was put in use. Past 90 days the gateway warns.
@@ -637,7 +668,7 @@ export interface components {
             clearTextFrom?: components["schemas"]["Network"][];
             /** @description Origins of pages that may call the gateway from a browser. By default only the gateway's own. */
             allowedOrigins?: string[];
-            /** @description The channel for announcements that name none. By default such a reply reaches subscribers alone. */
+            /** @description The channel, by its key in `channels`, for announcements that name none, or one that is only a label. By default such a reply reaches subscribers alone. */
             announceTo?: string;
             rest?: components["schemas"]["RestWritten"];
             rpc?: components["schemas"]["RpcWritten"];
@@ -675,7 +706,7 @@ export interface components {
         /** @description One rule. A request matches if every pair of `match` does. */
         MappingWritten: {
             /**
-             * @description What a request must hold: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A list is any of its values. An empty `match` matches everything.
+             * @description What a request must hold: `headers.<name>` or `body.<dotted path>` and the value, compared as text: a number or a flag as JSON writes it (1e2 is `100`), null and what is missing as nothing. A list is any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key with a dot in it cannot be reached. Headers that may hold a secret are refused.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -685,7 +716,7 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description What the agent is told. `{body.a.b}` and `{headers.x}` are filled in from the request; `{{` is a brace.
+             * @description What the agent is told. `{body.a.b}` and `{headers.x}` are filled in from the request: what is missing leaves nothing, objects and lists are JSON; `{{` is a brace. A request that leaves it without text does not match. It may have 1 048 576 characters, or as many as `limits.webhookBody` has bytes where that is more: past that the request is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
@@ -757,12 +788,14 @@ export interface components {
             /** @description WebSockets that one address may hold open; a further one is refused. */
             socketsPerAddress?: number;
         };
-        /** @description How long conversations are kept. */
+        /** @description How long conversations, and what was queued for them, are kept. */
         SessionsWritten: {
             /** @description How long after its last message a session is erased. */
             retention?: components["schemas"]["Duration"];
             /** @description The same for sessions of webhooks. */
             webhookRetention?: components["schemas"]["Duration"];
+            /** @description How long a system event is kept after it was handled or given up. */
+            eventRetention?: components["schemas"]["Duration"];
             /** @description Past so many tokens a session is compacted by itself; 0 is never. */
             compactAt?: number;
         };
@@ -786,6 +819,8 @@ export interface components {
              *     ]
              */
             token?: string | (string | {
+                /** @description What it is called in logs, usage and deliveries; several may have one name. By default `shared`. */
+                name?: components["schemas"]["TokenName"];
                 value: components["schemas"]["Secret"];
                 /**
                  * @description The day it was put in use. Past 90 days the gateway warns.
@@ -845,6 +880,7 @@ export type AgentConfig = components["schemas"]["Agent"];
 export type AnnounceChannelConfig = components["schemas"]["AnnounceChannel"];
 export type BytesConfig = components["schemas"]["Bytes"];
 export type ChannelConfig = components["schemas"]["Channel"];
+export type ChannelUrlConfig = components["schemas"]["ChannelUrl"];
 export type ConsoleConfig = components["schemas"]["Console"];
 export type DeliveryModeConfig = components["schemas"]["DeliveryMode"];
 export type DurationConfig = components["schemas"]["Duration"];

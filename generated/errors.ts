@@ -40,7 +40,7 @@ export const errors = {
     code: -32000,
     status: 401,
     title: "Authentication failed",
-    meaning: "The request carries no token, or one that this surface does not know. Both look alike on purpose.",
+    meaning: "The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or too old. All look alike on purpose.",
     retry: false,
   },
   "tls-required": {
@@ -127,6 +127,13 @@ export const errors = {
     meaning: "No delivery has this id, or the recorder let it go.",
     retry: false,
   },
+  "event-not-found": {
+    code: null,
+    status: 404,
+    title: "Event not found",
+    meaning: "No system event has this id, or it ended so long ago that it is not kept any more.",
+    retry: false,
+  },
   "unknown-model": {
     code: -32602,
     status: 400,
@@ -181,6 +188,20 @@ export const errors = {
     status: 409,
     title: "Heartbeat off",
     meaning: "The agent has no heartbeat, so a queued event would never be handled. Send mode: now.",
+    retry: false,
+  },
+  "event-not-dead": {
+    code: null,
+    status: 409,
+    title: "Event not dead",
+    meaning: "Only an event that is dead can be queued again; this one waits or was handled.",
+    retry: false,
+  },
+  "delivery-not-replayable": {
+    code: null,
+    status: 409,
+    title: "Delivery cannot be replayed",
+    meaning: "It is no webhook's, or its body was not kept: recorder.bodies was off, nobody was authenticated, or its session was deleted.",
     retry: false,
   },
   "idempotency-in-progress": {

@@ -19,16 +19,18 @@ export interface HooksReplies {
   "hooks.mappedByName": { as: "ok"; body: MappedByNameReply; replayed: boolean };
 }
 
-/** One body for each operation. `Ctx` is what the server gives a handler beside the call. */
+/** One body for each operation; it may answer at once. `Ctx` is what the server gives a handler beside the call. */
 export interface HooksHandlers<Ctx> {
   /** Queue a system event */
-  "hooks.wake": (call: HooksCalls["hooks.wake"], ctx: Ctx) => Promise<HooksReplies["hooks.wake"]>;
+  "hooks.wake": (call: HooksCalls["hooks.wake"], ctx: Ctx) => Answer<HooksReplies["hooks.wake"]>;
   /** Start an isolated agent turn */
-  "hooks.agent": (call: HooksCalls["hooks.agent"], ctx: Ctx) => Promise<HooksReplies["hooks.agent"]>;
+  "hooks.agent": (call: HooksCalls["hooks.agent"], ctx: Ctx) => Answer<HooksReplies["hooks.agent"]>;
   /** Send a payload to whichever mapping matches */
-  "hooks.mapped": (call: HooksCalls["hooks.mapped"], ctx: Ctx) => Promise<HooksReplies["hooks.mapped"]>;
+  "hooks.mapped": (call: HooksCalls["hooks.mapped"], ctx: Ctx) => Answer<HooksReplies["hooks.mapped"]>;
   /** Send a payload to one mapping */
-  "hooks.mappedByName": (call: HooksCalls["hooks.mappedByName"], ctx: Ctx) => Promise<HooksReplies["hooks.mappedByName"]>;
+  "hooks.mappedByName": (call: HooksCalls["hooks.mappedByName"], ctx: Ctx) => Answer<HooksReplies["hooks.mappedByName"]>;
 }
+
+type Answer<Reply> = Reply | Promise<Reply>;
 
 export type HooksOperation = keyof HooksHandlers<unknown>;

@@ -39,7 +39,7 @@ export interface components {
              */
             name: string;
             status: components["schemas"]["HealthStatus"];
-            /** @description What is wrong with it, and what to do; null if nothing is. */
+            /** @description What is wrong with it, and what to do, or what else there is to know; null if nothing is. */
             detail: string | null;
         };
         /**
@@ -318,7 +318,7 @@ export interface components {
             events: number;
             /** @description The turns it ran, in order. */
             turnIds: components["schemas"]["TurnId"][];
-            /** @description When the next beat is due; null when it is off. */
+            /** @description When the next beat is due; null when none is planned. */
             nextAt: components["schemas"]["Timestamp"] | null;
         };
         "push.agent.reloaded": {
@@ -407,7 +407,7 @@ export interface Pushes {
   "event.handled": components["schemas"]["push.event.handled"];
   /** The event was in three turns that failed, or its agent left the configuration. It is kept and can be replayed. */
   "event.dead": components["schemas"]["push.event.dead"];
-  /** A beat of an agent ended, with or without events. */
+  /** A beat of an agent that had events ended. One without events says nothing. */
   "heartbeat.ran": components["schemas"]["push.heartbeat.ran"];
   /** An agent's configuration or skills were read again and are different. */
   "agent.reloaded": components["schemas"]["push.agent.reloaded"];

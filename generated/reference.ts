@@ -76,6 +76,14 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#turns.get">GET /api/v1/turns/{turn_id}</a>
 <a href="#turns.events">GET /api/v1/turns/{turn_id}/events</a>
 <a href="#turns.cancel">POST /api/v1/turns/{turn_id}/cancel</a>
+<b><a href="#of-deliveries">deliveries</a></b>
+<a href="#deliveries.list">GET /api/v1/deliveries</a>
+<a href="#deliveries.get">GET /api/v1/deliveries/{delivery_id}</a>
+<a href="#deliveries.replay">POST /api/v1/deliveries/{delivery_id}/replay</a>
+<a href="#events.list">GET /api/v1/events</a>
+<a href="#events.get">GET /api/v1/events/{event_id}</a>
+<a href="#events.replay">POST /api/v1/events/{event_id}/replay</a>
+<a href="#mappings.dryRun">POST /api/v1/mappings/dry-run</a>
 <b><a href="#of-keys">keys</a></b>
 <a href="#keys.list">GET /api/v1/keys</a>
 <a href="#keys.create">POST /api/v1/keys</a>
@@ -85,6 +93,8 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#hooks.agent">POST /hooks/agent</a>
 <a href="#hooks.mapped">POST /hooks</a>
 <a href="#hooks.mappedByName">POST /hooks/{name}</a>
+<b><a href="#of-announcements">announcements</a></b>
+<a href="#announcements.receive">POST {channel}</a>
 <b><a href="#of-ops">ops</a></b>
 <a href="#ops.healthz">GET /healthz</a>
 <a href="#ops.readyz">GET /readyz</a>
@@ -143,6 +153,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <p><strong>Turns.</strong> Sending a message or triggering a skill starts a <em>turn</em>: one run of an agent on a session. A turn goes queued → running → completed, failed or cancelled. A call waits for its turn, streams it, or leaves it to be read later by its id.</p>
 <p><strong>Errors</strong> are <code>application/problem+json</code> (RFC 9457) on every path, with the request id under which the gateway's log has the cause. The last part of <code>type</code> is the error's name. A path that is not in this document answers 404 <code>urn:agent-gateway:error:not-found</code>, and so does one whose surface is off.</p>
 <p><strong>Sending again.</strong> Calls that start work take an <code>Idempotency-Key</code>. A repeat gets the same ids, marked <code>Idempotent-Replayed</code>.</p>
+<p><strong>What came in</strong> is kept as a <em>delivery</em>: each call that starts work, each webhook request, and those that were refused. A delivery has a timeline, from the request as it came to the agent's reply, and can be sent again. A webhook's answer names its delivery.</p>
 <p><strong>Fields</strong> are snake_case in REST, camelCase in webhooks. An unknown field is refused, by name.</p>
 </section>
 <section id="authentication">
@@ -618,6 +629,715 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h4>Errors</h4>
 <p class="errors"><a href="#error-turn-ended">turn-ended</a></p>
 </section>
+<h2 id="of-deliveries">deliveries</h2>
+<p>The flight recorder: requests that came in, what came of them, and sending them again; system events and mappings.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
+<section id="deliveries.list">
+<h3><a href="#deliveries.list"><code class="verb">GET</code> <code>/api/v1/deliveries</code></a></h3>
+<p class="summary">List deliveries</p>
+<p class="who"><code>deliveries.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring those that were refused. The recorder keeps <code>recorder.entries</code> of them and lets the oldest that is finished go first.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>surface</code> <i><code>&quot;rest&quot;</code> or <code>&quot;rpc&quot;</code> or <code>&quot;hooks&quot;</code></i></dt><dd>Only those that came in here.</dd>
+<dt><code>outcome</code> <i><code>&quot;refused&quot;</code> or <code>&quot;unmatched&quot;</code> or <code>&quot;challenge&quot;</code> or <code>&quot;repeated&quot;</code> or <code>&quot;queued&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;completed&quot;</code> or <code>&quot;failed&quot;</code> or <code>&quot;cancelled&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code> or <code>&quot;gone&quot;</code></i></dt><dd>Only those of which this came.</dd>
+<dt><code>mapping</code> <i>string</i></dt><dd>Only those that this mapping matched, or that named it. 1 to 64 characters.</dd>
+<dt><code>session_id</code> <i>string</i></dt><dd>Only those whose turn is in this session. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
+<dt><code>from</code> <i>string</i></dt><dd>Only those that came then or later. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>to</code> <i>string</i></dt><dd>Only those that came before. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>id</code> <i>string</i></dt><dd>Only those that have this id: of the delivery, the request, the turn, the event, the session, or the sender's own. 1 to 256 characters.</dd>
+<dt><code>limit</code> <i>integer</i></dt><dd>How many to list at most. Default <code>50</code>, 1 to 500.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>The <code>next_cursor</code> of the page before; without it, the first page. 1 to 512 characters, such as <code>djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4</code>.</dd>
+</dl>
+<h4>200</h4>
+<p>The deliveries.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>deliveries</code> <i>list of <a href="#http-DeliverySummary">DeliverySummary</a></i></dt><dd>Without headers, body and timeline.</dd>
+<dt><code>next_cursor</code> <i>string or null</i></dt><dd>The cursor of the next page; null on the last. At most 512 characters, such as <code>null</code>.</dd>
+</dl>
+<figure><figcaption>A push that an agent worked on, an event that waits, and a stranger</figcaption><pre>{
+  &quot;deliveries&quot;: [
+    {
+      &quot;delivery_id&quot;: &quot;dlv_01M7YN3TQ6JWC0ZB2F8XKD4M7R&quot;,
+      &quot;at&quot;: &quot;2026-11-21T08:56:06.246Z&quot;,
+      &quot;surface&quot;: &quot;hooks&quot;,
+      &quot;operation&quot;: &quot;hooks.agent&quot;,
+      &quot;method&quot;: &quot;POST&quot;,
+      &quot;path&quot;: &quot;/hooks/agent&quot;,
+      &quot;address&quot;: &quot;203.0.113.7&quot;,
+      &quot;request_id&quot;: &quot;req_01M7YN3TQ6V8HP3N5S9GX2BD7C&quot;,
+      &quot;caller&quot;: null,
+      &quot;bytes&quot;: 0,
+      &quot;outcome&quot;: &quot;refused&quot;,
+      &quot;status&quot;: 401,
+      &quot;mapping&quot;: null,
+      &quot;replay_of&quot;: null,
+      &quot;sender_id&quot;: null,
+      &quot;session_id&quot;: null,
+      &quot;turn_id&quot;: null,
+      &quot;event_id&quot;: null
+    },
+    {
+      &quot;delivery_id&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;,
+      &quot;at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+      &quot;surface&quot;: &quot;hooks&quot;,
+      &quot;operation&quot;: &quot;hooks.wake&quot;,
+      &quot;method&quot;: &quot;POST&quot;,
+      &quot;path&quot;: &quot;/hooks/wake&quot;,
+      &quot;address&quot;: &quot;192.0.2.17&quot;,
+      &quot;request_id&quot;: &quot;req_01M7YN1B2ABQ2C7K9DSE5M0FWJ&quot;,
+      &quot;caller&quot;: &quot;shared&quot;,
+      &quot;bytes&quot;: 81,
+      &quot;outcome&quot;: &quot;queued&quot;,
+      &quot;status&quot;: 200,
+      &quot;mapping&quot;: null,
+      &quot;replay_of&quot;: null,
+      &quot;sender_id&quot;: null,
+      &quot;session_id&quot;: null,
+      &quot;turn_id&quot;: null,
+      &quot;event_id&quot;: &quot;evt_01M7YN1B2AZD4Q9RXC5HT7N3MA&quot;
+    },
+    {
+      &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;,
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+      &quot;surface&quot;: &quot;hooks&quot;,
+      &quot;operation&quot;: &quot;hooks.mappedByName&quot;,
+      &quot;method&quot;: &quot;POST&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;address&quot;: &quot;192.0.2.30&quot;,
+      &quot;request_id&quot;: &quot;req_01M7YN0XENT4B8QX6R1HY5ZC3K&quot;,
+      &quot;caller&quot;: &quot;github-push&quot;,
+      &quot;bytes&quot;: 92,
+      &quot;outcome&quot;: &quot;completed&quot;,
+      &quot;status&quot;: 200,
+      &quot;mapping&quot;: &quot;github-push&quot;,
+      &quot;replay_of&quot;: null,
+      &quot;sender_id&quot;: &quot;72d3162e-cc78-11e3-81ab-4c9367dc0958&quot;,
+      &quot;session_id&quot;: &quot;webhook:github&quot;,
+      &quot;turn_id&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+      &quot;event_id&quot;: null
+    }
+  ],
+  &quot;next_cursor&quot;: null
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+</section>
+<section id="deliveries.get">
+<h3><a href="#deliveries.get"><code class="verb">GET</code> <code>/api/v1/deliveries/{delivery_id}</code></a></h3>
+<p class="summary">Read a delivery</p>
+<p class="who"><code>deliveries.get</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>The request as it came, and its timeline: how it was judged on its way in, and what became of its turn or event.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>delivery_id</code> <i>string</i> <b>required</b></dt><dd>The delivery, as a webhook was answered with it or a list shows it.</dd>
+</dl>
+<h4>200</h4>
+<p>The delivery.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>When it came. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>surface</code> <i><code>&quot;rest&quot;</code> or <code>&quot;rpc&quot;</code> or <code>&quot;hooks&quot;</code></i></dt><dd>Where it came in; <code>hooks</code> are the webhooks.</dd>
+<dt><code>operation</code> <i>string</i></dt><dd>What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation. Such as <code>hooks.mappedByName</code>.</dd>
+<dt><code>method</code> <i>string</i></dt><dd>The HTTP method. Such as <code>POST</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>The path, without its query. Such as <code>/hooks/github-push</code>.</dd>
+<dt><code>address</code> <i>string</i></dt><dd>Where it came from, behind trusted proxies. Such as <code>192.0.2.17</code>.</dd>
+<dt><code>request_id</code> <i>string</i></dt><dd>One request; the gateway's log has the cause of an error under it. Such as <code>req_01M7YN2C7DT5V3D1HM9SE7C4WP</code>.</dd>
+<dt><code>caller</code> <i>string or null</i></dt><dd>The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. Such as <code>github-push</code>.</dd>
+<dt><code>bytes</code> <i>integer</i></dt><dd>How large its body was, as far as it was read.</dd>
+<dt><code>outcome</code> <i><code>&quot;refused&quot;</code> or <code>&quot;unmatched&quot;</code> or <code>&quot;challenge&quot;</code> or <code>&quot;repeated&quot;</code> or <code>&quot;queued&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;completed&quot;</code> or <code>&quot;failed&quot;</code> or <code>&quot;cancelled&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code> or <code>&quot;gone&quot;</code></i></dt><dd>What came of it. Nothing was started: <code>refused</code> (with an error), <code>unmatched</code> (no mapping matched), <code>challenge</code> (a sender asked whether the address is ours), <code>repeated</code> (an earlier delivery did the work). Its turn is <code>queued</code> or <code>running</code>, or ended as <code>completed</code>, <code>failed</code> or <code>cancelled</code>. Its event is <code>queued</code>, <code>handled</code> or <code>dead</code>. <code>gone</code>: its turn or event is not kept any more.</dd>
+<dt><code>status</code> <i>integer or null</i></dt><dd>The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. 200 to 599, such as <code>200</code>.</dd>
+<dt><code>mapping</code> <i>string or null</i></dt><dd>The mapping that matched, or that the path named; null where there was none. Such as <code>github-push</code>.</dd>
+<dt><code>replay_of</code> <i>string or null</i></dt><dd>The delivery that was sent again with this one; null where this one came from outside.</dd>
+<dt><code>sender_id</code> <i>string or null</i></dt><dd>The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks. Such as <code>72d3162e-cc78-11e3-81ab-4c9367dc0958</code>.</dd>
+<dt><code>session_id</code> <i>string or null</i></dt><dd>The session of its turn.</dd>
+<dt><code>turn_id</code> <i>string or null</i></dt><dd>The turn that it started, or that it repeats. That of an event is told by the event.</dd>
+<dt><code>event_id</code> <i>string or null</i></dt><dd>The system event that it queued, or that it repeats.</dd>
+<dt><code>headers</code> <i>object of string</i></dt><dd>Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (<code>Authorization</code>, <code>x-gateway-token</code>, cookies, signatures) are never kept. Such as <code>{&quot;content-type&quot;:&quot;application/json&quot;,&quot;x-github-event&quot;:&quot;push&quot;}</code>.</dd>
+<dt><code>body</code> <i>string or null</i></dt><dd>Its body as it came, but that the texts of fields that are called token, secret, password or the like are shown as <code>[hidden]</code>; null where it had none, where <code>recorder.bodies</code> is off, where nobody was authenticated, or after its session was deleted.</dd>
+<dt><code>body_encoding</code> <i><code>&quot;utf-8&quot;</code> or <code>&quot;base64&quot;</code> or <code>null</code></i></dt><dd>How <code>body</code> is written: as text, or in base64 where it is no UTF-8; null without a body.</dd>
+<dt><code>replayable</code> <i>boolean</i></dt><dd>Whether it can be sent again: it is a webhook's, and its body was kept.</dd>
+<dt><code>timeline</code> <i>list of <a href="#http-TimelineStep">TimelineStep</a></i></dt><dd>What happened to it, in order: on its way in, and to its turn or its event.</dd>
+</dl>
+<figure><figcaption>A push whose turn completed</figcaption><pre>{
+  &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;,
+  &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+  &quot;surface&quot;: &quot;hooks&quot;,
+  &quot;operation&quot;: &quot;hooks.mappedByName&quot;,
+  &quot;method&quot;: &quot;POST&quot;,
+  &quot;path&quot;: &quot;/hooks/github-push&quot;,
+  &quot;address&quot;: &quot;192.0.2.30&quot;,
+  &quot;request_id&quot;: &quot;req_01M7YN0XENT4B8QX6R1HY5ZC3K&quot;,
+  &quot;caller&quot;: &quot;github-push&quot;,
+  &quot;bytes&quot;: 92,
+  &quot;outcome&quot;: &quot;completed&quot;,
+  &quot;status&quot;: 200,
+  &quot;mapping&quot;: &quot;github-push&quot;,
+  &quot;replay_of&quot;: null,
+  &quot;sender_id&quot;: &quot;72d3162e-cc78-11e3-81ab-4c9367dc0958&quot;,
+  &quot;session_id&quot;: &quot;webhook:github&quot;,
+  &quot;turn_id&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+  &quot;event_id&quot;: null,
+  &quot;headers&quot;: {
+    &quot;host&quot;: &quot;gateway.example.com&quot;,
+    &quot;content-type&quot;: &quot;application/json&quot;,
+    &quot;x-github-event&quot;: &quot;push&quot;,
+    &quot;x-github-delivery&quot;: &quot;72d3162e-cc78-11e3-81ab-4c9367dc0958&quot;
+  },
+  &quot;body&quot;: &quot;{\\&quot;ref\\&quot;:\\&quot;refs/heads/main\\&quot;,\\&quot;pusher\\&quot;:{\\&quot;name\\&quot;:\\&quot;ada\\&quot;},\\&quot;head_commit\\&quot;:{\\&quot;message\\&quot;:\\&quot;Mend the clock\\&quot;}}&quot;,
+  &quot;body_encoding&quot;: &quot;utf-8&quot;,
+  &quot;replayable&quot;: true,
+  &quot;timeline&quot;: [
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+      &quot;name&quot;: &quot;request.received&quot;,
+      &quot;detail&quot;: {
+        &quot;bytes&quot;: 92,
+        &quot;address&quot;: &quot;192.0.2.30&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+      &quot;name&quot;: &quot;signature.accepted&quot;,
+      &quot;detail&quot;: {
+        &quot;type&quot;: &quot;github&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+      &quot;name&quot;: &quot;rate-limit.counted&quot;,
+      &quot;detail&quot;: {
+        &quot;max_requests&quot;: 100,
+        &quot;window_ms&quot;: 60000,
+        &quot;left&quot;: 97
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.124Z&quot;,
+      &quot;name&quot;: &quot;mapping.tried&quot;,
+      &quot;detail&quot;: {
+        &quot;matched&quot;: &quot;github-push&quot;,
+        &quot;tried&quot;: [],
+        &quot;untold&quot;: 0
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.124Z&quot;,
+      &quot;name&quot;: &quot;message.rendered&quot;,
+      &quot;detail&quot;: {
+        &quot;mapping&quot;: &quot;github-push&quot;,
+        &quot;characters&quot;: 25,
+        &quot;message&quot;: &quot;ada pushed Mend the clock&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.124Z&quot;,
+      &quot;name&quot;: &quot;turn.queued&quot;,
+      &quot;detail&quot;: null
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.125Z&quot;,
+      &quot;name&quot;: &quot;turn.started&quot;,
+      &quot;detail&quot;: {
+        &quot;attempt&quot;: 1,
+        &quot;waited_ms&quot;: 1
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.190Z&quot;,
+      &quot;name&quot;: &quot;turn.completed&quot;,
+      &quot;detail&quot;: {
+        &quot;reply&quot;: &quot;ada pushed Mend the clock&quot;,
+        &quot;usage&quot;: {
+          &quot;input&quot;: 7,
+          &quot;output&quot;: 7,
+          &quot;total&quot;: 14
+        },
+        &quot;latency_ms&quot;: 65
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:31.420Z&quot;,
+      &quot;name&quot;: &quot;announcement.delivered&quot;,
+      &quot;detail&quot;: {
+        &quot;channel&quot;: &quot;ops&quot;,
+        &quot;attempt&quot;: 1,
+        &quot;status&quot;: 200,
+        &quot;ms&quot;: 228
+      }
+    }
+  ]
+}</pre></figure>
+<figure><figcaption>An event that an agent handled at its heartbeat</figcaption><pre>{
+  &quot;delivery_id&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;,
+  &quot;at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+  &quot;surface&quot;: &quot;hooks&quot;,
+  &quot;operation&quot;: &quot;hooks.wake&quot;,
+  &quot;method&quot;: &quot;POST&quot;,
+  &quot;path&quot;: &quot;/hooks/wake&quot;,
+  &quot;address&quot;: &quot;192.0.2.17&quot;,
+  &quot;request_id&quot;: &quot;req_01M7YN1B2ABQ2C7K9DSE5M0FWJ&quot;,
+  &quot;caller&quot;: &quot;shared&quot;,
+  &quot;bytes&quot;: 81,
+  &quot;outcome&quot;: &quot;handled&quot;,
+  &quot;status&quot;: 200,
+  &quot;mapping&quot;: null,
+  &quot;replay_of&quot;: null,
+  &quot;sender_id&quot;: null,
+  &quot;session_id&quot;: null,
+  &quot;turn_id&quot;: null,
+  &quot;event_id&quot;: &quot;evt_01M7YN1B2AZD4Q9RXC5HT7N3MA&quot;,
+  &quot;headers&quot;: {
+    &quot;host&quot;: &quot;gateway.example.com&quot;,
+    &quot;content-type&quot;: &quot;application/json&quot;
+  },
+  &quot;body&quot;: &quot;{\\&quot;text\\&quot;:\\&quot;The nightly build is green.\\&quot;,\\&quot;metadata\\&quot;:{\\&quot;source\\&quot;:\\&quot;ci\\&quot;,\\&quot;event\\&quot;:\\&quot;build\\&quot;}}&quot;,
+  &quot;body_encoding&quot;: &quot;utf-8&quot;,
+  &quot;replayable&quot;: true,
+  &quot;timeline&quot;: [
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+      &quot;name&quot;: &quot;request.received&quot;,
+      &quot;detail&quot;: {
+        &quot;bytes&quot;: 81,
+        &quot;address&quot;: &quot;192.0.2.17&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+      &quot;name&quot;: &quot;token.accepted&quot;,
+      &quot;detail&quot;: {
+        &quot;name&quot;: &quot;shared&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+      &quot;name&quot;: &quot;rate-limit.counted&quot;,
+      &quot;detail&quot;: {
+        &quot;max_requests&quot;: 100,
+        &quot;window_ms&quot;: 60000,
+        &quot;left&quot;: 99
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+      &quot;name&quot;: &quot;event.queued&quot;,
+      &quot;detail&quot;: null
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T09:24:31.172Z&quot;,
+      &quot;name&quot;: &quot;event.taken&quot;,
+      &quot;detail&quot;: {
+        &quot;turn_id&quot;: &quot;turn_01M7YPR0C4W2T6J8Q5N9HBX3DZ&quot;,
+        &quot;session_id&quot;: &quot;agent:main:main&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T09:24:31.173Z&quot;,
+      &quot;name&quot;: &quot;turn.started&quot;,
+      &quot;detail&quot;: {
+        &quot;attempt&quot;: 1,
+        &quot;waited_ms&quot;: 1
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T09:24:31.201Z&quot;,
+      &quot;name&quot;: &quot;turn.completed&quot;,
+      &quot;detail&quot;: {
+        &quot;reply&quot;: &quot;1 system event\\n\\n1. evt_01M7YN1B2AZD4Q9RXC5HT7N3MA, 2026-11-21T08:54:44.682Z, from shared\\nThe nightly build is green.\\nmetadata: {\\&quot;source\\&quot;:\\&quot;ci\\&quot;,\\&quot;event\\&quot;:\\&quot;build\\&quot;}&quot;,
+        &quot;usage&quot;: {
+          &quot;input&quot;: 40,
+          &quot;output&quot;: 40,
+          &quot;total&quot;: 80
+        },
+        &quot;latency_ms&quot;: 28
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T09:24:31.201Z&quot;,
+      &quot;name&quot;: &quot;event.handled&quot;,
+      &quot;detail&quot;: {
+        &quot;turn_id&quot;: &quot;turn_01M7YPR0C4W2T6J8Q5N9HBX3DZ&quot;
+      }
+    }
+  ]
+}</pre></figure>
+<figure><figcaption>A request without the token</figcaption><pre>{
+  &quot;delivery_id&quot;: &quot;dlv_01M7YN3TQ6JWC0ZB2F8XKD4M7R&quot;,
+  &quot;at&quot;: &quot;2026-11-21T08:56:06.246Z&quot;,
+  &quot;surface&quot;: &quot;hooks&quot;,
+  &quot;operation&quot;: &quot;hooks.agent&quot;,
+  &quot;method&quot;: &quot;POST&quot;,
+  &quot;path&quot;: &quot;/hooks/agent&quot;,
+  &quot;address&quot;: &quot;203.0.113.7&quot;,
+  &quot;request_id&quot;: &quot;req_01M7YN3TQ6V8HP3N5S9GX2BD7C&quot;,
+  &quot;caller&quot;: null,
+  &quot;bytes&quot;: 0,
+  &quot;outcome&quot;: &quot;refused&quot;,
+  &quot;status&quot;: 401,
+  &quot;mapping&quot;: null,
+  &quot;replay_of&quot;: null,
+  &quot;sender_id&quot;: null,
+  &quot;session_id&quot;: null,
+  &quot;turn_id&quot;: null,
+  &quot;event_id&quot;: null,
+  &quot;headers&quot;: {
+    &quot;host&quot;: &quot;gateway.example.com&quot;,
+    &quot;content-type&quot;: &quot;application/json&quot;,
+    &quot;content-length&quot;: &quot;41&quot;
+  },
+  &quot;body&quot;: null,
+  &quot;body_encoding&quot;: null,
+  &quot;replayable&quot;: false,
+  &quot;timeline&quot;: [
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:56:06.246Z&quot;,
+      &quot;name&quot;: &quot;request.received&quot;,
+      &quot;detail&quot;: {
+        &quot;bytes&quot;: 0,
+        &quot;address&quot;: &quot;203.0.113.7&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:56:06.246Z&quot;,
+      &quot;name&quot;: &quot;token.refused&quot;,
+      &quot;detail&quot;: {
+        &quot;reason&quot;: &quot;missing&quot;
+      }
+    },
+    {
+      &quot;at&quot;: &quot;2026-11-21T08:56:06.246Z&quot;,
+      &quot;name&quot;: &quot;request.refused&quot;,
+      &quot;detail&quot;: {
+        &quot;error&quot;: &quot;unauthenticated&quot;,
+        &quot;status&quot;: 401,
+        &quot;detail&quot;: &quot;Send Authorization: Bearer &lt;token&gt;, or x-gateway-token.&quot;
+      }
+    }
+  ]
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+</section>
+<section id="deliveries.replay">
+<h3><a href="#deliveries.replay"><code class="verb">POST</code> <code>/api/v1/deliveries/{delivery_id}/replay</code></a></h3>
+<p class="summary">Send a delivery again</p>
+<p class="who"><code>deliveries.replay</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call takes no body.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>delivery_id</code> <i>string</i> <b>required</b></dt><dd>The delivery, as a webhook was answered with it or a list shows it.</dd>
+</dl>
+<h4>200</h4>
+<p>It was sent again; or no mapping matches it today, and nothing was started.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>delivery_id</code> <i>string</i></dt><dd>The new delivery. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
+<dt><code>replay_of</code> <i>string</i></dt><dd>The delivery that was sent again. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
+<dt><code>outcome</code> <i><code>&quot;queued&quot;</code> or <code>&quot;unmatched&quot;</code></i></dt><dd><code>queued</code>: a turn or a system event. <code>unmatched</code>: no mapping matches it today, and nothing was started.</dd>
+<dt><code>message</code> <i>string</i></dt><dd>What was done, in words: what a webhook's caller is told. Such as <code>turn started</code>.</dd>
+<dt><code>mapping</code> <i>string or null</i></dt><dd>The mapping that matched. Such as <code>github-push</code>.</dd>
+<dt><code>agent</code> <i>string or null</i></dt><dd>Whose work it is.</dd>
+<dt><code>session_id</code> <i>string or null</i></dt><dd>The session of the turn.</dd>
+<dt><code>turn_id</code> <i>string or null</i></dt><dd>The turn that was started.</dd>
+<dt><code>event_id</code> <i>string or null</i></dt><dd>The system event that was queued.</dd>
+</dl>
+<figure><figcaption>A turn was started</figcaption><pre>{
+  &quot;delivery_id&quot;: &quot;dlv_01M7YS8JH2E7R4WC9Q0ZXB5NTM&quot;,
+  &quot;replay_of&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;,
+  &quot;outcome&quot;: &quot;queued&quot;,
+  &quot;message&quot;: &quot;turn started&quot;,
+  &quot;mapping&quot;: &quot;github-push&quot;,
+  &quot;agent&quot;: &quot;main&quot;,
+  &quot;session_id&quot;: &quot;webhook:github&quot;,
+  &quot;turn_id&quot;: &quot;turn_01M7YS8JH2K6D3X8VB1PYG4SWF&quot;,
+  &quot;event_id&quot;: null
+}</pre></figure>
+<figure><figcaption>An event was queued</figcaption><pre>{
+  &quot;delivery_id&quot;: &quot;dlv_01M7YS8JH2E7R4WC9Q0ZXB5NTM&quot;,
+  &quot;replay_of&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;,
+  &quot;outcome&quot;: &quot;queued&quot;,
+  &quot;message&quot;: &quot;event queued&quot;,
+  &quot;mapping&quot;: null,
+  &quot;agent&quot;: &quot;main&quot;,
+  &quot;session_id&quot;: null,
+  &quot;turn_id&quot;: null,
+  &quot;event_id&quot;: &quot;evt_01M7YS8JH2T5Z9N7C2QHW6RJKA&quot;
+}</pre></figure>
+<figure><figcaption>The mapping does not match it any more</figcaption><pre>{
+  &quot;delivery_id&quot;: &quot;dlv_01M7YS8JH2E7R4WC9Q0ZXB5NTM&quot;,
+  &quot;replay_of&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;,
+  &quot;outcome&quot;: &quot;unmatched&quot;,
+  &quot;message&quot;: &quot;no mapping matched&quot;,
+  &quot;mapping&quot;: null,
+  &quot;agent&quot;: null,
+  &quot;session_id&quot;: null,
+  &quot;turn_id&quot;: null,
+  &quot;event_id&quot;: null
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
+</section>
+<section id="events.list">
+<h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
+<p class="summary">List system events</p>
+<p class="who"><code>events.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>What <code>/hooks/wake</code> queued, newest queued first: all that wait, and those that ended within <code>sessions.eventRetention</code>.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>agent</code> <i>string</i></dt><dd>Only those for this agent; it may have left the configuration. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>status</code> <i><code>&quot;queued&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code></i></dt><dd>Only those in this state.</dd>
+<dt><code>limit</code> <i>integer</i></dt><dd>How many to list at most. Default <code>50</code>, 1 to 500.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>The <code>next_cursor</code> of the page before; without it, the first page. 1 to 512 characters, such as <code>djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4</code>.</dd>
+</dl>
+<h4>200</h4>
+<p>The events.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>events</code> <i>list of <a href="#http-SystemEvent">SystemEvent</a></i></dt><dd>The events.</dd>
+<dt><code>next_cursor</code> <i>string or null</i></dt><dd>The cursor of the next page; null on the last. At most 512 characters, such as <code>null</code>.</dd>
+</dl>
+<figure><figcaption>One that waits and one that is dead</figcaption><pre>{
+  &quot;events&quot;: [
+    {
+      &quot;event_id&quot;: &quot;evt_01M7YN1B2AZD4Q9RXC5HT7N3MA&quot;,
+      &quot;agent&quot;: &quot;main&quot;,
+      &quot;text&quot;: &quot;The nightly build is green.&quot;,
+      &quot;metadata&quot;: {
+        &quot;source&quot;: &quot;ci&quot;,
+        &quot;event&quot;: &quot;build&quot;
+      },
+      &quot;caller&quot;: &quot;shared&quot;,
+      &quot;status&quot;: &quot;queued&quot;,
+      &quot;attempts&quot;: 0,
+      &quot;created_at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+      &quot;ended_at&quot;: null,
+      &quot;turn_id&quot;: null,
+      &quot;reason&quot;: null,
+      &quot;delivery_id&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;
+    },
+    {
+      &quot;event_id&quot;: &quot;evt_01M7YJ4Z8C6R2WQ9TBXH5D7NKE&quot;,
+      &quot;agent&quot;: &quot;main&quot;,
+      &quot;text&quot;: &quot;The disk of db-1 is at 95 %.&quot;,
+      &quot;metadata&quot;: null,
+      &quot;caller&quot;: &quot;shared&quot;,
+      &quot;status&quot;: &quot;dead&quot;,
+      &quot;attempts&quot;: 3,
+      &quot;created_at&quot;: &quot;2026-11-21T07:54:31.436Z&quot;,
+      &quot;ended_at&quot;: &quot;2026-11-21T08:54:31.150Z&quot;,
+      &quot;turn_id&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+      &quot;reason&quot;: &quot;The backend answered 503 three times.&quot;,
+      &quot;delivery_id&quot;: &quot;dlv_01M7YJ4Z8CW0M3G8VS1FPY6BTR&quot;
+    }
+  ],
+  &quot;next_cursor&quot;: null
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+</section>
+<section id="events.get">
+<h3><a href="#events.get"><code class="verb">GET</code> <code>/api/v1/events/{event_id}</code></a></h3>
+<p class="summary">Read a system event</p>
+<p class="who"><code>events.get</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>The event as it is now.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>event_id</code> <i>string</i> <b>required</b></dt><dd>The system event, as <code>/hooks/wake</code> answered.</dd>
+</dl>
+<h4>200</h4>
+<p>The event.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>event_id</code> <i>string</i></dt><dd>One system event that waits for an agent's heartbeat. Such as <code>evt_01M7YN1B2AZD4Q9RXC5HT7N3MA</code>.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>text</code> <i>string</i></dt><dd>What happened, exactly as it was sent.</dd>
+<dt><code>metadata</code> <i>object or null</i></dt><dd>The data that came beside the text. Such as <code>{&quot;source&quot;:&quot;ci&quot;,&quot;event&quot;:&quot;build&quot;}</code>.</dd>
+<dt><code>caller</code> <i>string</i></dt><dd>The name of the token that sent it. Such as <code>shared</code>.</dd>
+<dt><code>status</code> <i><code>&quot;queued&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code></i></dt><dd><code>queued</code>: it waits, or a turn works on it. <code>handled</code>: a turn that was given it completed. <code>dead</code>: three turns failed, or its agent left the configuration; it can be queued again.</dd>
+<dt><code>attempts</code> <i>integer</i></dt><dd>How many turns have tried it and failed, since it was queued.</dd>
+<dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>ended_at</code> <i>string or null</i></dt><dd>When it was handled or given up.</dd>
+<dt><code>turn_id</code> <i>string or null</i></dt><dd>The turn that works on it, or the last that did.</dd>
+<dt><code>reason</code> <i>string or null</i></dt><dd>Why the last turn that failed did.</dd>
+<dt><code>delivery_id</code> <i>string or null</i></dt><dd>The recorded request that brought it.</dd>
+</dl>
+<figure><figcaption>Handled</figcaption><pre>{
+  &quot;event_id&quot;: &quot;evt_01M7YN1B2AZD4Q9RXC5HT7N3MA&quot;,
+  &quot;agent&quot;: &quot;main&quot;,
+  &quot;text&quot;: &quot;The nightly build is green.&quot;,
+  &quot;metadata&quot;: {
+    &quot;source&quot;: &quot;ci&quot;,
+    &quot;event&quot;: &quot;build&quot;
+  },
+  &quot;caller&quot;: &quot;shared&quot;,
+  &quot;status&quot;: &quot;handled&quot;,
+  &quot;attempts&quot;: 0,
+  &quot;created_at&quot;: &quot;2026-11-21T08:54:44.682Z&quot;,
+  &quot;ended_at&quot;: &quot;2026-11-21T09:24:31.201Z&quot;,
+  &quot;turn_id&quot;: &quot;turn_01M7YPR0C4W2T6J8Q5N9HBX3DZ&quot;,
+  &quot;reason&quot;: null,
+  &quot;delivery_id&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+</section>
+<section id="events.replay">
+<h3><a href="#events.replay"><code class="verb">POST</code> <code>/api/v1/events/{event_id}/replay</code></a></h3>
+<p class="summary">Queue a dead system event again</p>
+<p class="who"><code>events.replay</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>Puts a dead event behind all others of its agent, with no attempt counted. The agent handles it at its next heartbeat, or now where its heartbeat is off. The call takes no body.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>event_id</code> <i>string</i> <b>required</b></dt><dd>The system event, as <code>/hooks/wake</code> answered.</dd>
+</dl>
+<h4>200</h4>
+<p>The event, queued.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>event_id</code> <i>string</i></dt><dd>One system event that waits for an agent's heartbeat. Such as <code>evt_01M7YN1B2AZD4Q9RXC5HT7N3MA</code>.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>text</code> <i>string</i></dt><dd>What happened, exactly as it was sent.</dd>
+<dt><code>metadata</code> <i>object or null</i></dt><dd>The data that came beside the text. Such as <code>{&quot;source&quot;:&quot;ci&quot;,&quot;event&quot;:&quot;build&quot;}</code>.</dd>
+<dt><code>caller</code> <i>string</i></dt><dd>The name of the token that sent it. Such as <code>shared</code>.</dd>
+<dt><code>status</code> <i><code>&quot;queued&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code></i></dt><dd><code>queued</code>: it waits, or a turn works on it. <code>handled</code>: a turn that was given it completed. <code>dead</code>: three turns failed, or its agent left the configuration; it can be queued again.</dd>
+<dt><code>attempts</code> <i>integer</i></dt><dd>How many turns have tried it and failed, since it was queued.</dd>
+<dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>ended_at</code> <i>string or null</i></dt><dd>When it was handled or given up.</dd>
+<dt><code>turn_id</code> <i>string or null</i></dt><dd>The turn that works on it, or the last that did.</dd>
+<dt><code>reason</code> <i>string or null</i></dt><dd>Why the last turn that failed did.</dd>
+<dt><code>delivery_id</code> <i>string or null</i></dt><dd>The recorded request that brought it.</dd>
+</dl>
+<figure><figcaption>Queued again</figcaption><pre>{
+  &quot;event_id&quot;: &quot;evt_01M7YJ4Z8C6R2WQ9TBXH5D7NKE&quot;,
+  &quot;agent&quot;: &quot;main&quot;,
+  &quot;text&quot;: &quot;The disk of db-1 is at 95 %.&quot;,
+  &quot;metadata&quot;: null,
+  &quot;caller&quot;: &quot;shared&quot;,
+  &quot;status&quot;: &quot;queued&quot;,
+  &quot;attempts&quot;: 0,
+  &quot;created_at&quot;: &quot;2026-11-21T07:54:31.436Z&quot;,
+  &quot;ended_at&quot;: null,
+  &quot;turn_id&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+  &quot;reason&quot;: &quot;The backend answered 503 three times.&quot;,
+  &quot;delivery_id&quot;: &quot;dlv_01M7YJ4Z8CW0M3G8VS1FPY6BTR&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+</section>
+<section id="mappings.dryRun">
+<h3><a href="#mappings.dryRun"><code class="verb">POST</code> <code>/api/v1/mappings/dry-run</code></a></h3>
+<p class="summary">Try the mappings</p>
+<p class="who"><code>mappings.dryRun</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>Says what each mapping would make of a request: whether it matches, else the first pair that does not; the message that the agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at.</p>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>name</code> <i>string</i></dt><dd>Tries this mapping alone, as <code>/hooks/{name}</code> does. Without it all are tried, as <code>/hooks</code> does. 1 to 64 characters, such as <code>github-push</code>.</dd>
+<dt><code>headers</code> <i>object of string</i></dt><dd>Its headers, names in any case. No signature is looked at. Default <code>{}</code>, such as <code>{&quot;X-GitHub-Event&quot;:&quot;push&quot;}</code>.</dd>
+<dt><code>body</code> <i>object or list of any value</i> <b>required</b></dt><dd>Whatever the sender sends, a JSON object or array. Mappings match it and take values from it.</dd>
+</dl>
+<figure><figcaption>A push to another branch</figcaption><pre>POST /api/v1/mappings/dry-run
+
+{
+  &quot;headers&quot;: {
+    &quot;X-GitHub-Event&quot;: &quot;push&quot;
+  },
+  &quot;body&quot;: {
+    &quot;ref&quot;: &quot;refs/heads/draft&quot;,
+    &quot;pusher&quot;: {
+      &quot;name&quot;: &quot;ada&quot;
+    },
+    &quot;head_commit&quot;: {
+      &quot;message&quot;: &quot;Mend the clock&quot;
+    }
+  }
+}</pre></figure>
+<figure><figcaption>A push to one mapping</figcaption><pre>POST /api/v1/mappings/dry-run
+
+{
+  &quot;name&quot;: &quot;github-push&quot;,
+  &quot;headers&quot;: {
+    &quot;X-GitHub-Event&quot;: &quot;push&quot;
+  },
+  &quot;body&quot;: {
+    &quot;ref&quot;: &quot;refs/heads/main&quot;,
+    &quot;pusher&quot;: {
+      &quot;name&quot;: &quot;ada&quot;
+    },
+    &quot;head_commit&quot;: {
+      &quot;message&quot;: &quot;Mend the clock&quot;
+    }
+  }
+}</pre></figure>
+<h4>200</h4>
+<p>What would come of it.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>starts</code> <i>string or null</i></dt><dd>The mapping whose turn would be started: the first that matches, without <code>name</code> among those without <code>verify</code>. Null where none would. Such as <code>github-push</code>.</dd>
+<dt><code>mappings</code> <i>list of <a href="#http-TriedMapping">TriedMapping</a></i></dt><dd>With <code>name</code> that mapping; else each, in the configuration's order.</dd>
+</dl>
+<figure><figcaption>The mapping matches</figcaption><pre>{
+  &quot;starts&quot;: &quot;github-push&quot;,
+  &quot;mappings&quot;: [
+    {
+      &quot;mapping&quot;: &quot;github-push&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;verify&quot;: &quot;github&quot;,
+      &quot;matched&quot;: true,
+      &quot;failed&quot;: null,
+      &quot;message&quot;: &quot;ada pushed Mend the clock&quot;,
+      &quot;turn&quot;: {
+        &quot;agent&quot;: &quot;main&quot;,
+        &quot;session_id&quot;: &quot;webhook:github&quot;,
+        &quot;model&quot;: &quot;fast&quot;,
+        &quot;channel&quot;: null,
+        &quot;delivery&quot;: &quot;announce&quot;,
+        &quot;announce_to&quot;: &quot;ops&quot;
+      }
+    }
+  ]
+}</pre></figure>
+<figure><figcaption>No mapping matches</figcaption><pre>{
+  &quot;starts&quot;: null,
+  &quot;mappings&quot;: [
+    {
+      &quot;mapping&quot;: &quot;github-push&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;verify&quot;: &quot;github&quot;,
+      &quot;matched&quot;: false,
+      &quot;failed&quot;: {
+        &quot;path&quot;: &quot;body.ref&quot;,
+        &quot;expected&quot;: [
+          &quot;refs/heads/main&quot;
+        ],
+        &quot;found&quot;: &quot;refs/heads/draft&quot;
+      },
+      &quot;message&quot;: null,
+      &quot;turn&quot;: null
+    },
+    {
+      &quot;mapping&quot;: &quot;alert&quot;,
+      &quot;path&quot;: &quot;/hooks/alert&quot;,
+      &quot;verify&quot;: null,
+      &quot;matched&quot;: false,
+      &quot;failed&quot;: {
+        &quot;path&quot;: &quot;body.status&quot;,
+        &quot;expected&quot;: [
+          &quot;firing&quot;,
+          &quot;resolved&quot;
+        ],
+        &quot;found&quot;: null
+      },
+      &quot;message&quot;: null,
+      &quot;turn&quot;: null
+    }
+  ]
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
+</section>
 <h2 id="of-keys">keys</h2>
 <p>REST keys. The console token alone may use these.</p>
 <p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
@@ -789,7 +1509,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;mode&quot;: &quot;next-heartbeat&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-heartbeat-off">heartbeat-off</a></p>
+<p class="errors"><a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-heartbeat-off">heartbeat-off</a></p>
 </section>
 <section id="hooks.agent">
 <h3><a href="#hooks.agent"><code class="verb">POST</code> <code>/hooks/agent</code></a></h3>
@@ -808,7 +1528,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>session</code> <i>string</i></dt><dd>A session of webhook turns. It begins with <code>webhook:</code>, so it can never be a person's. At most 256 characters, such as <code>webhook:github</code>.</dd>
 <dt><code>context</code> <i>object</i></dt><dd>Free data beside the message, kept and given to the agent as JSON.</dd>
 <dt><code>agent</code> <i>string</i></dt><dd>The agent it is for; <code>gateway.defaultAgent</code> without it. 1 to 64 characters, such as <code>main</code>.</dd>
-<dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to the configured channel that <code>channel</code> names, else to <code>gateway.announceTo</code>; <code>none</code> leaves it to those who read or subscribe. Default <code>&quot;none&quot;</code>.</dd>
+<dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to the configured channel that <code>channel</code> names, else to <code>gateway.announceTo</code>; <code>none</code> leaves it to those who read or subscribe. What came through three announcements already is not announced again. Default <code>&quot;none&quot;</code>.</dd>
 </dl>
 <figure><figcaption>A message in a session of its own</figcaption><pre>POST /hooks/agent
 
@@ -855,7 +1575,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery&quot;: &quot;announce&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
+<p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
 </section>
 <section id="hooks.mapped">
 <h3><a href="#hooks.mapped"><code class="verb">POST</code> <code>/hooks</code></a></h3>
@@ -905,7 +1625,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;mapping&quot;: &quot;alert&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
+<p class="errors"><a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
 </section>
 <section id="hooks.mappedByName">
 <h3><a href="#hooks.mappedByName"><code class="verb">POST</code> <code>/hooks/{name}</code></a></h3>
@@ -962,7 +1682,53 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;challenge&quot;: &quot;Vt8mKq2ZxR7cLw4NpB9yJd3HsF6gTe1A&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
+<p class="errors"><a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
+</section>
+<h2 id="of-announcements">announcements</h2>
+<p>What the gateway sends: replies, to the channels of the configuration.</p>
+
+<section id="announcements.receive">
+<h3><a href="#announcements.receive"><code class="verb">POST</code> <code>{channel}</code></a></h3>
+<p class="summary">A reply that was announced</p>
+<p class="who"><code>announcements.receive</code> public</p>
+<p>The gateway posts a reply to a channel of the type <code>webhook</code> if its turn has <code>delivery: announce</code>. It is sent at least once: a repeat has the same <code>webhook-id</code>. It is signed as [Standard Webhooks](https://www.standardwebhooks.com) say, so that any of their libraries can verify it. Redirects are not followed.</p>
+<p>Any 2xx means that it was taken. 410 means that no more attempts are wanted. Anything else, or no answer within 15 s, is tried again for up to a day: after 5 s, then at growing intervals of up to an hour, and not before what <code>Retry-After</code> asks for, up to an hour.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>webhook-id</code> <i>string</i> <b>required</b></dt><dd>The turn's id, the same at every attempt. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
+<dt><code>webhook-timestamp</code> <i>string</i> <b>required</b></dt><dd>When this attempt was made; seconds since 1970.</dd>
+<dt><code>webhook-signature</code> <i>string</i> <b>required</b></dt><dd><code>v1,</code> and the HMAC-SHA256, in base64, of <code>{webhook-id}.{webhook-timestamp}.{body}</code> with the channel's secret.</dd>
+<dt><code>x-gateway-hops</code> <i>integer</i> <b>required</b></dt><dd>How many announcements are behind this one, itself counted. Pass it on if you call a gateway because of it: past 3 a gateway announces no more, which ends loops. 1 to 3.</dd>
+</dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>type</code> <i><code>&quot;turn.completed&quot;</code></i> <b>required</b></dt><dd>What happened. Other types may come; answer 2xx to one that you do not know.</dd>
+<dt><code>timestamp</code> <i>string</i> <b>required</b></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>data</code> <i><a href="#http-AnnouncedTurn">AnnouncedTurn</a></i> <b>required</b></dt><dd>The turn that completed.</dd>
+</dl>
+<figure><figcaption>The end of a turn</figcaption><pre>POST {channel}
+
+{
+  &quot;type&quot;: &quot;turn.completed&quot;,
+  &quot;timestamp&quot;: &quot;2026-11-21T08:54:32.456Z&quot;,
+  &quot;data&quot;: {
+    &quot;turnId&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+    &quot;sessionId&quot;: &quot;webhook:alerts&quot;,
+    &quot;agent&quot;: &quot;main&quot;,
+    &quot;channel&quot;: &quot;ops&quot;,
+    &quot;reply&quot;: &quot;Three alerts, all of them from the same disk.&quot;,
+    &quot;model&quot;: &quot;fast&quot;,
+    &quot;usage&quot;: {
+      &quot;input&quot;: 12,
+      &quot;output&quot;: 34,
+      &quot;total&quot;: 46
+    },
+    &quot;deliveryId&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;,
+    &quot;createdAt&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;endedAt&quot;: &quot;2026-11-21T08:54:32.456Z&quot;
+  }
+}</pre></figure>
+
 </section>
 <h2 id="of-ops">ops</h2>
 <p>What operators and tools ask: health, readiness, figures, and the contract itself.</p>
@@ -1561,6 +2327,11 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
       },
       {
         &quot;name&quot;: &quot;queue&quot;,
+        &quot;status&quot;: &quot;ok&quot;,
+        &quot;detail&quot;: null
+      },
+      {
+        &quot;name&quot;: &quot;events&quot;,
         &quot;status&quot;: &quot;ok&quot;,
         &quot;detail&quot;: null
       },
@@ -2298,7 +3069,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="push-heartbeat.ran">
 <h3><a href="#push-heartbeat.ran"><code>heartbeat.ran</code></a></h3>
 
-<p>A beat of an agent ended, with or without events.</p>
+<p>A beat of an agent that had events ended. One without events says nothing.</p>
 <dl>
 <dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
 <dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
@@ -2306,7 +3077,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>agentName</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
 <dt><code>events</code> <i>integer</i></dt><dd>How many events it took.</dd>
 <dt><code>turnIds</code> <i>list of string</i></dt><dd>The turns it ran, in order.</dd>
-<dt><code>nextAt</code> <i>string or null</i></dt><dd>When the next beat is due; null when it is off.</dd>
+<dt><code>nextAt</code> <i>string or null</i></dt><dd>When the next beat is due; null when none is planned.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -2436,7 +3207,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-method-not-found"><code>method-not-found</code> <i>HTTP 404 · RPC -32601</i></dt><dd>Method not found. No such RPC method. rpc.discover lists them.</dd>
 <dt id="error-invalid-params"><code>invalid-params</code> <i>HTTP 400 · RPC -32602</i></dt><dd>Invalid params. A param is unknown, of the wrong type, or out of its range; data.detail names it.</dd>
 <dt id="error-internal"><code>internal</code> <i>HTTP 500 · RPC -32603</i></dt><dd>Internal error. The gateway failed. The cause is in its log under the request id, and only there.</dd>
-<dt id="error-unauthenticated"><code>unauthenticated</code> <i>HTTP 401 · RPC -32000</i></dt><dd>Authentication failed. The request carries no token, or one that this surface does not know. Both look alike on purpose.</dd>
+<dt id="error-unauthenticated"><code>unauthenticated</code> <i>HTTP 401 · RPC -32000</i></dt><dd>Authentication failed. The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or too old. All look alike on purpose.</dd>
 <dt id="error-tls-required"><code>tls-required</code> <i>HTTP 403 · RPC -32000</i></dt><dd>TLS required. A token came in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the proxy in gateway.trustedProxies.</dd>
 <dt id="error-forbidden"><code>forbidden</code> <i>HTTP 403 · RPC -32001</i></dt><dd>Permission denied. The token is good but may not do this; the detail names what it lacks.</dd>
 <dt id="error-address-not-allowed"><code>address-not-allowed</code> <i>HTTP 403</i></dt><dd>Address not allowed. webhooks.allowedIps does not hold the sender's address.</dd>
@@ -2449,6 +3220,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-key-not-found"><code>key-not-found</code> <i>HTTP 404</i></dt><dd>Key not found. No REST key has this id.</dd>
 <dt id="error-mapping-not-found"><code>mapping-not-found</code> <i>HTTP 404</i></dt><dd>Mapping not found. No mapping has this name, or none matched the payload.</dd>
 <dt id="error-delivery-not-found"><code>delivery-not-found</code> <i>HTTP 404</i></dt><dd>Delivery not found. No delivery has this id, or the recorder let it go.</dd>
+<dt id="error-event-not-found"><code>event-not-found</code> <i>HTTP 404</i></dt><dd>Event not found. No system event has this id, or it ended so long ago that it is not kept any more.</dd>
 <dt id="error-unknown-model"><code>unknown-model</code> <i>HTTP 400 · RPC -32602</i></dt><dd>Unknown model. The agent knows no model of this name; the detail lists those it knows.</dd>
 <dt id="error-method-not-allowed"><code>method-not-allowed</code> <i>HTTP 405 · RPC -32600</i></dt><dd>Method not allowed. The path exists, but not for this HTTP method. Allow lists those it takes.</dd>
 <dt id="error-request-timeout"><code>request-timeout</code> <i>HTTP 408 · RPC -32600</i></dt><dd>Request timeout. The request did not arrive whole in time.</dd>
@@ -2457,6 +3229,8 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-turn-ended"><code>turn-ended</code> <i>HTTP 409 · RPC -32003</i></dt><dd>Turn already ended. The turn has completed, failed or been cancelled, so it cannot be cancelled.</dd>
 <dt id="error-turn-cancelled"><code>turn-cancelled</code> <i>HTTP 409 · RPC -32005</i></dt><dd>Turn cancelled. The turn was cancelled before it ended; turn_id names it.</dd>
 <dt id="error-heartbeat-off"><code>heartbeat-off</code> <i>HTTP 409</i></dt><dd>Heartbeat off. The agent has no heartbeat, so a queued event would never be handled. Send mode: now.</dd>
+<dt id="error-event-not-dead"><code>event-not-dead</code> <i>HTTP 409</i></dt><dd>Event not dead. Only an event that is dead can be queued again; this one waits or was handled.</dd>
+<dt id="error-delivery-not-replayable"><code>delivery-not-replayable</code> <i>HTTP 409</i></dt><dd>Delivery cannot be replayed. It is no webhook's, or its body was not kept: recorder.bodies was off, nobody was authenticated, or its session was deleted.</dd>
 <dt id="error-idempotency-in-progress"><code>idempotency-in-progress</code> <i>HTTP 409 · RPC -32003 · may be tried again</i></dt><dd>Idempotent request in progress. The first request with this idempotency key is still being stored. Send it again in a moment.</dd>
 <dt id="error-idempotency-mismatch"><code>idempotency-mismatch</code> <i>HTTP 422 · RPC -32003</i></dt><dd>Idempotency key used for another request. The idempotency key was used before with another body. Use a fresh key.</dd>
 <dt id="error-too-large"><code>too-large</code> <i>HTTP 413 · RPC -32600</i></dt><dd>Request too large. The body is larger than the limit, which the detail names.</dd>
@@ -2476,8 +3250,45 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 </dl>
 </section>
 <h2 id="of-shapes-of-rest-and-webhooks">Shapes of REST and webhooks</h2>
+<section id="http-AnnouncedTurn"><h3>AnnouncedTurn</h3><p>The turn that completed.</p><dl>
+<dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
+<dt><code>sessionId</code> <i>string</i></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>channel</code> <i>string</i></dt><dd>The channel that it was sent to, by its key in <code>channels</code>. Such as <code>ops</code>.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model that was asked for, null where none was.</dd>
+<dt><code>reply</code> <i>string</i></dt><dd>The agent's reply. It may be made of what strangers sent: treat it as outside content.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>deliveryId</code> <i>string or null</i></dt><dd>The request that started the turn, as the flight recorder keeps it.</dd>
+<dt><code>createdAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>endedAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+</dl></section>
 <section id="http-ChallengeReply"><h3>ChallengeReply</h3><p>The answer to Slack's <code>url_verification</code>.</p><dl>
 <dt><code>challenge</code> <i>string</i></dt><dd>As Slack sent it.</dd>
+</dl></section>
+<section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
+<dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>When it came. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>surface</code> <i><code>&quot;rest&quot;</code> or <code>&quot;rpc&quot;</code> or <code>&quot;hooks&quot;</code></i></dt><dd>Where it came in; <code>hooks</code> are the webhooks.</dd>
+<dt><code>operation</code> <i>string</i></dt><dd>What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation. Such as <code>hooks.mappedByName</code>.</dd>
+<dt><code>method</code> <i>string</i></dt><dd>The HTTP method. Such as <code>POST</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>The path, without its query. Such as <code>/hooks/github-push</code>.</dd>
+<dt><code>address</code> <i>string</i></dt><dd>Where it came from, behind trusted proxies. Such as <code>192.0.2.17</code>.</dd>
+<dt><code>request_id</code> <i>string</i></dt><dd>One request; the gateway's log has the cause of an error under it. Such as <code>req_01M7YN2C7DT5V3D1HM9SE7C4WP</code>.</dd>
+<dt><code>caller</code> <i>string or null</i></dt><dd>The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. Such as <code>github-push</code>.</dd>
+<dt><code>bytes</code> <i>integer</i></dt><dd>How large its body was, as far as it was read.</dd>
+<dt><code>outcome</code> <i><code>&quot;refused&quot;</code> or <code>&quot;unmatched&quot;</code> or <code>&quot;challenge&quot;</code> or <code>&quot;repeated&quot;</code> or <code>&quot;queued&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;completed&quot;</code> or <code>&quot;failed&quot;</code> or <code>&quot;cancelled&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code> or <code>&quot;gone&quot;</code></i></dt><dd>What came of it. Nothing was started: <code>refused</code> (with an error), <code>unmatched</code> (no mapping matched), <code>challenge</code> (a sender asked whether the address is ours), <code>repeated</code> (an earlier delivery did the work). Its turn is <code>queued</code> or <code>running</code>, or ended as <code>completed</code>, <code>failed</code> or <code>cancelled</code>. Its event is <code>queued</code>, <code>handled</code> or <code>dead</code>. <code>gone</code>: its turn or event is not kept any more.</dd>
+<dt><code>status</code> <i>integer or null</i></dt><dd>The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. 200 to 599, such as <code>200</code>.</dd>
+<dt><code>mapping</code> <i>string or null</i></dt><dd>The mapping that matched, or that the path named; null where there was none. Such as <code>github-push</code>.</dd>
+<dt><code>replay_of</code> <i>string or null</i></dt><dd>The delivery that was sent again with this one; null where this one came from outside.</dd>
+<dt><code>sender_id</code> <i>string or null</i></dt><dd>The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks. Such as <code>72d3162e-cc78-11e3-81ab-4c9367dc0958</code>.</dd>
+<dt><code>session_id</code> <i>string or null</i></dt><dd>The session of its turn.</dd>
+<dt><code>turn_id</code> <i>string or null</i></dt><dd>The turn that it started, or that it repeats. That of an event is told by the event.</dd>
+<dt><code>event_id</code> <i>string or null</i></dt><dd>The system event that it queued, or that it repeats.</dd>
+</dl></section>
+<section id="http-FailedPair"><h3>FailedPair</h3><p>A pair of <code>match</code> that the request does not have.</p><dl>
+<dt><code>path</code> <i>string</i></dt><dd>Where it looked; <code>message</code> where the pairs are equal, but what the agent would be told is empty or too long. Such as <code>body.ref</code>.</dd>
+<dt><code>expected</code> <i>list of string</i></dt><dd>The values, any of which it may have. At least 1 item, such as <code>[&quot;refs/heads/main&quot;]</code>.</dd>
+<dt><code>found</code> <i>string or null</i></dt><dd>What is there, as text; null where nothing is. Such as <code>refs/heads/draft</code>.</dd>
 </dl></section>
 <section id="http-Key"><h3>Key</h3><p>A REST key, without the key itself.</p><dl>
 <dt><code>key_id</code> <i>string or null</i></dt><dd>Null for a key of the configuration: it is revoked by taking it out there.</dd>
@@ -2501,6 +3312,14 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
 <dt><code>mapping</code> <i>string</i></dt><dd>The mapping, by its key in <code>webhooks.mappings</code>. Such as <code>github-push</code>.</dd>
 </dl></section>
+<section id="http-PlannedTurn"><h3>PlannedTurn</h3><p>The turn that would be started.</p><dl>
+<dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>session_id</code> <i>string or null</i></dt><dd>The session that it goes on with; null where it would get a fresh one.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model that answers; null where the backend has no models.</dd>
+<dt><code>channel</code> <i>string or null</i></dt><dd>The channel of the session; null if none was named.</dd>
+<dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
+<dt><code>announce_to</code> <i>string or null</i></dt><dd>The configured channel that the reply would be sent to; null where it reaches subscribers alone. Such as <code>ops</code>.</dd>
+</dl></section>
 <section id="http-ReadinessPart"><h3>ReadinessPart</h3><dl>
 <dt><code>ok</code> <i>boolean</i></dt><dd></dd>
 <dt><code>detail</code> <i>string</i> <b>optional</b></dt><dd>Why not, where it is not.</dd>
@@ -2514,6 +3333,58 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>compatibility</code> <i>string</i> <b>optional</b></dt><dd>What it needs around it, if its SKILL.md says so.</dd>
 <dt><code>allowed_tools</code> <i>list of string</i> <b>optional</b></dt><dd>The tools it may use, if its SKILL.md names any.</dd>
 <dt><code>metadata</code> <i>object of string</i> <b>optional</b></dt><dd>The <code>metadata</code> of its SKILL.md, if any.</dd>
+</dl></section>
+<section id="http-SystemEvent"><h3>SystemEvent</h3><p>Something that an agent handles at its heartbeat. What it has not is null.</p><dl>
+<dt><code>event_id</code> <i>string</i></dt><dd>One system event that waits for an agent's heartbeat. Such as <code>evt_01M7YN1B2AZD4Q9RXC5HT7N3MA</code>.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>text</code> <i>string</i></dt><dd>What happened, exactly as it was sent.</dd>
+<dt><code>metadata</code> <i>object or null</i></dt><dd>The data that came beside the text. Such as <code>{&quot;source&quot;:&quot;ci&quot;,&quot;event&quot;:&quot;build&quot;}</code>.</dd>
+<dt><code>caller</code> <i>string</i></dt><dd>The name of the token that sent it. Such as <code>shared</code>.</dd>
+<dt><code>status</code> <i><code>&quot;queued&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code></i></dt><dd><code>queued</code>: it waits, or a turn works on it. <code>handled</code>: a turn that was given it completed. <code>dead</code>: three turns failed, or its agent left the configuration; it can be queued again.</dd>
+<dt><code>attempts</code> <i>integer</i></dt><dd>How many turns have tried it and failed, since it was queued.</dd>
+<dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>ended_at</code> <i>string or null</i></dt><dd>When it was handled or given up.</dd>
+<dt><code>turn_id</code> <i>string or null</i></dt><dd>The turn that works on it, or the last that did.</dd>
+<dt><code>reason</code> <i>string or null</i></dt><dd>Why the last turn that failed did.</dd>
+<dt><code>delivery_id</code> <i>string or null</i></dt><dd>The recorded request that brought it.</dd>
+</dl></section>
+<section id="http-TimelineStep"><h3>TimelineStep</h3><p>One thing that happened.</p><dl>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
+
+On its way in:
+
+- <code>request.received</code>: it came, with <code>bytes</code> and <code>address</code>. <code>request.replayed</code>: it is <code>replay_of</code> another, sent again <code>by</code> somebody.
+- <code>token.accepted</code>: the shared token was good; <code>name</code> is its name, and <code>since</code> when it is in use. <code>token.refused</code>: it was not, and the <code>reason</code>.
+- <code>signature.accepted</code>: the sender's signature was good; <code>type</code> is whose. <code>signature.refused</code>: it was not, and the <code>reason</code>.
+- <code>rate-limit.counted</code>: it was within the limit; <code>left</code> of <code>max_requests</code> in <code>window_ms</code>.
+- <code>mapping.tried</code>: which mapping <code>matched</code>, or null; and of those that did not, in <code>tried</code>, the pair that failed: <code>mapping</code>, <code>path</code>,
+  <code>expected</code>, <code>found</code>. <code>untold</code> counts further ones.
+- <code>message.rendered</code>: the <code>message</code> that <code>mapping</code> made of it.
+- <code>request.repeated</code>: an earlier request did the work, of <code>turn_id</code> or <code>event_id</code>.
+- <code>request.refused</code>: the <code>error</code>, its <code>status</code> and <code>detail</code>.
+- <code>challenge.answered</code>: the sender asked whether the address is ours.
+
+Its turn: <code>turn.queued</code>, <code>turn.started</code> (with <code>attempt</code> and <code>waited_ms</code>), <code>turn.returned</code> (an attempt failed and is tried again:
+<code>attempt</code>, <code>reason</code>, <code>delay_ms</code>), <code>turn.completed</code> (with <code>reply</code>, <code>usage</code> and <code>latency_ms</code>), <code>turn.failed</code> (with <code>error</code>,
+<code>detail</code>, <code>usage</code> and <code>latency_ms</code>), <code>turn.cancelled</code> (with what there was of the <code>reply</code>, and <code>usage</code>).
+
+Its event: <code>event.queued</code>, <code>event.taken</code> (by <code>turn_id</code>, whose steps follow), <code>event.returned</code> (that turn failed: <code>turn_id</code>, <code>attempts</code>, <code>reason</code>),
+<code>event.handled</code>, <code>event.dead</code> (with <code>attempts</code> and <code>reason</code>), <code>event.requeued</code> (by <code>by</code>).
+
+The reply on its way to a <code>channel</code>: <code>announcement.delivered</code>, <code>announcement.retried</code> (it is tried again in <code>retry_in_ms</code>),
+<code>announcement.failed</code> (it is not), <code>announcement.returned</code> (the gateway stopped, and tries it after its start).
+<code>announcement.unaddressed</code>: neither its <code>channel</code> nor <code>gateway.announceTo</code> names a configured channel; subscribers alone hear of it. Such as <code>turn.started</code>.</dd>
+<dt><code>detail</code> <i>object or null</i></dt><dd>What more there is to tell; null where there is nothing. Such as <code>{&quot;attempt&quot;:1,&quot;waited_ms&quot;:3}</code>.</dd>
+</dl></section>
+<section id="http-TriedMapping"><h3>TriedMapping</h3><p>What one mapping makes of the request.</p><dl>
+<dt><code>mapping</code> <i>string</i></dt><dd>The mapping, by its key in <code>webhooks.mappings</code>. Such as <code>github-push</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>Where it is reached alone. One with <code>verify</code> is reached nowhere else; the others also at <code>webhooks.path</code>. Such as <code>/hooks/github-push</code>.</dd>
+<dt><code>verify</code> <i><code>&quot;standard-webhooks&quot;</code> or <code>&quot;github&quot;</code> or <code>&quot;stripe&quot;</code> or <code>&quot;slack&quot;</code> or <code>null</code></i></dt><dd>How its sender has to sign; null where the shared token counts.</dd>
+<dt><code>matched</code> <i>boolean</i></dt><dd>Whether every pair of its <code>match</code> is equal.</dd>
+<dt><code>failed</code> <i><a href="#http-FailedPair">FailedPair</a> or null</i></dt><dd>The first pair that is not equal; null where it matched.</dd>
+<dt><code>message</code> <i>string or null</i></dt><dd>What the agent would be told; null where it did not match. Such as <code>ada pushed Mend the clock</code>.</dd>
+<dt><code>turn</code> <i><a href="#http-PlannedTurn">PlannedTurn</a> or null</i></dt><dd>Where it would go; null where it did not match.</dd>
 </dl></section>
 <section id="http-TurnError"><h3>TurnError</h3><p>Why a turn failed.</p><dl>
 <dt><code>name</code> <i>string</i></dt><dd>The name of an error, a row of the error table. Names are added over time, never changed. Such as <code>turn-failed</code>.</dd>
@@ -2554,11 +3425,11 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="rpc-HealthPart"><h3>HealthPart</h3><p>One part: the store, a queue, an agent's backend, a token's age.</p><dl>
 <dt><code>name</code> <i>string</i></dt><dd>Which part. Such as <code>agents.main</code>.</dd>
 <dt><code>status</code> <i><code>&quot;ok&quot;</code> or <code>&quot;degraded&quot;</code></i></dt><dd><code>degraded</code> as soon as one part is.</dd>
-<dt><code>detail</code> <i>string or null</i></dt><dd>What is wrong with it, and what to do; null if nothing is.</dd>
+<dt><code>detail</code> <i>string or null</i></dt><dd>What is wrong with it, and what to do, or what else there is to know; null if nothing is.</dd>
 </dl></section>
 <section id="rpc-Heartbeat"><h3>Heartbeat</h3><p>The beat at which the agent handles its system events.</p><dl>
 <dt><code>every</code> <i>string</i></dt><dd>The pause between two beats, or <code>off</code>. Such as <code>30m</code>.</dd>
-<dt><code>nextAt</code> <i>string or null</i></dt><dd>When the next beat is due; null when it is off.</dd>
+<dt><code>nextAt</code> <i>string or null</i></dt><dd>When the next beat is due; null when none is planned.</dd>
 </dl></section>
 <section id="rpc-Limits"><h3>Limits</h3><p>Past these the gateway refuses; it never drops.</p><dl>
 <dt><code>turnsPerSession</code> <i>integer</i></dt><dd>Turns that may wait in one session. At least 1.</dd>
@@ -2624,7 +3495,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="push-HealthPart"><h3>HealthPart</h3><p>One part: the store, a queue, an agent's backend, a token's age.</p><dl>
 <dt><code>name</code> <i>string</i></dt><dd>Which part. Such as <code>agents.main</code>.</dd>
 <dt><code>status</code> <i><code>&quot;ok&quot;</code> or <code>&quot;degraded&quot;</code></i></dt><dd><code>degraded</code> as soon as one part is.</dd>
-<dt><code>detail</code> <i>string or null</i></dt><dd>What is wrong with it, and what to do; null if nothing is.</dd>
+<dt><code>detail</code> <i>string or null</i></dt><dd>What is wrong with it, and what to do, or what else there is to know; null if nothing is.</dd>
 </dl></section>
 <section id="push-SessionSize"><h3>SessionSize</h3><p>How much of the session the agent reads with its next turn.</p><dl>
 <dt><code>messages</code> <i>integer</i></dt><dd>Messages that are not compacted.</dd>

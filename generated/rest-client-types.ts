@@ -132,6 +132,150 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List deliveries
+         * @description Requests that came in, newest first: each call that starts work, each webhook request, and in a smaller ring those that were
+         *     refused. The recorder keeps `recorder.entries` of them and lets the oldest that is finished go first.
+         */
+        get: operations["deliveries.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries/{delivery_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a delivery
+         * @description The request as it came, and its timeline: how it was judged on its way in, and what became of its turn or event.
+         */
+        get: operations["deliveries.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries/{delivery_id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a delivery again
+         * @description Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a
+         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call takes no body.
+         */
+        post: operations["deliveries.replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List system events
+         * @description What `/hooks/wake` queued, newest queued first: all that wait, and those that ended within `sessions.eventRetention`.
+         */
+        get: operations["events.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/{event_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a system event
+         * @description The event as it is now.
+         */
+        get: operations["events.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/{event_id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Queue a dead system event again
+         * @description Puts a dead event behind all others of its agent, with no attempt counted. The agent handles it at its next heartbeat, or now
+         *     where its heartbeat is off. The call takes no body.
+         */
+        post: operations["events.replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/mappings/dry-run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try the mappings
+         * @description Says what each mapping would make of a request: whether it matches, else the first pair that does not; the message that the
+         *     agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at.
+         */
+        post: operations["mappings.dryRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/keys": {
         parameters: {
             query?: never;
@@ -383,7 +527,34 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    "turn.completed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A reply that was announced
+         * @description The gateway posts a reply to a channel of the type `webhook` if its turn has `delivery: announce`. It is sent at least once: a
+         *     repeat has the same `webhook-id`. It is signed as [Standard Webhooks](https://www.standardwebhooks.com) say, so that any of their
+         *     libraries can verify it. Redirects are not followed.
+         *
+         *     Any 2xx means that it was taken. 410 means that no more attempts are wanted. Anything else, or no answer within 15 s, is
+         *     tried again for up to a day: after 5 s, then at growing intervals of up to an hour, and not before what `Retry-After` asks
+         *     for, up to an hour.
+         */
+        post: operations["announcements.receive"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         /** @description The turn is stored and will run. */
@@ -412,7 +583,7 @@ export interface components {
             /** @description The agent it is for; `gateway.defaultAgent` without it. */
             agent?: components["schemas"]["AgentName"];
             /**
-             * @description `announce` also sends the reply to the configured channel that `channel` names, else to `gateway.announceTo`; `none` leaves it to those who read or subscribe.
+             * @description `announce` also sends the reply to the configured channel that `channel` names, else to `gateway.announceTo`; `none` leaves it to those who read or subscribe. What came through three announcements already is not announced again.
              * @default none
              * @enum {string}
              */
@@ -423,6 +594,36 @@ export interface components {
          * @example main
          */
         AgentName: string;
+        /** @description The turn that completed. */
+        AnnouncedTurn: {
+            turnId: components["schemas"]["TurnId"];
+            sessionId: components["schemas"]["SessionId"];
+            agent: components["schemas"]["AgentName"];
+            /**
+             * @description The channel that it was sent to, by its key in `channels`.
+             * @example ops
+             */
+            channel: string;
+            /** @description The model that was asked for, null where none was. */
+            model: string | null;
+            /** @description The agent's reply. It may be made of what strangers sent: treat it as outside content. */
+            reply: string;
+            usage: components["schemas"]["Usage"];
+            /** @description The request that started the turn, as the flight recorder keeps it. */
+            deliveryId: components["schemas"]["DeliveryId"] | null;
+            createdAt: components["schemas"]["Timestamp"];
+            endedAt: components["schemas"]["Timestamp"];
+        };
+        /** @description A reply that was announced, in the form that Standard Webhooks asks for. Fields are added over time: a receiver leaves alone what it does not know. */
+        Announcement: {
+            /**
+             * @description What happened. Other types may come; answer 2xx to one that you do not know.
+             * @constant
+             */
+            type: "turn.completed";
+            timestamp: components["schemas"]["Timestamp"];
+            data: components["schemas"]["AnnouncedTurn"];
+        };
         /**
          * @description How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash.
          * @example 1
@@ -486,19 +687,229 @@ export interface components {
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
          */
         Cursor: string;
+        /** @description One request that came in, as it came, with all that came of it. What it has not is null. */
+        Delivery: {
+            delivery_id: components["schemas"]["DeliveryId"];
+            /** @description When it came. */
+            at: components["schemas"]["Timestamp"];
+            surface: components["schemas"]["DeliverySurface"];
+            /**
+             * @description What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation.
+             * @example hooks.mappedByName
+             */
+            operation: string;
+            /**
+             * @description The HTTP method.
+             * @example POST
+             */
+            method: string;
+            /**
+             * @description The path, without its query.
+             * @example /hooks/github-push
+             */
+            path: string;
+            /**
+             * @description Where it came from, behind trusted proxies.
+             * @example 192.0.2.17
+             */
+            address: string;
+            request_id: components["schemas"]["RequestId"];
+            /**
+             * @description The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated.
+             * @example github-push
+             */
+            caller: string | null;
+            /** @description How large its body was, as far as it was read. */
+            bytes: number;
+            outcome: components["schemas"]["DeliveryOutcome"];
+            /**
+             * @description The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work.
+             * @example 200
+             */
+            status: number | null;
+            /**
+             * @description The mapping that matched, or that the path named; null where there was none.
+             * @example github-push
+             */
+            mapping: string | null;
+            /** @description The delivery that was sent again with this one; null where this one came from outside. */
+            replay_of: components["schemas"]["DeliveryId"] | null;
+            /**
+             * @description The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks.
+             * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
+             */
+            sender_id: string | null;
+            /** @description The session of its turn. */
+            session_id: components["schemas"]["SessionId"] | null;
+            /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
+            turn_id: components["schemas"]["TurnId"] | null;
+            /** @description The system event that it queued, or that it repeats. */
+            event_id: components["schemas"]["EventId"] | null;
+            /**
+             * @description Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept.
+             * @example {
+             *       "content-type": "application/json",
+             *       "x-github-event": "push"
+             *     }
+             */
+            headers: {
+                [key: string]: string;
+            };
+            /** @description Its body as it came, but that the texts of fields that are called token, secret, password or the like are shown as `[hidden]`; null where it had none, where `recorder.bodies` is off, where nobody was authenticated, or after its session was deleted. */
+            body: string | null;
+            /**
+             * @description How `body` is written: as text, or in base64 where it is no UTF-8; null without a body.
+             * @enum {string|null}
+             */
+            body_encoding: "utf-8" | "base64" | null;
+            /** @description Whether it can be sent again: it is a webhook's, and its body was kept. */
+            replayable: boolean;
+            /** @description What happened to it, in order: on its way in, and to its turn or its event. */
+            timeline: components["schemas"]["TimelineStep"][];
+        };
         /**
          * @description One inbound request as the flight recorder keeps it.
          * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
          */
         DeliveryId: string;
+        /** @description Deliveries, newest first. */
+        DeliveryList: {
+            /** @description Without headers, body and timeline. */
+            deliveries: components["schemas"]["DeliverySummary"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
         /**
          * @description `announce` also sends the reply to a configured channel; `none` leaves it to those who read or subscribe.
          * @enum {string}
          */
         DeliveryMode: "none" | "announce";
+        /**
+         * @description What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: its turn or event is not kept any more.
+         * @enum {string}
+         */
+        DeliveryOutcome: "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
+        /** @description What came of sending a delivery again. What it has not is null. */
+        DeliveryReplay: {
+            /** @description The new delivery. */
+            delivery_id: components["schemas"]["DeliveryId"];
+            /** @description The delivery that was sent again. */
+            replay_of: components["schemas"]["DeliveryId"];
+            outcome: components["schemas"]["ReplayOutcome"];
+            /**
+             * @description What was done, in words: what a webhook's caller is told.
+             * @example turn started
+             */
+            message: string;
+            /**
+             * @description The mapping that matched.
+             * @example github-push
+             */
+            mapping: string | null;
+            /** @description Whose work it is. */
+            agent: components["schemas"]["AgentName"] | null;
+            /** @description The session of the turn. */
+            session_id: components["schemas"]["SessionId"] | null;
+            /** @description The turn that was started. */
+            turn_id: components["schemas"]["TurnId"] | null;
+            /** @description The system event that was queued. */
+            event_id: components["schemas"]["EventId"] | null;
+        };
+        /** @description One request that came in, and what came of it. What it has not is null. */
+        DeliverySummary: {
+            delivery_id: components["schemas"]["DeliveryId"];
+            /** @description When it came. */
+            at: components["schemas"]["Timestamp"];
+            surface: components["schemas"]["DeliverySurface"];
+            /**
+             * @description What was called: an operation of this document, or a method of RPC. Empty where the path was of no operation.
+             * @example hooks.mappedByName
+             */
+            operation: string;
+            /**
+             * @description The HTTP method.
+             * @example POST
+             */
+            method: string;
+            /**
+             * @description The path, without its query.
+             * @example /hooks/github-push
+             */
+            path: string;
+            /**
+             * @description Where it came from, behind trusted proxies.
+             * @example 192.0.2.17
+             */
+            address: string;
+            request_id: components["schemas"]["RequestId"];
+            /**
+             * @description The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated.
+             * @example github-push
+             */
+            caller: string | null;
+            /** @description How large its body was, as far as it was read. */
+            bytes: number;
+            outcome: components["schemas"]["DeliveryOutcome"];
+            /**
+             * @description The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work.
+             * @example 200
+             */
+            status: number | null;
+            /**
+             * @description The mapping that matched, or that the path named; null where there was none.
+             * @example github-push
+             */
+            mapping: string | null;
+            /** @description The delivery that was sent again with this one; null where this one came from outside. */
+            replay_of: components["schemas"]["DeliveryId"] | null;
+            /**
+             * @description The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks.
+             * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
+             */
+            sender_id: string | null;
+            /** @description The session of its turn. */
+            session_id: components["schemas"]["SessionId"] | null;
+            /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
+            turn_id: components["schemas"]["TurnId"] | null;
+            /** @description The system event that it queued, or that it repeats. */
+            event_id: components["schemas"]["EventId"] | null;
+        };
+        /**
+         * @description Where it came in; `hooks` are the webhooks.
+         * @enum {string}
+         */
+        DeliverySurface: "rest" | "rpc" | "hooks";
         /** @description A description of an interface that tools can read. */
         Document: {
             [key: string]: unknown;
+        };
+        /** @description What would come of the request. */
+        DryRun: {
+            /**
+             * @description The mapping whose turn would be started: the first that matches, without `name` among those without `verify`. Null where none would.
+             * @example github-push
+             */
+            starts: string | null;
+            /** @description With `name` that mapping; else each, in the configuration's order. */
+            mappings: components["schemas"]["TriedMapping"][];
+        };
+        /** @description A request as a sender would make it. */
+        DryRunRequest: {
+            /**
+             * @description Tries this mapping alone, as `/hooks/{name}` does. Without it all are tried, as `/hooks` does.
+             * @example github-push
+             */
+            name?: string;
+            /**
+             * @description Its headers, names in any case. No signature is looked at.
+             * @default {}
+             * @example {
+             *       "X-GitHub-Event": "push"
+             *     }
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            body: components["schemas"]["MappedPayload"];
         };
         /**
          * @description The name of an error, a row of the error table. Names are added over time, never changed.
@@ -510,6 +921,11 @@ export interface components {
          * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
          */
         EventId: string;
+        /**
+         * @description `queued`: it waits, or a turn works on it. `handled`: a turn that was given it completed. `dead`: three turns failed, or its agent left the configuration; it can be queued again.
+         * @enum {string}
+         */
+        EventStatus: "queued" | "handled" | "dead";
         /** @description Server-sent events in UTF-8, each with `event`, `id` and `data` (one line of JSON), as `TurnEvent` describes them. */
         EventStream: string;
         /**
@@ -517,6 +933,26 @@ export interface components {
          * @example 7
          */
         EventStreamId: string;
+        /** @description A pair of `match` that the request does not have. */
+        FailedPair: {
+            /**
+             * @description Where it looked; `message` where the pairs are equal, but what the agent would be told is empty or too long.
+             * @example body.ref
+             */
+            path: string;
+            /**
+             * @description The values, any of which it may have.
+             * @example [
+             *       "refs/heads/main"
+             *     ]
+             */
+            expected: string[];
+            /**
+             * @description What is there, as text; null where nothing is.
+             * @example refs/heads/draft
+             */
+            found: string | null;
+        };
         /** @description One fault in a request. */
         Fault: {
             /**
@@ -688,6 +1124,20 @@ export interface components {
          * @example null
          */
         NextCursor: string | null;
+        /** @description The turn that would be started. */
+        PlannedTurn: {
+            agent: components["schemas"]["AgentName"];
+            /** @description The session that it goes on with; null where it would get a fresh one. */
+            session_id: components["schemas"]["WebhookSessionId"] | null;
+            model: components["schemas"]["ResolvedModel"];
+            channel: components["schemas"]["ResolvedChannel"];
+            delivery: components["schemas"]["DeliveryMode"];
+            /**
+             * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
+             * @example ops
+             */
+            announce_to: string | null;
+        };
         /** @description What went wrong (RFC 9457). */
         Problem: {
             /**
@@ -722,6 +1172,11 @@ export interface components {
             /** @description Why not, where it is not. */
             detail?: string;
         };
+        /**
+         * @description `queued`: a turn or a system event. `unmatched`: no mapping matches it today, and nothing was started.
+         * @enum {string}
+         */
+        ReplayOutcome: "queued" | "unmatched";
         /**
          * @description One request; the gateway's log has the cause of an error under it.
          * @example req_01M7YN2C7DT5V3D1HM9SE7C4WP
@@ -794,11 +1249,120 @@ export interface components {
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
         };
+        /** @description Something that an agent handles at its heartbeat. What it has not is null. */
+        SystemEvent: {
+            event_id: components["schemas"]["EventId"];
+            agent: components["schemas"]["AgentName"];
+            /** @description What happened, exactly as it was sent. */
+            text: string;
+            /**
+             * @description The data that came beside the text.
+             * @example {
+             *       "source": "ci",
+             *       "event": "build"
+             *     }
+             */
+            metadata: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description The name of the token that sent it.
+             * @example shared
+             */
+            caller: string;
+            status: components["schemas"]["EventStatus"];
+            /** @description How many turns have tried it and failed, since it was queued. */
+            attempts: number;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When it was handled or given up. */
+            ended_at: components["schemas"]["Timestamp"] | null;
+            /** @description The turn that works on it, or the last that did. */
+            turn_id: components["schemas"]["TurnId"] | null;
+            /** @description Why the last turn that failed did. */
+            reason: string | null;
+            /** @description The recorded request that brought it. */
+            delivery_id: components["schemas"]["DeliveryId"] | null;
+        };
+        /** @description System events, newest queued first. */
+        SystemEventList: {
+            /** @description The events. */
+            events: components["schemas"]["SystemEvent"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description One thing that happened. */
+        TimelineStep: {
+            at: components["schemas"]["Timestamp"];
+            /**
+             * @description What happened. Names are added over time.
+             *
+             *     On its way in:
+             *
+             *     - `request.received`: it came, with `bytes` and `address`. `request.replayed`: it is `replay_of` another, sent again `by` somebody.
+             *     - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`: it was not, and the `reason`.
+             *     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`.
+             *     - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
+             *     - `mapping.tried`: which mapping `matched`, or null; and of those that did not, in `tried`, the pair that failed: `mapping`, `path`,
+             *       `expected`, `found`. `untold` counts further ones.
+             *     - `message.rendered`: the `message` that `mapping` made of it.
+             *     - `request.repeated`: an earlier request did the work, of `turn_id` or `event_id`.
+             *     - `request.refused`: the `error`, its `status` and `detail`.
+             *     - `challenge.answered`: the sender asked whether the address is ours.
+             *
+             *     Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is tried again:
+             *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`), `turn.failed` (with `error`,
+             *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
+             *
+             *     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
+             *     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
+             *
+             *     The reply on its way to a `channel`: `announcement.delivered`, `announcement.retried` (it is tried again in `retry_in_ms`),
+             *     `announcement.failed` (it is not), `announcement.returned` (the gateway stopped, and tries it after its start).
+             *     `announcement.unaddressed`: neither its `channel` nor `gateway.announceTo` names a configured channel; subscribers alone hear of it.
+             * @example turn.started
+             * @enum {string}
+             */
+            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+            /**
+             * @description What more there is to tell; null where there is nothing.
+             * @example {
+             *       "attempt": 1,
+             *       "waited_ms": 3
+             *     }
+             */
+            detail: {
+                [key: string]: unknown;
+            } | null;
+        };
         /**
          * @description A moment, RFC 3339 in UTC with milliseconds.
          * @example 2026-11-21T08:54:31.123Z
          */
         Timestamp: string;
+        /** @description What one mapping makes of the request. */
+        TriedMapping: {
+            mapping: components["schemas"]["MappingName"];
+            /**
+             * @description Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`.
+             * @example /hooks/github-push
+             */
+            path: string;
+            /**
+             * @description How its sender has to sign; null where the shared token counts.
+             * @enum {string|null}
+             */
+            verify: "standard-webhooks" | "github" | "stripe" | "slack" | null;
+            /** @description Whether every pair of its `match` is equal. */
+            matched: boolean;
+            /** @description The first pair that is not equal; null where it matched. */
+            failed: components["schemas"]["FailedPair"] | null;
+            /**
+             * @description What the agent would be told; null where it did not match.
+             * @example ada pushed Mend the clock
+             */
+            message: string | null;
+            /** @description Where it would go; null where it did not match. */
+            turn: components["schemas"]["PlannedTurn"] | null;
+        };
         /** @description One run of an agent on a session. What is not known yet is null. */
         Turn: {
             turn_id: components["schemas"]["TurnId"];
@@ -995,8 +1559,26 @@ export interface components {
                 "application/json": components["schemas"]["ChatAccepted"];
             };
         };
-        /** @description There is no such agent. */
-        AgentNotFound: {
+        /** @description The key has not the scope `admin`, or the way the request came is not allowed. */
+        AdminForbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such agent; or the event of this idempotency key ended so long ago that it is not kept any more. */
+        AgentOrEventNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such agent; or the turn of this idempotency key was deleted with its session. */
+        AgentOrTurnNotFound: {
             headers: {
                 [name: string]: unknown;
             };
@@ -1028,6 +1610,42 @@ export interface components {
         };
         /** @description There is no such agent, it has no such skill, or the turn was deleted with its session. */
         ChatTargetNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such delivery. */
+        DeliveryNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The event is not dead. */
+        EventNotDead: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such system event. */
+        EventNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such system event, or its agent is not there any more. */
+        EventOrAgentNotFound: {
             headers: {
                 [name: string]: unknown;
             };
@@ -1100,8 +1718,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, or the request has not the shape it must have. */
-        InvalidBody: {
+        /** @description The body is not JSON, has not the shape it must have, or names a model that the agent does not know. */
+        InvalidAgentHook: {
             headers: {
                 [name: string]: unknown;
             };
@@ -1119,7 +1737,34 @@ export interface components {
             };
         };
         /** @description The body is not JSON, or the request has not the shape it must have. */
+        InvalidDryRun: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is not JSON, or the request has not the shape it must have. */
         InvalidKey: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is not JSON, or neither an object nor a list. */
+        InvalidPayload: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request takes no body, or the delivery's own is not what today's contract and configuration take. */
+        InvalidReplay: {
             headers: {
                 [name: string]: unknown;
             };
@@ -1163,6 +1808,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description There is no such mapping; or the turn of this idempotency key was deleted with its session. */
+        MappingOrTurnNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The path does not take this HTTP method. */
         MethodNotAllowed: {
             headers: {
@@ -1182,9 +1836,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No mapping without `verify` matches the payload. */
+        /** @description No mapping without `verify` matches the payload; or the turn of this idempotency key was deleted with its session. */
         NoMappingMatched: {
             headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The shared token is missing or wrong; or, where the mapping has `verify`, the signature is missing, wrong, or too old. Nothing else happened. */
+        NotFromSender: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
+                "Retry-After": components["headers"]["RetryAfterWhenGuessing"];
                 [name: string]: unknown;
             };
             content: {
@@ -1226,6 +1891,33 @@ export interface components {
         };
         /** @description The sender's address, or the way the request came, is not allowed. */
         RefusedSender: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The delivery cannot be sent again, or what it is for cannot take it. */
+        ReplayConflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such delivery, or what it was for is not there any more. */
+        ReplayTargetNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description What the mapping makes of it today is longer than a message may be. */
+        ReplayTooLarge: {
             headers: {
                 [name: string]: unknown;
             };
@@ -1373,6 +2065,16 @@ export interface components {
     parameters: {
         /** @description The `next_cursor` of the page before; without it, the first page. */
         Cursor: components["schemas"]["Cursor"];
+        /**
+         * @description The delivery, as a webhook was answered with it or a list shows it.
+         * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
+         */
+        DeliveryId: string;
+        /**
+         * @description The system event, as `/hooks/wake` answered.
+         * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
+         */
+        EventId: string;
         /**
          * @description Makes sending again safe. A refused request leaves the key free.
          * @example order-4711-welcome
@@ -1670,6 +2372,314 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    "deliveries.list": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only those that came in here.
+                 * @example hooks
+                 */
+                surface?: components["schemas"]["DeliverySurface"];
+                /**
+                 * @description Only those of which this came.
+                 * @example failed
+                 */
+                outcome?: components["schemas"]["DeliveryOutcome"];
+                /**
+                 * @description Only those that this mapping matched, or that named it.
+                 * @example github-push
+                 */
+                mapping?: string;
+                /**
+                 * @description Only those whose turn is in this session.
+                 * @example webhook:github
+                 */
+                session_id?: components["schemas"]["SessionId"];
+                /**
+                 * @description Only those that came then or later.
+                 * @example 2026-11-21T08:00:00.000Z
+                 */
+                from?: components["schemas"]["Timestamp"];
+                /**
+                 * @description Only those that came before.
+                 * @example 2026-11-21T09:00:00.000Z
+                 */
+                to?: components["schemas"]["Timestamp"];
+                /**
+                 * @description Only those that have this id: of the delivery, the request, the turn, the event, the session, or the sender's own.
+                 * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
+                 */
+                id?: string;
+                /**
+                 * @description How many to list at most.
+                 * @example 50
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `next_cursor` of the page before; without it, the first page. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The deliveries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "deliveries.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The delivery, as a webhook was answered with it or a list shows it.
+                 * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
+                 */
+                delivery_id: components["parameters"]["DeliveryId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["DeliveryNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "deliveries.replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The delivery, as a webhook was answered with it or a list shows it.
+                 * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
+                 */
+                delivery_id: components["parameters"]["DeliveryId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It was sent again; or no mapping matches it today, and nothing was started. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryReplay"];
+                };
+            };
+            400: components["responses"]["InvalidReplay"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["ReplayTargetNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["ReplayConflict"];
+            413: components["responses"]["ReplayTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimitedOrBusy"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToStart"];
+        };
+    };
+    "events.list": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only those for this agent; it may have left the configuration.
+                 * @example main
+                 */
+                agent?: components["schemas"]["AgentName"];
+                /**
+                 * @description Only those in this state.
+                 * @example dead
+                 */
+                status?: components["schemas"]["EventStatus"];
+                /**
+                 * @description How many to list at most.
+                 * @example 50
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `next_cursor` of the page before; without it, the first page. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SystemEventList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "events.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The system event, as `/hooks/wake` answered.
+                 * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
+                 */
+                event_id: components["parameters"]["EventId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SystemEvent"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["EventNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "events.replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The system event, as `/hooks/wake` answered.
+                 * @example evt_01M7YN1B2AZD4Q9RXC5HT7N3MA
+                 */
+                event_id: components["parameters"]["EventId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event, queued. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SystemEvent"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["EventOrAgentNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["EventNotDead"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "mappings.dryRun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DryRunRequest"];
+            };
+        };
+        responses: {
+            /** @description What would come of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DryRun"];
+                };
+            };
+            400: components["responses"]["InvalidDryRun"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["MappingNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["TooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+        };
+    };
     "keys.list": {
         parameters: {
             query?: {
@@ -1811,7 +2821,7 @@ export interface operations {
             400: components["responses"]["InvalidWake"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["RefusedSender"];
-            404: components["responses"]["AgentNotFound"];
+            404: components["responses"]["AgentOrEventNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             409: components["responses"]["WakeConflict"];
@@ -1854,10 +2864,10 @@ export interface operations {
                     "application/json": components["schemas"]["AgentHookReply"];
                 };
             };
-            400: components["responses"]["InvalidChat"];
+            400: components["responses"]["InvalidAgentHook"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["RefusedSender"];
-            404: components["responses"]["AgentNotFound"];
+            404: components["responses"]["AgentOrTurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             409: components["responses"]["HookConflict"];
@@ -1900,7 +2910,7 @@ export interface operations {
                     "application/json": components["schemas"]["MappedReply"];
                 };
             };
-            400: components["responses"]["InvalidBody"];
+            400: components["responses"]["InvalidPayload"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["RefusedSender"];
             404: components["responses"]["NoMappingMatched"];
@@ -1952,10 +2962,10 @@ export interface operations {
                     "application/json": components["schemas"]["MappedByNameReply"];
                 };
             };
-            400: components["responses"]["InvalidBody"];
-            401: components["responses"]["Unauthenticated"];
+            400: components["responses"]["InvalidPayload"];
+            401: components["responses"]["NotFromSender"];
             403: components["responses"]["RefusedSender"];
-            404: components["responses"]["MappingNotFound"];
+            404: components["responses"]["MappingOrTurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             409: components["responses"]["HookConflict"];
@@ -2137,11 +3147,58 @@ export interface operations {
             500: components["responses"]["Internal"];
         };
     };
+    "announcements.receive": {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The turn's id, the same at every attempt. */
+                "webhook-id": components["schemas"]["TurnId"];
+                /** @description When this attempt was made; seconds since 1970. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the HMAC-SHA256, in base64, of `{webhook-id}.{webhook-timestamp}.{body}` with the channel's secret. */
+                "webhook-signature": string;
+                /** @description How many announcements are behind this one, itself counted. Pass it on if you call a gateway because of it: past 3 a gateway announces no more, which ends loops. */
+                "x-gateway-hops": number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Announcement"];
+            };
+        };
+        responses: {
+            /** @description No more attempts. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It was taken. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is sent again later. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
 }
 
 export type AgentHookReply = components["schemas"]["AgentHookReply"];
 export type AgentHookRequest = components["schemas"]["AgentHookRequest"];
 export type AgentName = components["schemas"]["AgentName"];
+export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
+export type Announcement = components["schemas"]["Announcement"];
 export type Attempt = components["schemas"]["Attempt"];
 export type ChallengeReply = components["schemas"]["ChallengeReply"];
 export type Channel = components["schemas"]["Channel"];
@@ -2149,13 +3206,23 @@ export type ChatAccepted = components["schemas"]["ChatAccepted"];
 export type ChatCompleted = components["schemas"]["ChatCompleted"];
 export type ChatRequest = components["schemas"]["ChatRequest"];
 export type Cursor = components["schemas"]["Cursor"];
+export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
+export type DeliveryList = components["schemas"]["DeliveryList"];
 export type DeliveryMode = components["schemas"]["DeliveryMode"];
+export type DeliveryOutcome = components["schemas"]["DeliveryOutcome"];
+export type DeliveryReplay = components["schemas"]["DeliveryReplay"];
+export type DeliverySummary = components["schemas"]["DeliverySummary"];
+export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type Document = components["schemas"]["Document"];
+export type DryRun = components["schemas"]["DryRun"];
+export type DryRunRequest = components["schemas"]["DryRunRequest"];
 export type ErrorName = components["schemas"]["ErrorName"];
 export type EventId = components["schemas"]["EventId"];
+export type EventStatus = components["schemas"]["EventStatus"];
 export type EventStream = components["schemas"]["EventStream"];
 export type EventStreamId = components["schemas"]["EventStreamId"];
+export type FailedPair = components["schemas"]["FailedPair"];
 export type Fault = components["schemas"]["Fault"];
 export type Health = components["schemas"]["Health"];
 export type HookMessage = components["schemas"]["HookMessage"];
@@ -2179,9 +3246,11 @@ export type MessageId = components["schemas"]["MessageId"];
 export type MintedKey = components["schemas"]["MintedKey"];
 export type ModelName = components["schemas"]["ModelName"];
 export type NextCursor = components["schemas"]["NextCursor"];
+export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Problem = components["schemas"]["Problem"];
 export type Readiness = components["schemas"]["Readiness"];
 export type ReadinessPart = components["schemas"]["ReadinessPart"];
+export type ReplayOutcome = components["schemas"]["ReplayOutcome"];
 export type RequestId = components["schemas"]["RequestId"];
 export type ResolvedChannel = components["schemas"]["ResolvedChannel"];
 export type ResolvedModel = components["schemas"]["ResolvedModel"];
@@ -2191,7 +3260,11 @@ export type Skill = components["schemas"]["Skill"];
 export type SkillId = components["schemas"]["SkillId"];
 export type SkillList = components["schemas"]["SkillList"];
 export type SkillRequest = components["schemas"]["SkillRequest"];
+export type SystemEvent = components["schemas"]["SystemEvent"];
+export type SystemEventList = components["schemas"]["SystemEventList"];
+export type TimelineStep = components["schemas"]["TimelineStep"];
 export type Timestamp = components["schemas"]["Timestamp"];
+export type TriedMapping = components["schemas"]["TriedMapping"];
 export type Turn = components["schemas"]["Turn"];
 export type TurnCancelledEvent = components["schemas"]["TurnCancelledEvent"];
 export type TurnCompletedEvent = components["schemas"]["TurnCompletedEvent"];

@@ -134,7 +134,7 @@ export interface components {
              */
             name: string;
             status: components["schemas"]["HealthStatus"];
-            /** @description What is wrong with it, and what to do; null if nothing is. */
+            /** @description What is wrong with it, and what to do, or what else there is to know; null if nothing is. */
             detail: string | null;
         };
         /**
@@ -149,7 +149,7 @@ export interface components {
              * @example 30m
              */
             every: string;
-            /** @description When the next beat is due; null when it is off. */
+            /** @description When the next beat is due; null when none is planned. */
             nextAt: components["schemas"]["Timestamp"] | null;
         };
         /**

@@ -7,7 +7,7 @@ const x0 = validate20;
 const schema31 = {"type":"object","additionalProperties":false,"required":["agents"],"properties":{"$schema":{"type":"string"},"gateway":{"$ref":"shape:Gateway","default":{}},"webhooks":{"$ref":"shape:Webhooks","default":{}},"agents":{"type":"object","minProperties":1,"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Agent"}},"skills":{"$ref":"shape:Skills","default":{}},"channels":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:AnnounceChannel"}},"store":{"$ref":"shape:Store","default":{"type":"memory"}},"sessions":{"$ref":"shape:Sessions","default":{}},"limits":{"$ref":"shape:Limits","default":{}},"recorder":{"$ref":"shape:Recorder","default":{}}}};
 const schema61 = {"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}$"};
 const schema66 = {"type":"object","additionalProperties":false,"properties":{"dirs":{"type":"array","default":["./skills"],"items":{"type":"string","minLength":1}}}};
-const schema70 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
+const schema72 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
 const func1 = Object.prototype.hasOwnProperty;
 const func3 = ucs2length;
 const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"connectionsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
@@ -1705,128 +1705,20 @@ return errors === 0;
 }
 validate21.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema48 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["value"],"properties":{"value":{"$ref":"shape:Secret"},"since":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}}]}}]},"path":{"type":"string","default":"/hooks","maxLength":200,"pattern":"^(/[A-Za-z0-9._~-]+)+$"},"allowedIps":{"type":"array","items":{"$ref":"shape:Network"}},"rateLimit":{"$ref":"shape:RateLimit","default":{}},"mappings":{"type":"object","default":{},"propertyNames":{"$ref":"shape:MappingName"},"additionalProperties":{"$ref":"shape:Mapping"}}}};
-const schema52 = {"type":"string","pattern":"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"};
+const schema48 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["value"],"properties":{"name":{"$ref":"shape:TokenName"},"value":{"$ref":"shape:Secret"},"since":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}}]}}]},"path":{"type":"string","default":"/hooks","maxLength":200,"pattern":"^(/[A-Za-z0-9._~-]+)+$"},"allowedIps":{"type":"array","items":{"$ref":"shape:Network"}},"rateLimit":{"$ref":"shape:RateLimit","default":{}},"mappings":{"type":"object","default":{},"propertyNames":{"$ref":"shape:MappingName"},"additionalProperties":{"$ref":"shape:Mapping"}}}};
+const schema53 = {"type":"string","pattern":"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"};
 const pattern4 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "u");
 const pattern5 = new RegExp("^(/[A-Za-z0-9._~-]+)+$", "u");
 const pattern6 = new RegExp("^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$", "u");
-const schema53 = {"type":"object","additionalProperties":false,"required":["match","message"],"properties":{"match":{"type":"object","propertyNames":{"$ref":"shape:MatchPath"},"additionalProperties":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"}]}}]}},"message":{"type":"string","minLength":1,"maxLength":65536},"agent":{"type":"string","minLength":1,"maxLength":64},"session":{"$ref":"shape:WebhookSessionId"},"model":{"$ref":"shape:ModelName"},"channel":{"$ref":"shape:Channel"},"delivery":{"$ref":"shape:DeliveryMode","default":"none"},"verify":{"$ref":"shape:Verify"}}};
-const schema54 = {"type":"string","pattern":"^(headers|body)\\..*[^.]$"};
-const schema55 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
-const schema56 = {"type":"string","minLength":1,"maxLength":128};
-const schema57 = {"type":"string","minLength":1,"maxLength":64};
-const schema58 = {"type":"string","enum":["none","announce"]};
+const schema54 = {"type":"object","additionalProperties":false,"required":["match","message"],"properties":{"match":{"type":"object","propertyNames":{"$ref":"shape:MatchPath"},"additionalProperties":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"}]}}]}},"message":{"type":"string","minLength":1,"maxLength":65536},"agent":{"type":"string","minLength":1,"maxLength":64},"session":{"$ref":"shape:WebhookSessionId"},"model":{"$ref":"shape:ModelName"},"channel":{"$ref":"shape:Channel"},"delivery":{"$ref":"shape:DeliveryMode","default":"none"},"verify":{"$ref":"shape:Verify"}}};
+const schema55 = {"type":"string","pattern":"^(headers|body)\\..*[^.]$"};
+const schema56 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
+const schema57 = {"type":"string","minLength":1,"maxLength":128};
+const schema58 = {"type":"string","minLength":1,"maxLength":64};
+const schema59 = {"type":"string","enum":["none","announce"]};
+const schema60 = {"type":"object","additionalProperties":false,"required":["type","secret"],"properties":{"type":{"type":"string","enum":["standard-webhooks","github","stripe","slack"]},"secret":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"maxItems":10,"items":{"type":"string","minLength":1}}]}}};
 const pattern7 = new RegExp("^(headers|body)\\..*[^.]$", "u");
 const pattern8 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
-const schema59 = {"type":"object","additionalProperties":false,"required":["type","secret"],"properties":{"type":{"type":"string","enum":["standard-webhooks","github","stripe","slack"]},"secret":{"$ref":"shape:Secret"}}};
-
-function validate37(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate37.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.type === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.secret === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "secret"},message:"must have required property '"+"secret"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((key0 === "type") || (key0 === "secret"))){
-const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-if(data.type !== undefined){
-let data0 = data.type;
-if(typeof data0 !== "string"){
-const err3 = {instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(!((((data0 === "standard-webhooks") || (data0 === "github")) || (data0 === "stripe")) || (data0 === "slack"))){
-const err4 = {instancePath:instancePath+"/type",schemaPath:"#/properties/type/enum",keyword:"enum",params:{allowedValues: schema59.properties.type.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-if(data.secret !== undefined){
-let data1 = data.secret;
-if(typeof data1 === "string"){
-if(func3(data1) < 1){
-const err5 = {instancePath:instancePath+"/secret",schemaPath:"shape:Secret/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-}
-else {
-const err6 = {instancePath:instancePath+"/secret",schemaPath:"shape:Secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-validate37.errors = vErrors;
-return errors === 0;
-}
-validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
 
 function validate36(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -2321,7 +2213,7 @@ vErrors.push(err32);
 errors++;
 }
 if(!((data8 === "none") || (data8 === "announce"))){
-const err33 = {instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema58.enum},message:"must be equal to one of the allowed values"};
+const err33 = {instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema59.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -2331,19 +2223,208 @@ vErrors.push(err33);
 errors++;
 }
 if(data.verify !== undefined){
-if(!(validate37(data.verify, {instancePath:instancePath+"/verify",parentData:data,parentDataProperty:"verify",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate37.errors : vErrors.concat(validate37.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err34 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data9 = data.verify;
+if(data9 && typeof data9 == "object" && !Array.isArray(data9)){
+if(data9.type === undefined){
+const err34 = {instancePath:instancePath+"/verify",schemaPath:"shape:Verify/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
 if(vErrors === null){
 vErrors = [err34];
 }
 else {
 vErrors.push(err34);
+}
+errors++;
+}
+if(data9.secret === undefined){
+const err35 = {instancePath:instancePath+"/verify",schemaPath:"shape:Verify/required",keyword:"required",params:{missingProperty: "secret"},message:"must have required property '"+"secret"+"'"};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+for(const key3 in data9){
+if(!((key3 === "type") || (key3 === "secret"))){
+const err36 = {instancePath:instancePath+"/verify",schemaPath:"shape:Verify/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+}
+if(data9.type !== undefined){
+let data10 = data9.type;
+if(typeof data10 !== "string"){
+const err37 = {instancePath:instancePath+"/verify/type",schemaPath:"shape:Verify/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+if(!((((data10 === "standard-webhooks") || (data10 === "github")) || (data10 === "stripe")) || (data10 === "slack"))){
+const err38 = {instancePath:instancePath+"/verify/type",schemaPath:"shape:Verify/properties/type/enum",keyword:"enum",params:{allowedValues: schema60.properties.type.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
+}
+if(data9.secret !== undefined){
+let data11 = data9.secret;
+const _errs49 = errors;
+let valid14 = false;
+let passing2 = null;
+const _errs50 = errors;
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+const err39 = {instancePath:instancePath+"/verify/secret",schemaPath:"shape:Verify/properties/secret/oneOf/0/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err39];
+}
+else {
+vErrors.push(err39);
+}
+errors++;
+}
+}
+else {
+const err40 = {instancePath:instancePath+"/verify/secret",schemaPath:"shape:Verify/properties/secret/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err40];
+}
+else {
+vErrors.push(err40);
+}
+errors++;
+}
+var _valid2 = _errs50 === errors;
+if(_valid2){
+valid14 = true;
+passing2 = 0;
+}
+const _errs52 = errors;
+if(Array.isArray(data11)){
+if(data11.length > 10){
+const err41 = {instancePath:instancePath+"/verify/secret",schemaPath:"shape:Verify/properties/secret/oneOf/1/maxItems",keyword:"maxItems",params:{limit: 10},message:"must NOT have more than 10 items"};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+if(data11.length < 1){
+const err42 = {instancePath:instancePath+"/verify/secret",schemaPath:"shape:Verify/properties/secret/oneOf/1/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+const len1 = data11.length;
+for(let i1=0; i1<len1; i1++){
+let data12 = data11[i1];
+if(typeof data12 === "string"){
+if(func3(data12) < 1){
+const err43 = {instancePath:instancePath+"/verify/secret/" + i1,schemaPath:"shape:Verify/properties/secret/oneOf/1/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+}
+else {
+const err44 = {instancePath:instancePath+"/verify/secret/" + i1,schemaPath:"shape:Verify/properties/secret/oneOf/1/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+}
+}
+else {
+const err45 = {instancePath:instancePath+"/verify/secret",schemaPath:"shape:Verify/properties/secret/oneOf/1/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+var _valid2 = _errs52 === errors;
+if(_valid2 && valid14){
+valid14 = false;
+passing2 = [passing2, 1];
+}
+else {
+if(_valid2){
+valid14 = true;
+passing2 = 1;
+}
+}
+if(!valid14){
+const err46 = {instancePath:instancePath+"/verify/secret",schemaPath:"shape:Verify/properties/secret/oneOf",keyword:"oneOf",params:{passingSchemas: passing2},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+else {
+errors = _errs49;
+if(vErrors !== null){
+if(_errs49){
+vErrors.length = _errs49;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+}
+else {
+const err47 = {instancePath:instancePath+"/verify",schemaPath:"shape:Verify/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+}
+}
+else {
+const err48 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
 }
 errors++;
 }
@@ -2489,7 +2570,7 @@ vErrors.push(err7);
 errors++;
 }
 for(const key1 in data2){
-if(!((key1 === "value") || (key1 === "since"))){
+if(!(((key1 === "name") || (key1 === "value")) || (key1 === "since"))){
 const err8 = {instancePath:instancePath+"/token/" + i0,schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err8];
@@ -2500,11 +2581,11 @@ vErrors.push(err8);
 errors++;
 }
 }
-if(data2.value !== undefined){
-let data3 = data2.value;
+if(data2.name !== undefined){
+let data3 = data2.name;
 if(typeof data3 === "string"){
-if(func3(data3) < 1){
-const err9 = {instancePath:instancePath+"/token/" + i0+"/value",schemaPath:"shape:Secret/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data3) > 64){
+const err9 = {instancePath:instancePath+"/token/" + i0+"/name",schemaPath:"shape:TokenName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -2513,9 +2594,8 @@ vErrors.push(err9);
 }
 errors++;
 }
-}
-else {
-const err10 = {instancePath:instancePath+"/token/" + i0+"/value",schemaPath:"shape:Secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func3(data3) < 1){
+const err10 = {instancePath:instancePath+"/token/" + i0+"/name",schemaPath:"shape:TokenName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -2525,11 +2605,8 @@ vErrors.push(err10);
 errors++;
 }
 }
-if(data2.since !== undefined){
-let data4 = data2.since;
-if(typeof data4 === "string"){
-if(!pattern4.test(data4)){
-const err11 = {instancePath:instancePath+"/token/" + i0+"/since",schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/properties/since/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"+"\""};
+else {
+const err11 = {instancePath:instancePath+"/token/" + i0+"/name",schemaPath:"shape:TokenName/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -2539,8 +2616,11 @@ vErrors.push(err11);
 errors++;
 }
 }
-else {
-const err12 = {instancePath:instancePath+"/token/" + i0+"/since",schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/properties/since/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data2.value !== undefined){
+let data4 = data2.value;
+if(typeof data4 === "string"){
+if(func3(data4) < 1){
+const err12 = {instancePath:instancePath+"/token/" + i0+"/value",schemaPath:"shape:Secret/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -2550,14 +2630,50 @@ vErrors.push(err12);
 errors++;
 }
 }
-}
 else {
-const err13 = {instancePath:instancePath+"/token/" + i0,schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err13 = {instancePath:instancePath+"/token/" + i0+"/value",schemaPath:"shape:Secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err13];
 }
 else {
 vErrors.push(err13);
+}
+errors++;
+}
+}
+if(data2.since !== undefined){
+let data5 = data2.since;
+if(typeof data5 === "string"){
+if(!pattern4.test(data5)){
+const err14 = {instancePath:instancePath+"/token/" + i0+"/since",schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/properties/since/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"+"\""};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+else {
+const err15 = {instancePath:instancePath+"/token/" + i0+"/since",schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/properties/since/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/token/" + i0,schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
 }
 errors++;
 }
@@ -2573,12 +2689,12 @@ passing1 = 1;
 }
 }
 if(!valid4){
-const err14 = {instancePath:instancePath+"/token/" + i0,schemaPath:"#/properties/token/oneOf/1/items/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
+const err17 = {instancePath:instancePath+"/token/" + i0,schemaPath:"#/properties/token/oneOf/1/items/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err17];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err17);
 }
 errors++;
 }
@@ -2596,12 +2712,12 @@ vErrors = null;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/token",schemaPath:"#/properties/token/oneOf/1/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err18 = {instancePath:instancePath+"/token",schemaPath:"#/properties/token/oneOf/1/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err18];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err18);
 }
 errors++;
 }
@@ -2617,12 +2733,12 @@ passing0 = 1;
 }
 }
 if(!valid1){
-const err16 = {instancePath:instancePath+"/token",schemaPath:"#/properties/token/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err19 = {instancePath:instancePath+"/token",schemaPath:"#/properties/token/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err19];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err19);
 }
 errors++;
 }
@@ -2638,48 +2754,10 @@ vErrors = null;
 }
 }
 }
-let data5 = data.path;
-if(typeof data5 === "string"){
-if(func3(data5) > 200){
-const err17 = {instancePath:instancePath+"/path",schemaPath:"#/properties/path/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-if(!pattern5.test(data5)){
-const err18 = {instancePath:instancePath+"/path",schemaPath:"#/properties/path/pattern",keyword:"pattern",params:{pattern: "^(/[A-Za-z0-9._~-]+)+$"},message:"must match pattern \""+"^(/[A-Za-z0-9._~-]+)+$"+"\""};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-}
-else {
-const err19 = {instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-if(data.allowedIps !== undefined){
-let data6 = data.allowedIps;
-if(Array.isArray(data6)){
-const len1 = data6.length;
-for(let i1=0; i1<len1; i1++){
-let data7 = data6[i1];
-if(typeof data7 === "string"){
-if(func3(data7) > 64){
-const err20 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+let data6 = data.path;
+if(typeof data6 === "string"){
+if(func3(data6) > 200){
+const err20 = {instancePath:instancePath+"/path",schemaPath:"#/properties/path/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -2688,8 +2766,8 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(func3(data7) < 2){
-const err21 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
+if(!pattern5.test(data6)){
+const err21 = {instancePath:instancePath+"/path",schemaPath:"#/properties/path/pattern",keyword:"pattern",params:{pattern: "^(/[A-Za-z0-9._~-]+)+$"},message:"must match pattern \""+"^(/[A-Za-z0-9._~-]+)+$"+"\""};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -2700,7 +2778,7 @@ errors++;
 }
 }
 else {
-const err22 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err22 = {instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -2709,10 +2787,15 @@ vErrors.push(err22);
 }
 errors++;
 }
-}
-}
-else {
-const err23 = {instancePath:instancePath+"/allowedIps",schemaPath:"#/properties/allowedIps/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(data.allowedIps !== undefined){
+let data7 = data.allowedIps;
+if(Array.isArray(data7)){
+const len1 = data7.length;
+for(let i1=0; i1<len1; i1++){
+let data8 = data7[i1];
+if(typeof data8 === "string"){
+if(func3(data8) > 64){
+const err23 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -2721,18 +2804,8 @@ vErrors.push(err23);
 }
 errors++;
 }
-}
-let data8 = data.rateLimit;
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-if(data8.maxRequests === undefined){
-data8.maxRequests = 100;
-}
-if(data8.windowMs === undefined){
-data8.windowMs = 60000;
-}
-for(const key2 in data8){
-if(!((key2 === "maxRequests") || (key2 === "windowMs"))){
-const err24 = {instancePath:instancePath+"/rateLimit",schemaPath:"shape:RateLimit/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"};
+if(func3(data8) < 2){
+const err24 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -2742,9 +2815,8 @@ vErrors.push(err24);
 errors++;
 }
 }
-let data9 = data8.maxRequests;
-if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-const err25 = {instancePath:instancePath+"/rateLimit/maxRequests",schemaPath:"shape:RateLimit/properties/maxRequests/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+else {
+const err25 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -2753,9 +2825,10 @@ vErrors.push(err25);
 }
 errors++;
 }
-if((typeof data9 == "number") && (isFinite(data9))){
-if(data9 < 0 || isNaN(data9)){
-const err26 = {instancePath:instancePath+"/rateLimit/maxRequests",schemaPath:"shape:RateLimit/properties/maxRequests/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+}
+else {
+const err26 = {instancePath:instancePath+"/allowedIps",schemaPath:"#/properties/allowedIps/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -2765,9 +2838,17 @@ vErrors.push(err26);
 errors++;
 }
 }
-let data10 = data8.windowMs;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-const err27 = {instancePath:instancePath+"/rateLimit/windowMs",schemaPath:"shape:RateLimit/properties/windowMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+let data9 = data.rateLimit;
+if(data9 && typeof data9 == "object" && !Array.isArray(data9)){
+if(data9.maxRequests === undefined){
+data9.maxRequests = 100;
+}
+if(data9.windowMs === undefined){
+data9.windowMs = 60000;
+}
+for(const key2 in data9){
+if(!((key2 === "maxRequests") || (key2 === "windowMs"))){
+const err27 = {instancePath:instancePath+"/rateLimit",schemaPath:"shape:RateLimit/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -2776,9 +2857,10 @@ vErrors.push(err27);
 }
 errors++;
 }
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 > 86400000 || isNaN(data10)){
-const err28 = {instancePath:instancePath+"/rateLimit/windowMs",schemaPath:"shape:RateLimit/properties/windowMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000"};
+}
+let data10 = data9.maxRequests;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+const err28 = {instancePath:instancePath+"/rateLimit/maxRequests",schemaPath:"shape:RateLimit/properties/maxRequests/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -2787,8 +2869,9 @@ vErrors.push(err28);
 }
 errors++;
 }
-if(data10 < 1 || isNaN(data10)){
-const err29 = {instancePath:instancePath+"/rateLimit/windowMs",schemaPath:"shape:RateLimit/properties/windowMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+const err29 = {instancePath:instancePath+"/rateLimit/maxRequests",schemaPath:"shape:RateLimit/properties/maxRequests/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -2798,9 +2881,9 @@ vErrors.push(err29);
 errors++;
 }
 }
-}
-else {
-const err30 = {instancePath:instancePath+"/rateLimit",schemaPath:"shape:RateLimit/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data11 = data9.windowMs;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+const err30 = {instancePath:instancePath+"/rateLimit/windowMs",schemaPath:"shape:RateLimit/properties/windowMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -2809,13 +2892,9 @@ vErrors.push(err30);
 }
 errors++;
 }
-let data11 = data.mappings;
-if(data11 && typeof data11 == "object" && !Array.isArray(data11)){
-for(const key3 in data11){
-const _errs39 = errors;
-if(typeof key3 === "string"){
-if(!pattern6.test(key3)){
-const err31 = {instancePath:instancePath+"/mappings",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"},message:"must match pattern \""+"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"+"\"",propertyName:key3};
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 > 86400000 || isNaN(data11)){
+const err31 = {instancePath:instancePath+"/rateLimit/windowMs",schemaPath:"shape:RateLimit/properties/windowMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000"};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -2824,9 +2903,8 @@ vErrors.push(err31);
 }
 errors++;
 }
-}
-else {
-const err32 = {instancePath:instancePath+"/mappings",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key3};
+if(data11 < 1 || isNaN(data11)){
+const err32 = {instancePath:instancePath+"/rateLimit/windowMs",schemaPath:"shape:RateLimit/properties/windowMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -2835,9 +2913,10 @@ vErrors.push(err32);
 }
 errors++;
 }
-var valid12 = _errs39 === errors;
-if(!valid12){
-const err33 = {instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/propertyNames",keyword:"propertyNames",params:{propertyName: key3},message:"property name must be valid"};
+}
+}
+else {
+const err33 = {instancePath:instancePath+"/rateLimit",schemaPath:"shape:RateLimit/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -2846,16 +2925,13 @@ vErrors.push(err33);
 }
 errors++;
 }
-}
-for(const key4 in data11){
-if(!(validate36(data11[key4], {instancePath:instancePath+"/mappings/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data11,parentDataProperty:key4,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate36.errors : vErrors.concat(validate36.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err34 = {instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data12 = data.mappings;
+if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
+for(const key3 in data12){
+const _errs42 = errors;
+if(typeof key3 === "string"){
+if(!pattern6.test(key3)){
+const err34 = {instancePath:instancePath+"/mappings",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"},message:"must match pattern \""+"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"+"\"",propertyName:key3};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -2866,7 +2942,7 @@ errors++;
 }
 }
 else {
-const err35 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err35 = {instancePath:instancePath+"/mappings",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key3};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -2875,21 +2951,61 @@ vErrors.push(err35);
 }
 errors++;
 }
+var valid13 = _errs42 === errors;
+if(!valid13){
+const err36 = {instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/propertyNames",keyword:"propertyNames",params:{propertyName: key3},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+}
+for(const key4 in data12){
+if(!(validate36(data12[key4], {instancePath:instancePath+"/mappings/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data12,parentDataProperty:key4,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate36.errors : vErrors.concat(validate36.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err37 = {instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+}
+else {
+const err38 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
 validate35.errors = vErrors;
 return errors === 0;
 }
 validate35.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema62 = {"type":"object","additionalProperties":false,"required":["backend"],"properties":{"backend":{"type":"string","enum":["echo","model","a2a","http","command","acp"]},"description":{"type":"string","default":""},"instructions":{"type":"string","default":""},"model":{"$ref":"shape:ModelName"},"models":{"type":"array","default":[],"uniqueItems":true,"items":{"$ref":"shape:ModelName"}},"skills":{"type":"array","default":["*"],"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":64}},"heartbeat":{"type":"object","additionalProperties":false,"default":{},"properties":{"every":{"type":"string","default":"30m","pattern":"^(off|[1-9][0-9]{0,8}(ms|s|m|h|d))$"}}},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":256},"deadline":{"$ref":"shape:Duration","default":"10m"},"echo":{"type":"object","additionalProperties":false,"default":{},"properties":{"delayMs":{"type":"integer","minimum":0,"maximum":3600000,"default":0},"chunks":{"type":"integer","minimum":1,"maximum":100000,"default":1},"failTimes":{"type":"integer","minimum":0,"maximum":1000000,"default":0},"fail":{"type":"string","minLength":1}}}}};
-const schema65 = {"type":"string","pattern":"^[1-9][0-9]{0,8}(ms|s|m|h|d)$"};
+const schema62 = {"type":"object","additionalProperties":false,"required":["backend"],"properties":{"backend":{"type":"string","enum":["echo","model","a2a","http","command","acp"]},"description":{"type":"string","default":""},"instructions":{"type":"string","default":""},"model":{"$ref":"shape:ModelName"},"models":{"type":"array","default":[],"uniqueItems":true,"items":{"$ref":"shape:ModelName"}},"skills":{"type":"array","default":["*"],"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":64}},"heartbeat":{"type":"object","additionalProperties":false,"default":{},"properties":{"every":{"type":"string","default":"30m","pattern":"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"}}},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":256},"deadline":{"$ref":"shape:Duration","default":"10m"},"echo":{"type":"object","additionalProperties":false,"default":{},"properties":{"delayMs":{"type":"integer","minimum":0,"maximum":3600000,"default":0},"chunks":{"type":"integer","minimum":1,"maximum":100000,"default":1},"failTimes":{"type":"integer","minimum":0,"maximum":1000000,"default":0},"fail":{"type":"string","minLength":1}}}}};
+const schema65 = {"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"};
 const func0 = equal;
-const pattern10 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h|d))$", "u");
-const pattern11 = new RegExp("^[1-9][0-9]{0,8}(ms|s|m|h|d)$", "u");
+const pattern10 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
+const pattern11 = new RegExp("^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
 
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate41.evaluated;
+const evaluated0 = validate39.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3183,7 +3299,7 @@ errors++;
 let data9 = data8.every;
 if(typeof data9 === "string"){
 if(!pattern10.test(data9)){
-const err20 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h|d))$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h|d))$"+"\""};
+const err20 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -3250,7 +3366,7 @@ errors++;
 let data11 = data.deadline;
 if(typeof data11 === "string"){
 if(!pattern11.test(data11)){
-const err26 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h|d)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h|d)$"+"\""};
+const err26 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -3439,18 +3555,19 @@ vErrors.push(err41);
 }
 errors++;
 }
-validate41.errors = vErrors;
+validate39.errors = vErrors;
 return errors === 0;
 }
-validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema68 = {"type":"object","additionalProperties":false,"required":["type","url","secret"],"properties":{"type":{"type":"string","enum":["webhook"]},"url":{"type":"string","pattern":"^https?://[^ ]+$"},"secret":{"$ref":"shape:Secret"}}};
+const schema68 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","url","secret"],"properties":{"type":{"type":"string","const":"webhook"},"url":{"$ref":"shape:ChannelUrl"},"secret":{"$ref":"shape:Secret"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"slack"},"url":{"$ref":"shape:ChannelUrl"}}}],"discriminator":{"propertyName":"type"}};
+const schema69 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
 const pattern13 = new RegExp("^https?://[^ ]+$", "u");
 
-function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate43.evaluated;
+const evaluated0 = validate41.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3458,8 +3575,12 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(data && typeof data == "object" && !Array.isArray(data)){
+const tag0 = data.type;
+if(typeof tag0 == "string"){
+if(tag0 === "webhook"){
+if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.type === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+const err0 = {instancePath,schemaPath:"#/oneOf/0/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -3469,7 +3590,7 @@ vErrors.push(err0);
 errors++;
 }
 if(data.url === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
+const err1 = {instancePath,schemaPath:"#/oneOf/0/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -3479,7 +3600,7 @@ vErrors.push(err1);
 errors++;
 }
 if(data.secret === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "secret"},message:"must have required property '"+"secret"+"'"};
+const err2 = {instancePath,schemaPath:"#/oneOf/0/required",keyword:"required",params:{missingProperty: "secret"},message:"must have required property '"+"secret"+"'"};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -3490,7 +3611,7 @@ errors++;
 }
 for(const key0 in data){
 if(!(((key0 === "type") || (key0 === "url")) || (key0 === "secret"))){
-const err3 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+const err3 = {instancePath,schemaPath:"#/oneOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -3503,7 +3624,7 @@ errors++;
 if(data.type !== undefined){
 let data0 = data.type;
 if(typeof data0 !== "string"){
-const err4 = {instancePath:instancePath+"/type",schemaPath:"#/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err4 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/0/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -3512,8 +3633,8 @@ vErrors.push(err4);
 }
 errors++;
 }
-if(!(data0 === "webhook")){
-const err5 = {instancePath:instancePath+"/type",schemaPath:"#/properties/type/enum",keyword:"enum",params:{allowedValues: schema68.properties.type.enum},message:"must be equal to one of the allowed values"};
+if("webhook" !== data0){
+const err5 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/0/properties/type/const",keyword:"const",params:{allowedValue: "webhook"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -3526,8 +3647,8 @@ errors++;
 if(data.url !== undefined){
 let data1 = data.url;
 if(typeof data1 === "string"){
-if(!pattern13.test(data1)){
-const err6 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(func3(data1) > 2048){
+const err6 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -3536,9 +3657,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-else {
-const err7 = {instancePath:instancePath+"/url",schemaPath:"#/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern13.test(data1)){
+const err7 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -3548,11 +3668,8 @@ vErrors.push(err7);
 errors++;
 }
 }
-if(data.secret !== undefined){
-let data2 = data.secret;
-if(typeof data2 === "string"){
-if(func3(data2) < 1){
-const err8 = {instancePath:instancePath+"/secret",schemaPath:"shape:Secret/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+else {
+const err8 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -3562,8 +3679,11 @@ vErrors.push(err8);
 errors++;
 }
 }
-else {
-const err9 = {instancePath:instancePath+"/secret",schemaPath:"shape:Secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.secret !== undefined){
+let data2 = data.secret;
+if(typeof data2 === "string"){
+if(func3(data2) < 1){
+const err9 = {instancePath:instancePath+"/secret",schemaPath:"shape:Secret/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -3573,9 +3693,8 @@ vErrors.push(err9);
 errors++;
 }
 }
-}
 else {
-const err10 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err10 = {instancePath:instancePath+"/secret",schemaPath:"shape:Secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -3584,17 +3703,171 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate43.errors = vErrors;
+}
+}
+else {
+const err11 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+var props0 = true;
+}
+else if(tag0 === "slack"){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.type === undefined){
+const err12 = {instancePath,schemaPath:"#/oneOf/1/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+if(data.url === undefined){
+const err13 = {instancePath,schemaPath:"#/oneOf/1/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+for(const key1 in data){
+if(!((key1 === "type") || (key1 === "url"))){
+const err14 = {instancePath,schemaPath:"#/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+let data3 = data.type;
+if(typeof data3 !== "string"){
+const err15 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/1/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+if("slack" !== data3){
+const err16 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/1/properties/type/const",keyword:"const",params:{allowedValue: "slack"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+if(data.url !== undefined){
+let data4 = data.url;
+if(typeof data4 === "string"){
+if(func3(data4) > 2048){
+const err17 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+if(!pattern13.test(data4)){
+const err18 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+else {
+const err19 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+}
+}
+else {
+const err20 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+if(props0 !== true){
+props0 = true;
+}
+}
+else {
+const err21 = {instancePath,schemaPath:"#/discriminator",keyword:"discriminator",params:{error: "mapping", tag: "type", tagValue: tag0},message:"value of tag \"type\" must be in oneOf"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+}
+else {
+const err22 = {instancePath,schemaPath:"#/discriminator",keyword:"discriminator",params:{error: "tag", tag: "type", tagValue: tag0},message:"tag \"type\" must be string"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+else {
+const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+validate41.errors = vErrors;
+evaluated0.props = props0;
 return errors === 0;
 }
-validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate41.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-const schema71 = {"type":"object","additionalProperties":false,"properties":{"retention":{"$ref":"shape:Duration","default":"30d"},"webhookRetention":{"$ref":"shape:Duration","default":"7d"},"compactAt":{"type":"integer","minimum":0,"default":100000}}};
+const schema73 = {"type":"object","additionalProperties":false,"properties":{"retention":{"$ref":"shape:Duration","default":"30d"},"webhookRetention":{"$ref":"shape:Duration","default":"7d"},"eventRetention":{"$ref":"shape:Duration","default":"7d"},"compactAt":{"type":"integer","minimum":0,"default":100000}}};
 
-function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate45.evaluated;
+const evaluated0 = validate43.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3608,11 +3881,14 @@ data.retention = "30d";
 if(data.webhookRetention === undefined){
 data.webhookRetention = "7d";
 }
+if(data.eventRetention === undefined){
+data.eventRetention = "7d";
+}
 if(data.compactAt === undefined){
 data.compactAt = 100000;
 }
 for(const key0 in data){
-if(!(((key0 === "retention") || (key0 === "webhookRetention")) || (key0 === "compactAt"))){
+if(!((((key0 === "retention") || (key0 === "webhookRetention")) || (key0 === "eventRetention")) || (key0 === "compactAt"))){
 const err0 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err0];
@@ -3626,7 +3902,7 @@ errors++;
 let data0 = data.retention;
 if(typeof data0 === "string"){
 if(!pattern11.test(data0)){
-const err1 = {instancePath:instancePath+"/retention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h|d)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h|d)$"+"\""};
+const err1 = {instancePath:instancePath+"/retention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -3649,7 +3925,7 @@ errors++;
 let data1 = data.webhookRetention;
 if(typeof data1 === "string"){
 if(!pattern11.test(data1)){
-const err3 = {instancePath:instancePath+"/webhookRetention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h|d)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h|d)$"+"\""};
+const err3 = {instancePath:instancePath+"/webhookRetention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -3669,9 +3945,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-let data2 = data.compactAt;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-const err5 = {instancePath:instancePath+"/compactAt",schemaPath:"#/properties/compactAt/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+let data2 = data.eventRetention;
+if(typeof data2 === "string"){
+if(!pattern11.test(data2)){
+const err5 = {instancePath:instancePath+"/eventRetention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -3680,9 +3957,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err6 = {instancePath:instancePath+"/compactAt",schemaPath:"#/properties/compactAt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+else {
+const err6 = {instancePath:instancePath+"/eventRetention",schemaPath:"shape:Duration/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -3691,10 +3968,9 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data3 = data.compactAt;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+const err7 = {instancePath:instancePath+"/compactAt",schemaPath:"#/properties/compactAt/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -3703,19 +3979,42 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate45.errors = vErrors;
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 0 || isNaN(data3)){
+const err8 = {instancePath:instancePath+"/compactAt",schemaPath:"#/properties/compactAt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+}
+else {
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+validate43.errors = vErrors;
 return errors === 0;
 }
-validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema74 = {"type":"object","additionalProperties":false,"properties":{"turnsPerSession":{"type":"integer","minimum":1,"maximum":1000000,"default":100},"turns":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"events":{"type":"integer","minimum":1,"maximum":10000000,"default":100000},"messagesPerSession":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"storeBytes":{"$ref":"shape:Bytes","default":"1GiB"},"webhookBody":{"$ref":"shape:Bytes","default":"256KiB"},"restBody":{"$ref":"shape:Bytes","default":"1MiB"},"rpcBody":{"$ref":"shape:Bytes","default":"1MiB"}}};
-const schema75 = {"oneOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"}]};
-const pattern16 = new RegExp("^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$", "u");
+const schema77 = {"type":"object","additionalProperties":false,"properties":{"turnsPerSession":{"type":"integer","minimum":1,"maximum":1000000,"default":100},"turns":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"events":{"type":"integer","minimum":1,"maximum":10000000,"default":100000},"messagesPerSession":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"storeBytes":{"$ref":"shape:Bytes","default":"1GiB"},"webhookBody":{"$ref":"shape:Bytes","default":"256KiB"},"restBody":{"$ref":"shape:Bytes","default":"1MiB"},"rpcBody":{"$ref":"shape:Bytes","default":"1MiB"}}};
+const schema78 = {"oneOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"}]};
+const pattern18 = new RegExp("^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$", "u");
 
-function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate47.evaluated;
+const evaluated0 = validate45.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3925,7 +4224,7 @@ passing0 = 0;
 }
 const _errs15 = errors;
 if(typeof data4 === "string"){
-if(!pattern16.test(data4)){
+if(!pattern18.test(data4)){
 const err15 = {instancePath:instancePath+"/storeBytes",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -4012,7 +4311,7 @@ passing1 = 0;
 }
 const _errs22 = errors;
 if(typeof data5 === "string"){
-if(!pattern16.test(data5)){
+if(!pattern18.test(data5)){
 const err20 = {instancePath:instancePath+"/webhookBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -4099,7 +4398,7 @@ passing2 = 0;
 }
 const _errs29 = errors;
 if(typeof data6 === "string"){
-if(!pattern16.test(data6)){
+if(!pattern18.test(data6)){
 const err25 = {instancePath:instancePath+"/restBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err25];
@@ -4186,7 +4485,7 @@ passing3 = 0;
 }
 const _errs36 = errors;
 if(typeof data7 === "string"){
-if(!pattern16.test(data7)){
+if(!pattern18.test(data7)){
 const err30 = {instancePath:instancePath+"/rpcBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err30];
@@ -4250,17 +4549,17 @@ vErrors.push(err33);
 }
 errors++;
 }
-validate47.errors = vErrors;
+validate45.errors = vErrors;
 return errors === 0;
 }
-validate47.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema79 = {"type":"object","additionalProperties":false,"properties":{"entries":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"bytes":{"$ref":"shape:Bytes","default":"64MiB"},"bodies":{"type":"boolean","default":true}}};
+const schema82 = {"type":"object","additionalProperties":false,"properties":{"entries":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"bytes":{"$ref":"shape:Bytes","default":"64MiB"},"bodies":{"type":"boolean","default":true}}};
 
-function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate49.evaluated;
+const evaluated0 = validate47.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4356,7 +4655,7 @@ passing0 = 0;
 }
 const _errs9 = errors;
 if(typeof data1 === "string"){
-if(!pattern16.test(data1)){
+if(!pattern18.test(data1)){
 const err6 = {instancePath:instancePath+"/bytes",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -4430,10 +4729,10 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate49.errors = vErrors;
+validate47.errors = vErrors;
 return errors === 0;
 }
-validate49.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate47.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const pattern9 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}$", "u");
 
@@ -4564,8 +4863,8 @@ errors++;
 }
 }
 for(const key2 in data3){
-if(!(validate41(data3[key2], {instancePath:instancePath+"/agents/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate41.errors : vErrors.concat(validate41.errors);
+if(!(validate39(data3[key2], {instancePath:instancePath+"/agents/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
 errors = vErrors.length;
 }
 }
@@ -4687,8 +4986,8 @@ errors++;
 }
 }
 for(const key5 in data8){
-if(!(validate43(data8[key5], {instancePath:instancePath+"/channels/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key5,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
+if(!(validate41(data8[key5], {instancePath:instancePath+"/channels/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key5,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate41.errors : vErrors.concat(validate41.errors);
 errors = vErrors.length;
 }
 }
@@ -4765,7 +5064,7 @@ vErrors.push(err21);
 }
 errors++;
 }
-var props0 = true;
+var props1 = true;
 }
 else if(tag0 === "sqlite"){
 if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
@@ -4860,8 +5159,8 @@ vErrors.push(err29);
 }
 errors++;
 }
-if(props0 !== true){
-props0 = true;
+if(props1 !== true){
+props1 = true;
 }
 }
 else if(tag0 === "postgres"){
@@ -5047,8 +5346,8 @@ vErrors.push(err42);
 }
 errors++;
 }
-if(props0 !== true){
-props0 = true;
+if(props1 !== true){
+props1 = true;
 }
 }
 else {
@@ -5083,16 +5382,16 @@ vErrors.push(err45);
 }
 errors++;
 }
-if(!(validate45(data.sessions, {instancePath:instancePath+"/sessions",parentData:data,parentDataProperty:"sessions",rootData,dynamicAnchors}))){
+if(!(validate43(data.sessions, {instancePath:instancePath+"/sessions",parentData:data,parentDataProperty:"sessions",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
+errors = vErrors.length;
+}
+if(!(validate45(data.limits, {instancePath:instancePath+"/limits",parentData:data,parentDataProperty:"limits",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate45.errors : vErrors.concat(validate45.errors);
 errors = vErrors.length;
 }
-if(!(validate47(data.limits, {instancePath:instancePath+"/limits",parentData:data,parentDataProperty:"limits",rootData,dynamicAnchors}))){
+if(!(validate47(data.recorder, {instancePath:instancePath+"/recorder",parentData:data,parentDataProperty:"recorder",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate47.errors : vErrors.concat(validate47.errors);
-errors = vErrors.length;
-}
-if(!(validate49(data.recorder, {instancePath:instancePath+"/recorder",parentData:data,parentDataProperty:"recorder",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate49.errors : vErrors.concat(validate49.errors);
 errors = vErrors.length;
 }
 }
@@ -5111,9 +5410,9 @@ return errors === 0;
 }
 validate20.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x1 = validate41;
+const x1 = validate39;
 
-const x2 = validate43;
+const x2 = validate41;
 
 const x3 = validate36;
 
