@@ -74,6 +74,7 @@ export const grammar: Record<string, Record<string, string>> = {
     tags: "-",
     externalDocs: "-",
     paths: "pathItem*",
+    webhooks: "pathItem*",
     components: "components",
   },
   pathItem: {
@@ -112,6 +113,7 @@ export const grammar: Record<string, Record<string, string>> = {
     deprecated: "-",
     style: "-",
     explode: "-",
+    allowReserved: "-",
     schema: "schema",
     example: "-",
     examples: "example*",

@@ -12,9 +12,10 @@ export function printHandlers(surface: "rest" | "hooks", operations: Operation[]
   const name: Name = (schema, path) => typeOf(schema, path, shapes);
   const calls = mine.map((operation) => `  ${literal(operation.id)}: ${printCall(operation, name)};`);
   const replies = mine.map((operation) => `  ${literal(operation.id)}: ${printReplies(operation, name)};`);
+  const answer = surface === "rest" ? "Promise" : "Answer";
   const handlers = mine.map(
     ({ id, summary }) =>
-      `${comment(summary, "  ")}  ${literal(id)}: (call: ${prefix}Calls[${literal(id)}], ctx: Ctx) => Promise<${prefix}Replies[${literal(id)}]>;`,
+      `${comment(summary, "  ")}  ${literal(id)}: (call: ${prefix}Calls[${literal(id)}], ctx: Ctx) => ${answer}<${prefix}Replies[${literal(id)}]>;`,
   );
   const body = `/** What each operation is called with: its parameters and body, checked, with defaults. Headers are in small letters, as Node has them. */
 export interface ${prefix}Calls {
@@ -26,12 +27,12 @@ export interface ${prefix}Replies {
 ${replies.join("\n")}
 }
 
-/** One body for each operation. \`Ctx\` is what the server gives a handler beside the call. */
+/** One body for each operation${surface === "rest" ? "" : "; it may answer at once"}. \`Ctx\` is what the server gives a handler beside the call. */
 export interface ${prefix}Handlers<Ctx> {
 ${handlers.join("\n")}
 }
 
-export type ${prefix}Operation = keyof ${prefix}Handlers<unknown>;
+${surface === "rest" ? "" : "type Answer<Reply> = Reply | Promise<Reply>;\n\n"}export type ${prefix}Operation = keyof ${prefix}Handlers<unknown>;
 `;
   const imported = [...shapes].sort();
   const exported = imported.filter((shape) => shape !== "operations");

@@ -13,7 +13,9 @@ export const httpGroups = ({ document, components }: Bundle): Group[] => {
     const [, home = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(text(object(node).$ref)) ?? [];
     return home === "" ? object(node) : follow(components[home]?.[name]);
   };
-  const entries = Object.entries(object(document.paths)).flatMap(([path, item]) =>
+  // What is sent to others is sent where they say.
+  const sent = Object.values(object(document.webhooks)).map((item): [string, Json] => ["{channel}", item]);
+  const entries = [...Object.entries(object(document.paths)), ...sent].flatMap(([path, item]) =>
     Object.entries(object(item)).flatMap(([method, node]) => {
       if (!METHODS.includes(method) || !isObject(node)) return [];
       const parameters = [...list(object(item).parameters), ...list(node.parameters)].map(follow);
