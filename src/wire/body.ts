@@ -11,6 +11,8 @@ type Exchange = { req: IncomingMessage; res: ServerResponse };
  * waits to be asked for its body is asked here, when it is known that somebody wants it.
  */
 export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer> => {
+  const { whole } = req as { whole?: Buffer };
+  if (whole !== undefined) return whole.length > limit ? Promise.reject(tooLarge(limit)) : Promise.resolve(whole);
   const announced = Number(req.headers["content-length"] ?? 0);
   if (announced > limit) return Promise.reject(tooLarge(limit));
   if (announced === 0 && req.headers["transfer-encoding"] === undefined) return Promise.resolve(NOTHING);
@@ -82,9 +84,18 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 const COMMA = 44;
 
-/** Counts brackets and commas outside strings; most bodies are too short to need the count. */
+/** Whether a text has too few brackets to be nested too deep, be they within strings or not. */
+const hasFewBrackets = (text: string): boolean => {
+  if (text.length < DEPTH_LIMIT * 2) return true;
+  let found = 0;
+  for (let at = text.indexOf("{"); at >= 0 && found <= DEPTH_LIMIT; at = text.indexOf("{", at + 1)) found++;
+  for (let at = text.indexOf("["); at >= 0 && found <= DEPTH_LIMIT; at = text.indexOf("[", at + 1)) found++;
+  return found <= DEPTH_LIMIT;
+};
+
+/** Counts brackets and commas outside strings; most bodies are too short, and have too few, to need the count. */
 const limitPassed = (text: string): string | undefined => {
-  if (text.length < DEPTH_LIMIT * 2) return undefined;
+  if (text.length < VALUES_LIMIT && hasFewBrackets(text)) return undefined;
   let depth = 0;
   let values = 0;
   let inString = false;

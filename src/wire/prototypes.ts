@@ -41,6 +41,7 @@ export const standIn = ({
   const req = new (Req as unknown as Make<IncomingMessage>)(NO_SOCKET);
   req.method = method;
   req.url = url;
-  req.headers = headers;
+  // A copy: what it makes of them is not the caller's.
+  req.headers = { ...headers };
   return { req, res: new (Res as unknown as Make<ServerResponse>)(req) };
 };

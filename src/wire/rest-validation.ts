@@ -1,4 +1,4 @@
-import { IncomingMessage, type ServerResponse } from "node:http";
+import { type IncomingHttpHeaders, IncomingMessage, type ServerResponse } from "node:http";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
 import { GatewayError } from "#core/errors.ts";
 import { adoptPrototypes, standIn } from "./prototypes.ts";
@@ -63,9 +63,11 @@ export const createRequestValidation = async (document: object, routes: readonly
   return validate;
 };
 
-/** The request itself, or over HTTP/2 a copy of what is looked at. */
+/** The request itself, or where it is none of Node's own a copy of what is looked at. */
 const ofHttp1 = (req: Settled, res: ServerResponse): { req: Settled; res: ServerResponse } =>
-  req instanceof IncomingMessage ? { req, res } : standIn(req);
+  req instanceof IncomingMessage
+    ? { req, res }
+    : standIn(req as { method: string; url: string; headers: IncomingHttpHeaders });
 
 const warmUp = async (validate: ValidateRequest, { method, path, bodyLimit }: Route): Promise<void> => {
   const { req, res } = standIn({ method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} });

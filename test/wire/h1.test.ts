@@ -1,0 +1,238 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { createEvents } from "#observe/events.ts";
+import { createLogger } from "#observe/logger.ts";
+import { createRegistry } from "#observe/metrics.ts";
+import { readBody } from "#wire/body.ts";
+import { type ListenOptions, listen } from "#wire/listen.ts";
+
+type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
+
+/** A listener that tells which parser read a request, and answers as it is told. */
+const listenHere = async (answer: Answer, options: Partial<ListenOptions> = {}) => {
+  const readers: string[] = [];
+  const logger = createLogger({ level: "error", format: "json", write: () => {} });
+  const listening = await listen({
+    host: "127.0.0.1",
+    port: 0,
+    tls: undefined,
+    maxConnections: undefined,
+    newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
+    events: createEvents({ logger, registry: createRegistry() }),
+    onRequest: (req, res) => {
+      readers.push("whole" in req ? "ours" : "node");
+      readBody({ req, res }, 1_000_000).then((body) => answer(req, res, body.toString()));
+    },
+    ...options,
+  });
+  onTestFinished(() => listening.close());
+  return { ...listening, readers };
+};
+
+const open = async (
+  port: number,
+): Promise<{ socket: Socket; until(text: string): Promise<string>; read: () => string }> => {
+  const socket = connect(port, "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "connect");
+  let text = "";
+  socket.setEncoding("latin1").on("data", (part) => {
+    text += part;
+  });
+  const until = async (part: string) => {
+    while (!text.includes(part))
+      await Promise.race([
+        once(socket, "data"),
+        once(socket, "close").then(() => Promise.reject(new Error(`closed after ${text}`))),
+      ]);
+    return text;
+  };
+  return { socket, until, read: () => text };
+};
+
+const post = (body: string, more = ""): string =>
+  `POST /say HTTP/1.1\r\nHost: localhost\r\n${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+const echo: Answer = (_req, res, body) => {
+  const text = `<${body}>`;
+  res.writeHead(200, { "content-type": "text/plain", "content-length": Buffer.byteLength(text) }).end(text);
+};
+
+test("plain requests of a connection are answered one after the other, as Node answers them", async () => {
+  const { port, readers } = await listenHere(echo);
+  const { socket, until, read } = await open(port);
+  for (const body of ["one", "two", "drei ist länger"]) {
+    socket.write(post(body));
+    await until(`<${Buffer.from(body).toString("latin1")}>`);
+  }
+  socket.write("GET /say HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await until("<>");
+  expect(readers).toEqual(["ours", "ours", "ours", "ours"]);
+  const [head = ""] = read().split("\r\n\r\n");
+  socket.write(post("x", "X-A: 1\r\nX-A: 2\r\n"));
+  await until("<x>");
+  expect(readers.at(-1)).toBe("node");
+  const ofNode = read().slice(read().lastIndexOf("HTTP/1.1 ")).split("\r\n\r\n")[0] ?? "";
+  const shape = (text: string) =>
+    text
+      .split("\r\n")
+      .map((line) => line.replace(/(Date: |ength: ).*/i, "$1").toLowerCase())
+      .sort();
+  expect(shape(head)).toEqual(shape(ofNode));
+});
+
+test.each<[string, readonly string[], string]>([
+  ["that comes in two parts", ["POST /say HTTP/1.1\r\nHost: local", "host\r\nContent-Length: 3\r\n\r\nabc"], "<abc>"],
+  ["whose body comes later", ["POST /say HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n", "abc"], "<abc>"],
+  ["whose body comes byte by byte", ["POST /say HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na", "b", "c"], "<abc>"],
+  ["in chunks", ["POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"], "<abc>"],
+  ["with another behind it", [post("first") + post("second")], "<second>"],
+  ["of another method", ["PUT /say HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"], "<abc>"],
+])("a request %s is left to Node, also after plain ones", async (_, parts, answered) => {
+  const { port, readers } = await listenHere(echo);
+  const { socket, until } = await open(port);
+  socket.setNoDelay(true).write(post("plain"));
+  await until("<plain>");
+  for (const part of parts) {
+    socket.write(part);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await until(answered);
+  socket.write(post("after"));
+  await until("<after>");
+  expect(readers[0]).toBe("ours");
+  expect(readers.slice(1).every((reader) => reader === "node")).toBe(true);
+});
+
+test.each([
+  ["plain", post("second"), "ours"],
+  ["not plain", post("second", "X-A: 1\r\nX-A: 2\r\n"), "node"],
+  ["the first of several", post("second") + post("third"), "node"],
+])("a request that comes before the last one is answered waits for it: %s", async (_, ahead, reader) => {
+  const waiting: (() => void)[] = [];
+  const { port, readers } = await listenHere((req, res, body) => {
+    if (body === "first") waiting.push(() => echo(req, res, body));
+    else echo(req, res, body);
+  });
+  const { socket, until, read } = await open(port);
+  socket.write(post("first"));
+  await expect.poll(() => waiting.length).toBe(1);
+  socket.write(ahead);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(readers).toEqual(["ours"]);
+  waiting[0]?.();
+  const text = await until("<second>");
+  expect(text.indexOf("<first>")).toBeLessThan(text.indexOf("<second>"));
+  expect(readers[1]).toBe(reader);
+  if (ahead.includes("third")) await until("<third>");
+  expect(read().match(/HTTP\/1\.1 200 OK/g)).toHaveLength(ahead.includes("third") ? 3 : 2);
+});
+
+test("a stream is sent in chunks, and the connection goes on after it", async () => {
+  const { port, readers } = await listenHere((_req, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.flushHeaders();
+    res.write("a");
+    res.write("ä".repeat(10));
+    res.end("end");
+  });
+  const { socket, until } = await open(port);
+  socket.write(post(""));
+  const text = await until("\r\n0\r\n\r\n");
+  expect(text).toContain("Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n14\r\n");
+  expect(text).toContain("\r\n3\r\nend\r\n0\r\n\r\n");
+  socket.write(post("again"));
+  await expect.poll(() => readers).toEqual(["ours", "ours"]);
+});
+
+test.each([204, 304])("an answer %d has no body and no length", async (status) => {
+  const { port } = await listenHere((_req, res) => void res.writeHead(status).end());
+  const { socket, until } = await open(port);
+  socket.write(post(""));
+  const text = await until("\r\n\r\n");
+  expect(text.toLowerCase()).not.toContain("content-length");
+});
+
+test("an answer that ends its connection says so, and ends it", async () => {
+  const { port } = await listenHere((req, res, body) => {
+    res.setHeader("connection", "close");
+    echo(req, res, body);
+  });
+  const { socket, until } = await open(port);
+  socket.write(post("x"));
+  expect(await until("<x>")).toContain("Connection: close\r\n");
+  await once(socket, "close");
+});
+
+test("a header that would end the head before its end is not sent", async () => {
+  let thrown: unknown;
+  const { port } = await listenHere((_req, res) => {
+    try {
+      res.writeHead(200, { "x-a": "1\r\nx-b: 2" }).end();
+    } catch (error) {
+      thrown = error;
+      res.destroy();
+    }
+  });
+  const { socket, read } = await open(port);
+  socket.write(post(""));
+  await once(socket, "close");
+  expect(thrown).toBeInstanceOf(TypeError);
+  expect(read()).toBe("");
+});
+
+test("whoever leaves before the answer is heard of, and what is written then goes nowhere", async () => {
+  let closed = 0;
+  const answers: ServerResponse[] = [];
+  const { port } = await listenHere((_req, res) => {
+    res.once("close", () => closed++);
+    answers.push(res);
+  });
+  const { socket } = await open(port);
+  socket.write(post("x"));
+  await expect.poll(() => answers.length).toBe(1);
+  socket.destroy();
+  await expect.poll(() => closed).toBe(1);
+  const [res] = answers as [ServerResponse];
+  expect([res.destroyed, res.writableFinished]).toEqual([true, false]);
+  res.writeHead(200).end("late");
+  expect(closed).toBe(1);
+});
+
+test("an answer counts as sent when the system has all of it, not sooner", async () => {
+  const events: string[] = [];
+  const answers: ServerResponse[] = [];
+  const { port } = await listenHere((_req, res) => {
+    answers.push(res);
+    res.once("close", () => events.push(res.writableFinished ? "sent" : "lost"));
+    res.writeHead(200).end("x".repeat(30_000_000));
+  });
+  const { socket, until } = await open(port);
+  socket.pause().write(post("x"));
+  await expect.poll(() => answers.length).toBe(1);
+  expect(answers[0]?.writableFinished).toBe(false);
+  expect(events).toEqual([]);
+  socket.resume();
+  await until("x".repeat(1000));
+  await expect.poll(() => events).toEqual(["sent"]);
+});
+
+test("a connection that waits for nothing is ended while the gateway stops; one that waits for its answer gets it", async () => {
+  const waiting: (() => void)[] = [];
+  const listening = await listenHere((req, res, body) => void waiting.push(() => echo(req, res, body)));
+  const idle = await open(listening.port);
+  idle.socket.write(post("x"));
+  await expect.poll(() => waiting.length).toBe(1);
+  waiting[0]?.();
+  await idle.until("<x>");
+  const busy = await open(listening.port);
+  busy.socket.write(post("y"));
+  await expect.poll(() => waiting.length).toBe(2);
+  const stopped = listening.stopAccepting();
+  await once(idle.socket, "close");
+  expect(busy.read()).toBe("");
+  waiting[1]?.();
+  await busy.until("<y>");
+  await stopped;
+});
