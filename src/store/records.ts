@@ -1,5 +1,6 @@
 /** The records that the store keeps and the orders that it takes; `store.ts` says what becomes of them. */
 import type { ErrorName } from "#core/errors.ts";
+import type { Delivery, RecorderLimits } from "./inbound-records.ts";
 
 export type Usage = { input: number; output: number };
 export type Role = "user" | "assistant" | "system" | "tool";
@@ -39,6 +40,8 @@ export type Message = {
   createdAt: number;
   /** Its text came from outside (a webhook's body, a system event) and is fenced when a prompt is built. */
   outside: boolean;
+  /** What came beside the text for the agent, as JSON. */
+  context: string | undefined;
   /** The summary stands for it: later turns do not read it. */
   compacted: boolean;
 };
@@ -77,7 +80,14 @@ export type Turn = {
 
 /** What happened to a session, in order: `seq` begins at 1 and grows by one. `turnId` is empty where no turn is meant. */
 export type Entry = { seq: number; at: number; turnId: string } & (
-  | { name: "message.created"; messageId: string; role: Role; text: string; outside: boolean }
+  | {
+      name: "message.created";
+      messageId: string;
+      role: Role;
+      text: string;
+      outside: boolean;
+      context?: string | undefined;
+    }
   | { name: "message.completed"; messageId: string; text: string }
   | { name: "turn.queued" }
   | { name: "turn.started"; attempt: number }
@@ -99,26 +109,7 @@ export type GatewayNews =
   | { name: "health.changed"; status: "ok" | "degraded"; parts: readonly HealthPart[] };
 export type HealthPart = { name: string; status: "ok" | "degraded"; detail: string | null };
 
-/** One inbound request, as the flight recorder keeps it. */
-export type Delivery = {
-  deliveryId: string;
-  at: number;
-  surface: Surface;
-  operation: string;
-  method: string;
-  path: string;
-  address: string;
-  requestId: string;
-  caller: string;
-  /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
-  headers: string;
-  /** As it came; undefined where bodies are switched off, or after its session was deleted. */
-  body: Uint8Array | undefined;
-  bytes: number;
-};
-
 export type StoreLimits = { turnsPerSession: number; turns: number; messagesPerSession: number; storeBytes: number };
-export type RecorderLimits = { entries: number; bytes: number };
 
 /** What is asked for when work starts. Ids are made by the caller, so that an engine needs no randomness. */
 export type TurnOrder = {
@@ -130,6 +121,8 @@ export type TurnOrder = {
   caller: string;
   text: string;
   outside: boolean;
+  /** What came beside the text, as JSON. */
+  context: string | undefined;
   model: string | undefined;
   /** The model that its message and its end are counted under: its own, the agent's, or the backend's kind. */
   countedModel: string;
@@ -140,6 +133,10 @@ export type TurnOrder = {
   delivery: Delivery | undefined;
   limits: StoreLimits;
   recorder: RecorderLimits;
+  /** The system events that it handles: bound to it until it ends, and after `maxAttempts` failed turns dead. */
+  events: { ids: readonly string[]; maxAttempts: number; streamKeep: number } | undefined;
+  /** The channel that its reply goes to when it completes, and through how many announcements came what started it. */
+  announce: { channel: string; hops: number } | undefined;
   /** Claim it in the same transaction, when nothing of its session is before it. */
   claim: ClaimRequest | undefined;
 };
@@ -154,7 +151,7 @@ export type Claim = { turnId: string; sessionId: string; node: string; fence: nu
 export type ClaimedTurn = {
   claim: Claim;
   turn: Turn;
-  message: { text: string; outside: boolean };
+  message: { text: string; outside: boolean; context: string | undefined };
   replyMessageId: string;
   /** The `seq` of the reply's `message.created` entry, which its deltas name. */
   replySeq: number;
@@ -224,7 +221,15 @@ export type UsageCounts = {
 export type UsageCount = { hour: number; agent: string; model: string; surface: Surface; caller: string } & UsageCounts;
 
 /** How an agent is. `failing`: the backend failed in the last of its turns that ran to an end. */
-export type AgentCounts = { queued: number; running: number; lastEndedAt: number | undefined; failing: boolean };
+export type AgentCounts = {
+  queued: number;
+  running: number;
+  waitingEvents: number;
+  /** When its next beat is due, by the wall clock; undefined when none is planned. While one runs, when that was due. */
+  nextBeatAt: number | undefined;
+  lastEndedAt: number | undefined;
+  failing: boolean;
+};
 
 export type ApiKey = {
   keyId: string;
@@ -238,3 +243,6 @@ export type ApiKey = {
 };
 
 export type Page<T> = { items: T[]; next: string | undefined };
+
+/** What an engine that waits for nothing may answer without a promise; it may throw at once, too. */
+export type AtOnce<T> = T | Promise<T>;

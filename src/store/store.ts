@@ -7,16 +7,17 @@
  * - What is refused is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
+import type { InboundStore } from "./inbound-store.ts";
 import type {
   AgentCounts,
   ApiKey,
+  AtOnce,
   Claim,
   ClaimedTurn,
   ClaimRequest,
   Compacted,
   CompactionOrder,
   CompactionPlace,
-  Delivery,
   Entry,
   GatewayEntry,
   GatewayNews,
@@ -35,6 +36,7 @@ import type {
   UsageRow,
 } from "./records.ts";
 
+export type * from "./inbound-records.ts";
 export type * from "./records.ts";
 
 /** What an engine tells the process it runs in, after the transaction that caused it is kept. Listeners never throw and never wait. */
@@ -51,12 +53,13 @@ export interface StoreWatcher {
   cancel(turnId: string): void;
   /** A compaction has become first in its session's queue: it may begin. */
   compaction(compactionId: string): void;
+  /** Some beat is due sooner than was planned. */
+  beat(): void;
+  /** Some announcement can be claimed now. */
+  announcement(): void;
 }
 
-/** What an engine that waits for nothing may answer without a promise; it may throw at once, too. */
-export type AtOnce<T> = T | Promise<T>;
-
-export interface Store extends AsyncDisposable {
+export interface Store extends InboundStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** What it keeps outlives the process. */
   readonly durable: boolean;
@@ -73,6 +76,10 @@ export interface Store extends AsyncDisposable {
    * made when it is not there. A known key with the same hash starts nothing and answers the first turn (`replayed`); with another
    * hash it is `idempotency-mismatch`, and `turn-not-found` when that turn was erased. Full: `session-busy`, `gateway-busy`,
    * `session-full`, `store-full`. Another agent's session: `session-conflict`. A refusal keeps no key.
+   *
+   * With `events` it takes these events, all of which must be queued and free, else it is `internal` and nothing is kept. As the turn
+   * ends, in the same transaction: completed, they are handled; otherwise each goes back with one attempt more, or is dead after
+   * `maxAttempts`; and the gateway's stream tells it. With `announce` a turn that completes leaves an announcement for that channel.
    */
   startTurn(order: TurnOrder): AtOnce<TurnStart>;
   /**
@@ -151,8 +158,6 @@ export interface Store extends AsyncDisposable {
    */
   deleteSession(sessionId: string, now: number): Promise<{ turnsCancelled: number } | undefined>;
 
-  /** One that the recorder still keeps: the newest within its limits, and all whose turn has not ended. */
-  getDelivery(deliveryId: string): Promise<Delivery | undefined>;
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
   /** The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters. */
@@ -180,7 +185,8 @@ export interface Store extends AsyncDisposable {
   /**
    * Puts right what time has done: claims whose lease ended go back to their queue (or fail with `lost` after `maxAttempts`),
    * compactions whose lease ended leave it, idempotency keys past their time, sessions past their retention without unfinished turns,
-   * usage past its days, entries of the gateway's stream past theirs. A slice at a time: true when there is more.
+   * usage past its days, entries of the gateway's stream past theirs, events that ended before `eventsBefore`, beats and announcements
+   * whose lease ended. A slice at a time: true when there is more.
    */
   sweep(request: {
     now: number;
@@ -190,6 +196,7 @@ export interface Store extends AsyncDisposable {
     webhookSessionsBefore: number;
     usageBefore: number;
     gatewayBefore: number;
+    eventsBefore: number;
   }): Promise<boolean>;
 
   /** Counts for health and metrics; cheap. `bytes` is all, of which the recorder has `deliveryBytes`: they count for no limit. */
@@ -197,6 +204,10 @@ export interface Store extends AsyncDisposable {
     sessions: number;
     turnsQueued: number;
     turnsRunning: number;
+    /** Events that wait or that a turn works on. */
+    eventsQueued: number;
+    eventsDead: number;
+    announcements: number;
     bytes: number;
     deliveryBytes: number;
     deliveries: number;

@@ -3,7 +3,8 @@ import { newId } from "#core/ids.ts";
 import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
 import { IdIndex } from "#store/memory/id-index.ts";
 import { LogArena, NONE, UNIT } from "#store/memory/log-arena.ts";
-import { PackedReader, PackedWriter } from "#store/memory/packed.ts";
+import { PackedWriter } from "#store/memory/packed.ts";
+import { PackedReader } from "#store/memory/packed-reader.ts";
 import type { NewEntry } from "#store/memory/rows.ts";
 
 const TEXTS = {

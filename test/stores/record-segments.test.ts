@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { KEPT } from "#store/memory/delivery-codec.ts";
 import { DeliveryRing } from "#store/memory/delivery-ring.ts";
-import { RecordSegments } from "#store/memory/record-segments.ts";
+import { NO_SLOT, NO_TAIL, RecordSegments } from "#store/memory/record-segments.ts";
 import { createRandom } from "#test/harness/random.ts";
 import { deliveryOf } from "./world.ts";
-
-const NO_TAIL = -1;
 
 describe("record segments", () => {
   it.each([1, 2, 3, 4, 5])("agree with a map after many random steps of seed %d", (seed) => {
@@ -18,7 +17,8 @@ describe("record segments", () => {
         const length = random.chance(0.002) ? 300_000 : random.below(2_000);
         const text = String(step % 10).repeat(length);
         const tail = random.chance(0.5) ? random.below(length + 1) : NO_TAIL;
-        const slot = records.add(Buffer.from(text), length, tail, step);
+        records.begin().blob(Buffer.from(text));
+        const slot = records.add(tail, step);
         expect(kept.has(slot)).toBe(false);
         kept.set(slot, { text, tail });
       } else if (random.chance(0.1)) {
@@ -47,7 +47,8 @@ describe("record segments", () => {
     const waiting: number[] = [];
     const before = process.memoryUsage().arrayBuffers;
     for (let n = 0; n < 100_000; n++) {
-      const slot = records.add(source, source.length, NO_TAIL, 0);
+      records.begin().blob(source);
+      const slot = records.add(NO_TAIL, 0);
       // One in five hundred stays: more than one for each segment.
       if (n % 500 !== 0) waiting.push(slot);
       if (waiting.length > 1_000) records.delete(waiting.shift() as number);
@@ -60,16 +61,18 @@ describe("record segments", () => {
 describe("the ring of deliveries", () => {
   it("erases a body in place, also of a record that was moved on", () => {
     const ring = new DeliveryRing();
-    const limits = { entries: 10, bytes: 1e9 };
-    const first = ring.add(deliveryOf("dlv_first", "the secret of the first"), limits);
-    for (let n = 0; n < 5_000; n++) ring.finish(ring.add(deliveryOf(`dlv_${n}`, "x".repeat(500)), limits));
-    expect(ring.get("dlv_first")).toEqual(deliveryOf("dlv_first", "the secret of the first"));
-    ring.eraseBody("dlv_first");
-    expect(ring.get("dlv_first")?.body).toBeUndefined();
+    const limits = { entries: 10, bytes: 1e9, refused: 10 };
+    const add = (id: string, body?: string) => ring.addOfTurn(deliveryOf(id, body), limits, "turn_1", "chat:a");
+    const read = (id: string) => ring.read(ring.slotOf(id), false);
+    const first = add("dlv_first", "the secret of the first");
+    for (let n = 0; n < 5_000; n++) ring.finish(add(`dlv_${n}`, "x".repeat(500)), KEPT.completed);
+    expect(read("dlv_first")).toMatchObject(deliveryOf("dlv_first", "the secret of the first"));
+    ring.erase("dlv_first");
+    expect(read("dlv_first").body).toBeUndefined();
     expect(ring.size).toBe(10);
-    ring.finish(first);
-    ring.finish(ring.add(deliveryOf("dlv_last"), limits));
-    for (let n = 0; n < 20; n++) ring.finish(ring.add(deliveryOf(`dlv_more_${n}`), limits));
-    expect(ring.get("dlv_first")).toBeUndefined();
+    ring.finish(first, KEPT.completed);
+    ring.finish(add("dlv_last"), KEPT.completed);
+    for (let n = 0; n < 20; n++) ring.finish(add(`dlv_more_${n}`), KEPT.completed);
+    expect(ring.slotOf("dlv_first")).toBe(NO_SLOT);
   });
 });

@@ -3,6 +3,7 @@ import type {
   ClaimedTurn,
   Delivery,
   Entry,
+  EventOrder,
   GatewayEntry,
   RecorderLimits,
   Store,
@@ -30,6 +31,8 @@ export type Told =
   | { kind: "gateway"; entries: readonly GatewayEntry[] }
   | { kind: "compaction"; compactionId: string }
   | { kind: "work" }
+  | { kind: "beat" }
+  | { kind: "announcement" }
   | { kind: "cancel"; turnId: string };
 
 export type Wish = Partial<
@@ -47,15 +50,21 @@ export const LEASE_MS = 30_000;
 export const DAY = 86_400_000;
 export const NO_USAGE: Usage = { input: 0, output: 0 };
 export const LOST = { name: "turn-failed", detail: "lost" } as const;
+export const RECORDER: RecorderLimits = { entries: 1_000, bytes: 1e9, refused: 1_000 };
 const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
 
 /** What may answer at once answers with a promise here, as the suite is for every engine. */
 const awaited = (store: Store) =>
-  Object.assign(Object.create(store) as Omit<Store, "startTurn" | "endTurn" | "releaseTurn">, {
-    startTurn: async (order: TurnOrder) => store.startTurn(order),
-    endTurn: async (...of: Parameters<Store["endTurn"]>) => store.endTurn(...of),
-    releaseTurn: async (...of: Parameters<Store["releaseTurn"]>) => store.releaseTurn(...of),
-  });
+  Object.assign(
+    Object.create(store) as Omit<Store, "startTurn" | "endTurn" | "releaseTurn" | "queueEvent" | "recordDelivery">,
+    {
+      startTurn: async (order: TurnOrder) => store.startTurn(order),
+      endTurn: async (...of: Parameters<Store["endTurn"]>) => store.endTurn(...of),
+      releaseTurn: async (...of: Parameters<Store["releaseTurn"]>) => store.releaseTurn(...of),
+      queueEvent: async (order: EventOrder) => store.queueEvent(order),
+      recordDelivery: async (...of: Parameters<Store["recordDelivery"]>) => store.recordDelivery(...of),
+    },
+  );
 
 /** A store with a clock that a test moves, everything that a watcher was told, and short ways to say what the suite says often. */
 export const openWorld = async (engine: Engine) => {
@@ -78,6 +87,8 @@ export const openWorld = async (engine: Engine) => {
       compaction: (compactionId) => hear({ kind: "compaction", compactionId }),
       work: () => hear({ kind: "work" }),
       cancel: (turnId) => hear({ kind: "cancel", turnId }),
+      beat: () => hear({ kind: "beat" }),
+      announcement: () => hear({ kind: "announcement" }),
     });
   watch(world.store);
 
@@ -111,7 +122,10 @@ export const openWorld = async (engine: Engine) => {
       waited: false,
       idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
       delivery: undefined,
-      recorder: { entries: 1_000, bytes: 1e9 },
+      recorder: RECORDER,
+      context: undefined,
+      events: undefined,
+      announce: undefined,
       claim: undefined,
       ...rest,
       limits: { ...AMPLE, ...limits },
@@ -149,7 +163,8 @@ export const openWorld = async (engine: Engine) => {
   const sweep = async (wish: Partial<Parameters<Store["sweep"]>[0]> = {}): Promise<number> => {
     const request = { now: clock.now(), maxAttempts: 3, lost: LOST, sessionsBefore: 0, webhookSessionsBefore: 0 };
     let slices = 1;
-    while (await world.store.sweep({ ...request, usageBefore: 0, gatewayBefore: 0, ...wish })) slices++;
+    while (await world.store.sweep({ ...request, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0, ...wish }))
+      slices++;
     return slices;
   };
 
@@ -203,6 +218,12 @@ export const deliveryOf = (deliveryId: string, body = "{}"): Delivery => ({
   headers: "content-type: application/json",
   body: Buffer.from(body),
   bytes: body.length,
+  answer: "accepted",
+  status: undefined,
+  mapping: undefined,
+  replayOf: undefined,
+  senderId: undefined,
+  steps: [],
 });
 
 export const used = (input: number, output: number, model = "echo", latencyMs = 10): UsageRow => ({

@@ -19,7 +19,14 @@ export class AgentCounters {
   }
 }
 
-const NONE: AgentCounts = { queued: 0, running: 0, lastEndedAt: undefined, failing: false };
+const NONE: AgentCounts = {
+  queued: 0,
+  running: 0,
+  waitingEvents: 0,
+  nextBeatAt: undefined,
+  lastEndedAt: undefined,
+  failing: false,
+};
 
 /** Counts that a turn ends, as long as its row still says what it was. */
 export const noteEnd = (row: TurnRow, now: number, status: TurnEnd["status"], error: TurnError | undefined): void => {

@@ -1,6 +1,7 @@
 import { GatewayError } from "#core/errors.ts";
 import type { Claim, Store } from "#store/store.ts";
-import { type CompactionRow, NO_SEQ, type QueueRow, type SessionRow } from "./rows.ts";
+import { type CompactionRow, NO_SEQ, type QueueRow } from "./rows.ts";
+import type { SessionRow } from "./session-row.ts";
 import { append, bytesOf, joinQueue, leaveQueue, type State, tell, tellWork } from "./state.ts";
 
 const BUSY_HINT_MS = 1_000;

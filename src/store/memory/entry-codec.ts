@@ -1,6 +1,7 @@
 import type { ErrorName } from "#core/errors.ts";
 import type { Entry, Role, SessionSize, Surface, Usage } from "#store/store.ts";
-import { PackedReader, PackedWriter } from "./packed.ts";
+import { PackedWriter } from "./packed.ts";
+import { PackedReader } from "./packed-reader.ts";
 import type { NewEntry } from "./rows.ts";
 
 /** What the log keeps of a turn at its first `turn.queued` entry, beside the entry itself. */
@@ -26,12 +27,16 @@ const KINDS = [
   "turn.cancelled",
   "session.compacted",
 ] as const satisfies readonly Entry["name"][];
+const QUEUED = KINDS.indexOf("turn.queued");
 const ROLES = ["user", "assistant", "system", "tool"] as const satisfies readonly Role[];
 const SURFACES = ["rest", "rpc", "hooks", "heartbeat"] as const satisfies readonly Surface[];
 
 /** Bits beside the kind in an entry's first byte. */
 const OUTSIDE = 16;
+/** Of `turn.queued`: it tells of the turn. */
 const HAS_TURN = 32;
+/** Of `message.created`: something came beside the text. */
+const HAS_CONTEXT = 32;
 /** The reply is the text of the entry right before, in the same chunk. */
 const REPLY_BEFORE = 64;
 /** The turn is that of the entry right before, in the same chunk. */
@@ -52,7 +57,9 @@ export const encodeEntry = (
   writer.begin();
   const isOutside = entry.name === "message.created" && entry.outside;
   const before = (replyBefore ? REPLY_BEFORE : 0) | (sameTurn ? SAME_TURN : 0);
-  writer.byte(KINDS.indexOf(entry.name) | (isOutside ? OUTSIDE : 0) | (queued ? HAS_TURN : 0) | before);
+  const hasContext = entry.name === "message.created" && entry.context !== undefined;
+  const more = queued || hasContext ? HAS_TURN : 0;
+  writer.byte(KINDS.indexOf(entry.name) | (isOutside ? OUTSIDE : 0) | more | before);
   writer.time(entry.at);
   if (!sameTurn) writer.id(entry.turnId, "turn_");
   switch (entry.name) {
@@ -60,6 +67,7 @@ export const encodeEntry = (
       writer.byte(ROLES.indexOf(entry.role));
       writer.id(entry.messageId, "msg_");
       writer.text(entry.text);
+      if (entry.context !== undefined) writer.text(entry.context);
       break;
     case "message.completed":
       writer.id(entry.messageId, "msg_");
@@ -131,7 +139,9 @@ const decodeEntry = (reader: PackedReader, seq: number, before: Entry | undefine
     case "message.created": {
       const role = ROLES[reader.byte()] as Role;
       const messageId = reader.id("msg_");
-      const entry: Entry = { ...base, name, messageId, role, text: reader.text(), outside: (first & OUTSIDE) !== 0 };
+      const text = reader.text();
+      const context = (first & HAS_CONTEXT) === 0 ? undefined : reader.text();
+      const entry: Entry = { ...base, name, messageId, role, text, outside: (first & OUTSIDE) !== 0, context };
       return { entry, queued: undefined };
     }
     case "message.completed":
@@ -151,6 +161,68 @@ const decodeEntry = (reader: PackedReader, seq: number, before: Entry | undefine
       const usage = decodeUsage(reader);
       return { entry: { ...base, name, usage, reply: reply() }, queued: undefined };
     }
+  }
+};
+
+/** A turn as its first entry tells it to who erases it. */
+export type BegunTurn = { turnId: string; seq: number; deliveryId: string | undefined };
+
+/** The turns that begin in these bytes, and how many entries those are: all that an erasure needs to know, and no text is read for it. */
+export const readBegun = (
+  bytes: Buffer,
+  from: number,
+  to: number,
+  firstSeq: number,
+): { begun: BegunTurn[]; entries: number } => {
+  const reader = new PackedReader(bytes, from);
+  const begun: BegunTurn[] = [];
+  let seq = firstSeq;
+  let turnAt = from;
+  for (; reader.at < to; seq++) {
+    const first = reader.byte();
+    reader.time();
+    if ((first & SAME_TURN) === 0) {
+      turnAt = reader.at;
+      reader.skipId();
+    }
+    if ((first & 15) !== QUEUED) {
+      skipRest(reader, first);
+    } else if ((first & HAS_TURN) !== 0) {
+      const { deliveryId } = decodeQueued(reader);
+      begun.push({ turnId: new PackedReader(bytes, turnAt).id("turn_"), seq, deliveryId });
+    }
+  }
+  return { begun, entries: seq - firstSeq };
+};
+
+/** Goes past what comes after an entry's turn. */
+const skipRest = (reader: PackedReader, first: number): void => {
+  switch (KINDS[first & 15]) {
+    case "message.created":
+      reader.byte();
+      reader.skipId();
+      reader.skipText();
+      if ((first & HAS_CONTEXT) !== 0) reader.skipText();
+      break;
+    case "message.completed":
+      reader.skipId();
+      reader.skipText();
+      break;
+    case "turn.started":
+      reader.count();
+      break;
+    case "turn.failed":
+      decodeUsage(reader);
+      reader.skipText();
+      reader.skipText();
+      break;
+    case "session.compacted":
+      decodeSize(reader);
+      decodeSize(reader);
+      break;
+    default:
+      decodeUsage(reader);
+      if ((first & REPLY_BEFORE) === 0) reader.skipText();
   }
 };
 

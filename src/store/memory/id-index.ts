@@ -1,3 +1,5 @@
+import { offHeap } from "./off-heap.ts";
+
 /** Where a thing of this id is: of a turn, the ordinal of its session and the `seq` of its first `turn.queued` entry there. */
 export type IdPlace = { ordinal: number; seq: number };
 
@@ -7,6 +9,7 @@ const SHARDS = 256;
 const WORDS = 3;
 const FIRST_ROWS = 16;
 const EMPTY = 0;
+const BASIS = 0x811c9dc5;
 const GONE = 1;
 /** Ordinals begin at 1; kept one higher, none looks like an empty or a freed row. */
 const ORDINAL_BASE = 1;
@@ -16,10 +19,16 @@ const ORDINAL_BASE = 1;
  * is a candidate that the caller checks against the log. Many small tables, so that none takes long to grow.
  */
 export class IdIndex {
+  readonly #seed: number;
   #shards: Shard[] = Array.from({ length: SHARDS }, () => emptyShard(FIRST_ROWS));
 
+  /** Where callers choose the ids, with a seed that they cannot know: else they could choose such as share a row. */
+  constructor(seed = BASIS) {
+    this.#seed = seed;
+  }
+
   add(id: string, { ordinal, seq }: IdPlace): void {
-    const hash = hashOf(id);
+    const hash = hashOf(id, this.#seed);
     const at = hash % SHARDS;
     let shard = this.#shards[at] as Shard;
     if ((shard.used + 1) * WORDS * 4 > shard.words.length * 3) {
@@ -31,27 +40,34 @@ export class IdIndex {
 
   /** The place for which `isIt` says yes. */
   find(id: string, isIt: (place: IdPlace) => boolean): IdPlace | undefined {
-    const row = this.#rowOf(hashOf(id), isIt);
+    const row = this.#rowOf(hashOf(id, this.#seed), isIt);
     return row === undefined ? undefined : placeAt(row.words, row.at);
   }
 
   delete(id: string, place: IdPlace): void {
-    this.deleteHash(hashOf(id), place);
+    this.deleteHash(hashOf(id, this.#seed), place);
   }
 
   /** The same, for who has kept the hash but not the id. */
   deleteHash(hash: number, { ordinal, seq }: IdPlace): void {
-    const row = this.#rowOf(hash, (place) => place.ordinal === ordinal && place.seq === seq);
-    if (!row) return;
-    row.words[row.at + 1] = GONE;
-    row.shard.live--;
+    const shard = this.#shards[hash % SHARDS] as Shard;
+    const { words } = shard;
+    const rows = words.length / WORDS;
+    for (let row = Math.floor(hash / SHARDS) % rows; ; row = row + 1 === rows ? 0 : row + 1) {
+      const at = row * WORDS;
+      if (words[at + 1] === EMPTY) return;
+      if (words[at] !== hash || words[at + 1] !== ordinal + ORDINAL_BASE || words[at + 2] !== seq) continue;
+      words[at + 1] = GONE;
+      shard.live--;
+      return;
+    }
   }
 
   #rowOf(hash: number, isIt: (place: IdPlace) => boolean) {
     const shard = this.#shards[hash % SHARDS] as Shard;
     const { words } = shard;
     const rows = words.length / WORDS;
-    for (let row = Math.floor(hash / SHARDS) % rows; ; row = (row + 1) % rows) {
+    for (let row = Math.floor(hash / SHARDS) % rows; ; row = row + 1 === rows ? 0 : row + 1) {
       const at = row * WORDS;
       if (words[at + 1] === EMPTY) return undefined;
       if (words[at] === hash && words[at + 1] !== GONE && isIt(placeAt(words, at))) return { shard, words, at };
@@ -64,15 +80,16 @@ const placeAt = (words: Uint32Array, at: number): IdPlace => ({
   seq: words[at + 2] as number,
 });
 
-const emptyShard = (rows: number): Shard => ({ words: new Uint32Array(rows * WORDS), used: 0, live: 0 });
+const emptyShard = (rows: number): Shard => ({ words: new Uint32Array(offHeap(rows * WORDS * 4)), used: 0, live: 0 });
 
 const put = (shard: Shard, hash: number, ordinal: number, seq: number): void => {
-  const rows = shard.words.length / WORDS;
+  const { words } = shard;
+  const rows = words.length / WORDS;
   let row = Math.floor(hash / SHARDS) % rows;
-  while (shard.words[row * WORDS + 1] !== EMPTY) row = (row + 1) % rows;
-  shard.words[row * WORDS] = hash;
-  shard.words[row * WORDS + 1] = ordinal;
-  shard.words[row * WORDS + 2] = seq;
+  while (words[row * WORDS + 1] !== EMPTY) row = row + 1 === rows ? 0 : row + 1;
+  words[row * WORDS] = hash;
+  words[row * WORDS + 1] = ordinal;
+  words[row * WORDS + 2] = seq;
   shard.used++;
   shard.live++;
 };
@@ -88,8 +105,8 @@ const grown = (old: Shard): Shard => {
 };
 
 /** FNV-1a, from the end on: the front of an id is time, which neighbours share. */
-export const hashOf = (text: string): number => {
-  let hash = 0x811c9dc5;
+export const hashOf = (text: string, seed = BASIS): number => {
+  let hash = seed;
   for (let at = text.length - 1; at >= 0; at--) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
   return hash >>> 0;
 };

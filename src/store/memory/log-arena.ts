@@ -1,12 +1,16 @@
+import { offHeapBytes } from "./off-heap.ts";
+
 type Arena = {
   bytes: Buffer;
-  /** By a chunk's first unit: how many bytes are written, which size it has, the `seq` of its first entry, the chunk before it. */
+  /** By a chunk's first unit: how many bytes are written, the `seq` of its first entry, the chunk before it. */
   used: Uint16Array;
-  size: Uint8Array;
   firstSeq: Uint32Array;
   before: Float64Array;
   /** Units in use. */
   live: number;
+  /** The size of all its chunks, and the first of those that are free: each has the next one as its `before`. */
+  cut: number;
+  free: number;
 };
 type Large = { bytes: Buffer; used: number; firstSeq: number; before: number };
 
@@ -30,7 +34,9 @@ export const NONE = -1;
  */
 export class LogArena {
   #arenas: (Arena | undefined)[] = [];
-  #free: number[][] = SIZES.map(() => []);
+  /** By size, the arenas that have a free chunk. */
+  #open: number[][] = SIZES.map(() => []);
+  #gaps: number[] = [];
   #large = new Map<number, Large>();
   #largeIds = LARGE;
   #largeBytes = 0;
@@ -46,22 +52,23 @@ export class LogArena {
     let size = before === NONE || before >= LARGE ? 0 : this.#sizeAfter(before);
     while (size < SIZES.length && (SIZES[size] as number) * UNIT < bytes) size++;
     if (size === SIZES.length) {
-      this.#large.set(++this.#largeIds, { bytes: Buffer.allocUnsafeSlow(bytes), used: 0, firstSeq, before });
+      this.#large.set(++this.#largeIds, { bytes: offHeapBytes(bytes), used: 0, firstSeq, before });
       this.#largeBytes += bytes;
       return this.#largeIds;
     }
-    const free = this.#free[size] as number[];
-    if (free.length === 0) this.#addArena(size);
-    const chunk = free.pop() as number;
-    const arena = this.#arenaOf(chunk);
-    const unit = chunk % UNITS;
+    const open = this.#open[size] as number[];
+    if (open.length === 0) this.#addArena(size);
+    const index = open[open.length - 1] as number;
+    const arena = this.#arenas[index] as Arena;
+    const unit = arena.free;
+    arena.free = arena.before[unit] as number;
+    if (arena.free === NONE) open.pop();
     arena.used[unit] = 0;
-    arena.size[unit] = size;
     arena.firstSeq[unit] = firstSeq;
     arena.before[unit] = before;
     arena.live += SIZES[size] as number;
     this.#liveUnits += SIZES[size] as number;
-    return chunk;
+    return index * UNITS + unit;
   }
 
   /** Appends the first `length` bytes of `source`; false, and nothing written, when the chunk has no room. */
@@ -77,7 +84,7 @@ export class LogArena {
     const arena = this.#arenaOf(chunk);
     const unit = chunk % UNITS;
     const used = arena.used[unit] as number;
-    if (used + length > (SIZES[arena.size[unit] as number] as number) * UNIT) return false;
+    if (used + length > (SIZES[arena.cut] as number) * UNIT) return false;
     copyBytes(source, length, arena.bytes, unit * UNIT + used);
     arena.used[unit] = used + length;
     return true;
@@ -108,14 +115,18 @@ export class LogArena {
       this.#large.delete(chunk);
       return before;
     }
-    const arena = this.#arenaOf(chunk);
+    const index = Math.floor(chunk / UNITS);
+    const arena = this.#arenas[index] as Arena;
     const unit = chunk % UNITS;
-    const size = arena.size[unit] as number;
-    (this.#free[size] as number[]).push(chunk);
-    arena.live -= SIZES[size] as number;
-    this.#liveUnits -= SIZES[size] as number;
+    const before = arena.before[unit] as number;
+    if (arena.free === NONE) this.#open[arena.cut]?.push(index);
+    arena.before[unit] = arena.free;
+    arena.free = unit;
+    const units = SIZES[arena.cut] as number;
+    arena.live -= units;
+    this.#liveUnits -= units;
     if (arena.live === 0) this.#dropEmptyArenas();
-    return arena.before[unit] as number;
+    return before;
   }
 
   #arenaOf(chunk: number): Arena {
@@ -123,33 +134,43 @@ export class LogArena {
   }
 
   #sizeAfter(before: number): number {
-    return Math.min((this.#arenaOf(before).size[before % UNITS] as number) + 1, SIZES.length - 1);
+    return Math.min(this.#arenaOf(before).cut + 1, SIZES.length - 1);
   }
 
   /** Cuts a new arena into chunks of one size. */
   #addArena(size: number): void {
-    const gap = this.#arenas.indexOf(undefined);
-    const index = gap < 0 ? this.#arenas.length : gap;
-    this.#arenas[index] = {
-      bytes: Buffer.allocUnsafeSlow(UNIT * UNITS),
-      used: new Uint16Array(UNITS),
-      size: new Uint8Array(UNITS),
-      firstSeq: new Uint32Array(UNITS),
-      before: new Float64Array(UNITS),
-      live: 0,
-    };
+    const index = this.#gaps.pop() ?? this.#arenas.length;
+    const before = new Float64Array(UNITS);
     const step = SIZES[size] as number;
-    for (let unit = UNITS - step; unit >= 0; unit -= step) this.#free[size]?.push(index * UNITS + unit);
+    let free = NONE;
+    for (let unit = Math.floor(UNITS / step) * step - step; unit >= 0; unit -= step) {
+      before[unit] = free;
+      free = unit;
+    }
+    this.#arenas[index] = {
+      bytes: offHeapBytes(UNIT * UNITS),
+      used: new Uint16Array(UNITS),
+      firstSeq: new Uint32Array(UNITS),
+      before,
+      live: 0,
+      cut: size,
+      free,
+    };
+    this.#open[size]?.push(index);
   }
 
   /** Gives empty arenas back to the system, once they are half of all: what is freed is mostly used again. */
   #dropEmptyArenas(): void {
-    const kept = this.#arenas.filter((arena) => arena !== undefined).length;
+    const kept = this.#arenas.length - this.#gaps.length;
     if (kept < 4 || this.#liveUnits * 2 > kept * UNITS) return;
-    const empty = new Set<number>();
-    for (const [index, arena] of this.#arenas.entries()) if (arena?.live === 0) empty.add(index);
-    this.#free = this.#free.map((chunks) => chunks.filter((chunk) => !empty.has(Math.floor(chunk / UNITS))));
-    for (const index of empty) this.#arenas[index] = undefined;
+    const isEmpty = (index: number): boolean => this.#arenas[index]?.live === 0;
+    for (const [size, open] of this.#open.entries()) {
+      const empty = open.filter(isEmpty);
+      if (empty.length === 0) continue;
+      this.#open[size] = open.filter((index) => !isEmpty(index));
+      for (const index of empty) this.#arenas[index] = undefined;
+      this.#gaps.push(...empty);
+    }
   }
 }
 

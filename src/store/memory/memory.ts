@@ -2,7 +2,11 @@ import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { newBareId } from "#core/ids.ts";
 import type { ApiKey, Store, StoreWatcher } from "#store/store.ts";
+import { announcementMethods } from "./announcements.ts";
+import { beatMethods } from "./beats.ts";
 import { compactionMethods } from "./compactions.ts";
+import { deliveryMethods } from "./deliveries.ts";
+import { eventMethods } from "./events.ts";
 import { gatewayMethods } from "./gateway-log.ts";
 import { readMethods } from "./reads.ts";
 import { createState } from "./state.ts";
@@ -30,6 +34,10 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     ...sweepMethod(state),
     ...compactionMethods(state),
     ...gatewayMethods(state),
+    ...eventMethods(state),
+    ...beatMethods(state),
+    ...announcementMethods(state),
+    ...deliveryMethods(state),
     listKeys: async () => [...keys.values()].map((key) => ({ ...key })),
     createKey: async (key) => {
       if (keys.has(key.keyId)) throw new GatewayError("internal", "key id in use");

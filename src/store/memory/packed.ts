@@ -1,23 +1,78 @@
-const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const VALUES = new Uint8Array(128).fill(255);
+export const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const NO_VALUE = 32;
+const VALUES = new Uint8Array(128).fill(NO_VALUE);
 for (let value = 0; value < ALPHABET.length; value++) VALUES[ALPHABET.charCodeAt(value)] = value;
 
-const ID_CHARACTERS = 26;
-/** An id is kept as text when it is none of ours: its first byte is then this, and never that of a packed one. */
-const AS_TEXT = 255;
+const valueAt = (text: string, at: number): number => {
+  const code = text.charCodeAt(at);
+  return code < 128 ? (VALUES[code] as number) : NO_VALUE;
+};
 
-const ONE_BYTE = 0;
+const ID_CHARACTERS = 26;
+export const ID_BYTES = 17;
+/** An id is kept as text when it is none of ours: its first byte is then this, and never that of a packed one. */
+export const AS_TEXT = 255;
+
+export const ONE_BYTE = 0;
 const UTF8 = 1;
 const UTF16 = 2;
 
-/** Bytes to write an entry into before its length is known; grows, and shrinks again after a large one. */
+const HIGH = 2 ** 32;
+
+/** A time or another number below 2 ** 48, in six bytes. Node's own function for it checks far more than is needed here. */
+export const writeTime = (bytes: Buffer, at: number, ms: number): void => {
+  const high = Math.floor(ms / HIGH);
+  const low = ms >>> 0;
+  bytes[at] = high >> 8;
+  bytes[at + 1] = high;
+  bytes[at + 2] = low >>> 24;
+  bytes[at + 3] = low >>> 16;
+  bytes[at + 4] = low >>> 8;
+  bytes[at + 5] = low;
+};
+
+export const readTime = (bytes: Buffer, at: number): number => {
+  const high = ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+  const low =
+    ((bytes[at + 2] as number) << 24) |
+    ((bytes[at + 3] as number) << 16) |
+    ((bytes[at + 4] as number) << 8) |
+    (bytes[at + 5] as number);
+  return high * HIGH + (low >>> 0);
+};
+
+/** So long a text is written here, character by character. */
+const SHORT = 64;
+const MOST_PLAIN = 127;
+
+export const ENCODINGS = ["latin1", "utf8", "utf16le"] as const;
+
+const OWN_BYTES = 4096;
+const MOST_OWN_BYTES = 65_536;
+
+/**
+ * Writes a record whose length nobody knows before: into bytes of its own, which grow, and shrink again after a large one; or right to
+ * where it stays, as long as there is room. The record is `bytes` from `start` to `length`.
+ */
 export class PackedWriter {
-  bytes = Buffer.allocUnsafeSlow(4096);
+  #own = Buffer.allocUnsafeSlow(OWN_BYTES);
+  bytes: Buffer = this.#own;
+  start = 0;
   length = 0;
 
   begin(): void {
-    if (this.bytes.length > 65_536) this.bytes = Buffer.allocUnsafeSlow(4096);
+    this.#shrink();
+    this.bytes = this.#own;
+    this.start = 0;
     this.length = 0;
+  }
+
+  /** Writes into `bytes` from `at` on; into bytes of its own when they are too few. */
+  beginAt(bytes: Buffer, at: number): void {
+    this.#shrink();
+    this.bytes = bytes;
+    this.start = at;
+    this.length = at;
   }
 
   byte(value: number): void {
@@ -39,33 +94,56 @@ export class PackedWriter {
   /** A time in milliseconds, in six bytes. */
   time(ms: number): void {
     this.#room(6);
-    this.length = this.bytes.writeUIntBE(ms, this.length, 6);
+    writeTime(this.bytes, this.length, ms);
+    this.length += 6;
+  }
+
+  int32(value: number): void {
+    this.#room(4);
+    this.length = this.bytes.writeInt32BE(value, this.length);
   }
 
   /** One of our ids (its prefix is known to the reader) in 17 bytes; any other text as it is. */
   id(text: string, prefix: string): void {
-    this.#room(17);
-    const from = prefix.length;
-    const start = this.length;
-    if (text.length === from + ID_CHARACTERS && text.startsWith(prefix)) {
-      let bits = 0;
-      let held = 0;
-      for (let at = from; at < text.length; at++) {
-        const value = VALUES[text.charCodeAt(at)] ?? 255;
-        if (value === 255) break;
-        held = (held << 5) | value;
-        bits += 5;
-        if (bits < 8) continue;
-        bits -= 8;
-        this.bytes[this.length++] = held >> bits;
-        held &= (1 << bits) - 1;
-        if (at === text.length - 1) this.bytes[this.length++] = held;
-      }
-      if (this.length - start === 17 && this.bytes[start] !== AS_TEXT) return;
-      this.length = start;
-    }
+    if (text.length === prefix.length + ID_CHARACTERS && this.#packedId(text, prefix)) return;
     this.byte(AS_TEXT);
     this.text(text);
+  }
+
+  /** Eight characters are five bytes; the last two are ten bits. False, and nothing written, for an id that is none of ours. */
+  #packedId(text: string, prefix: string): boolean {
+    for (let at = 0; at < prefix.length; at++) if (text.charCodeAt(at) !== prefix.charCodeAt(at)) return false;
+    this.#room(ID_BYTES);
+    const { bytes } = this;
+    let to = this.length;
+    let at = prefix.length;
+    let wrong = 0;
+    for (let group = 0; group < 3; group++) {
+      const a = valueAt(text, at);
+      const b = valueAt(text, at + 1);
+      const c = valueAt(text, at + 2);
+      const d = valueAt(text, at + 3);
+      const e = valueAt(text, at + 4);
+      const f = valueAt(text, at + 5);
+      const g = valueAt(text, at + 6);
+      const h = valueAt(text, at + 7);
+      wrong |= a | b | c | d | e | f | g | h;
+      const high = (a << 15) | (b << 10) | (c << 5) | d;
+      const low = (e << 15) | (f << 10) | (g << 5) | h;
+      bytes[to++] = high >> 12;
+      bytes[to++] = high >> 4;
+      bytes[to++] = (high << 4) | (low >> 16);
+      bytes[to++] = low >> 8;
+      bytes[to++] = low;
+      at += 8;
+    }
+    const y = valueAt(text, at);
+    const z = valueAt(text, at + 1);
+    bytes[to++] = (y << 3) | (z >> 2);
+    bytes[to++] = z & 3;
+    if ((wrong | y | z) >= NO_VALUE || bytes[this.length] === AS_TEXT) return false;
+    this.length = to;
+    return true;
   }
 
   text(text: string): void {
@@ -98,6 +176,11 @@ export class PackedWriter {
     return true;
   }
 
+  optional(text: string | undefined): void {
+    this.byte(text === undefined ? 0 : 1);
+    if (text !== undefined) this.text(text);
+  }
+
   /** Bytes as they are; how many there are, the reader must know. */
   blob(bytes: Uint8Array): void {
     this.#room(bytes.length);
@@ -105,74 +188,23 @@ export class PackedWriter {
     this.length += bytes.length;
   }
 
+  #shrink(): void {
+    if (this.#own.length > MOST_OWN_BYTES) this.#own = Buffer.allocUnsafeSlow(OWN_BYTES);
+  }
+
   #room(bytes: number): void {
-    if (this.length + bytes <= this.bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + bytes));
-    this.bytes.copy(larger, 0, 0, this.length);
-    this.bytes = larger;
-  }
-}
-
-/** So long a text is written here, character by character. */
-const SHORT = 64;
-const MOST_PLAIN = 127;
-
-const ENCODINGS = ["latin1", "utf8", "utf16le"] as const;
-
-/** Reads what a PackedWriter wrote, in the same order. */
-export class PackedReader {
-  #bytes: Buffer;
-  at: number;
-
-  constructor(bytes: Buffer, at: number) {
-    this.#bytes = bytes;
-    this.at = at;
+    if (this.length + bytes > this.bytes.length) this.#grow(bytes);
   }
 
-  byte(): number {
-    return this.#bytes[this.at++] as number;
-  }
-
-  count(): number {
-    let value = 0;
-    for (let unit = 1; ; unit *= 128) {
-      const byte = this.byte();
-      value += (byte & 127) * unit;
-      if (byte < 128) return value;
+  #grow(bytes: number): void {
+    const written = this.length - this.start;
+    const from = this.bytes;
+    if (from === this.#own || this.#own.length < written + bytes) {
+      this.#own = Buffer.allocUnsafeSlow(Math.max(this.#own.length * 2, written + bytes));
     }
-  }
-
-  time(): number {
-    this.at += 6;
-    return this.#bytes.readUIntBE(this.at - 6, 6);
-  }
-
-  id(prefix: string): string {
-    if (this.#bytes[this.at] === AS_TEXT) {
-      this.at++;
-      return this.text();
-    }
-    let text = prefix;
-    let held = 0;
-    let bits = 0;
-    for (let n = 0; n < 16; n++) {
-      held = (held << 8) | this.byte();
-      bits += 8;
-      while (bits >= 5) {
-        bits -= 5;
-        text += ALPHABET[(held >> bits) & 31];
-      }
-      held &= (1 << bits) - 1;
-    }
-    // 128 bits make 25 characters and 3 bits; the last two bits have a byte of their own.
-    const last = ((held << 2) | this.byte()) & 31;
-    return text + ALPHABET[last];
-  }
-
-  text(): string {
-    const head = this.count();
-    const length = Math.floor(head / 4);
-    this.at += length;
-    return this.#bytes.toString(ENCODINGS[(head % 4) as 0 | 1 | 2], this.at - length, this.at);
+    from.copy(this.#own, 0, this.start, this.length);
+    this.bytes = this.#own;
+    this.start = 0;
+    this.length = written;
   }
 }

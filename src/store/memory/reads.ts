@@ -1,22 +1,14 @@
 import type { Entry, Message, Store } from "#store/store.ts";
-import { OrderedRows } from "./ordered-rows.ts";
-import { type SessionRow, sessionOf } from "./rows.ts";
+import { OrderedSlots } from "./ordered-slots.ts";
+import { sessionOf } from "./rows.ts";
 import { bytesOf, type State } from "./state.ts";
 
 type ReadMethods = Pick<
   Store,
-  | "getSession"
-  | "listSessions"
-  | "readEntries"
-  | "readMessages"
-  | "getDelivery"
-  | "readUsage"
-  | "sumUsage"
-  | "stats"
-  | "agentCounts"
+  "getSession" | "listSessions" | "readEntries" | "readMessages" | "readUsage" | "sumUsage" | "stats" | "agentCounts"
 >;
 
-const NO_ROWS = new OrderedRows<SessionRow>();
+const NO_ROWS = new OrderedSlots();
 
 export const readMethods = (state: State): ReadMethods => ({
   getSession: async (sessionId) => {
@@ -25,7 +17,7 @@ export const readMethods = (state: State): ReadMethods => ({
   },
   listSessions: async ({ agent, limit, cursor }) => {
     const rows = agent === undefined ? state.order : (state.orderOfAgent.get(agent) ?? NO_ROWS);
-    return rows.page(limit, cursor, sessionOf);
+    return rows.page(limit, cursor, (slot) => sessionOf(state.sessions.at(slot)));
   },
   readEntries: async (sessionId, { after, limit }) => {
     const session = state.sessions.get(sessionId);
@@ -46,14 +38,16 @@ export const readMethods = (state: State): ReadMethods => ({
     }
     return messages;
   },
-  getDelivery: async (deliveryId) => state.deliveries.get(deliveryId),
   readUsage: async (query) => state.usage.read(query),
   sumUsage: async (query) => state.usage.sum(query),
   stats: () => ({
     sessions: state.sessions.size,
     turnsQueued: state.queued,
     turnsRunning: state.running.size,
-    bytes: bytesOf(state) + state.deliveries.bytes,
+    eventsQueued: state.events.open,
+    eventsDead: state.events.dead,
+    announcements: state.announcements.size,
+    bytes: bytesOf(state) + state.deliveries.bytes - state.deliveries.excessBytes,
     deliveryBytes: state.deliveries.bytes,
     deliveries: state.deliveries.size,
   }),
@@ -65,9 +59,16 @@ const messageOf = (entry: Entry, compacted: boolean): Message | undefined => {
   const { seq, at: createdAt, turnId } = entry;
   const base = { turnId, seq, createdAt, compacted };
   if (entry.name === "message.completed") {
-    return { messageId: entry.messageId, role: "assistant", text: entry.text, ...base, outside: false };
+    return {
+      messageId: entry.messageId,
+      role: "assistant",
+      text: entry.text,
+      ...base,
+      outside: false,
+      context: undefined,
+    };
   }
   if (entry.name !== "message.created" || entry.role === "assistant") return undefined;
-  const { messageId, role, text, outside } = entry;
-  return { messageId, role, text, ...base, outside };
+  const { messageId, role, text, outside, context } = entry;
+  return { messageId, role, text, ...base, outside, context };
 };

@@ -1,19 +1,7 @@
 import { NOWHERE } from "#core/tables.ts";
 import type { AgentCounts, Entry, Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
 import { NO_SLOT } from "./record-segments.ts";
-
-/** A session as the memory engine holds it: flat, as there may be a million. Its journal is in the log arena. */
-export type SessionRow = Omit<Session, "usage"> & {
-  input: number;
-  output: number;
-  readonly ordinal: number;
-  gone: boolean;
-  /** The newest chunk of its log. */
-  chunk: number;
-  compactedCount: number;
-  /** Unfinished turns and waiting compactions in order; the first may be running. */
-  queue: readonly QueueRow[];
-};
+import type { SessionRow } from "./session-row.ts";
 
 export type QueueRow = TurnRow | CompactionRow;
 
@@ -26,6 +14,9 @@ export type CompactionRow = {
   leaseEnds: number;
 };
 
+/** The system events that a turn works on. */
+export type TakenEvents = { slots: readonly number[]; maxAttempts: number; streamKeep: number };
+
 /** An unfinished turn. One that has ended lives in its session's log alone. */
 export type TurnRow = Turn & {
   session: SessionRow;
@@ -35,8 +26,12 @@ export type TurnRow = Turn & {
   at: number;
   text: string;
   outside: boolean;
+  /** What came beside the text, as JSON. */
+  context: string | undefined;
   waited: boolean;
   countedModel: string;
+  events: TakenEvents | undefined;
+  announce: TurnOrder["announce"];
   /** The counters of its agent. */
   counts: AgentCounts;
   replyMessageId: string;
@@ -78,8 +73,11 @@ export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number, c
   session,
   text: order.text,
   outside: order.outside,
+  context: order.context,
   waited: order.waited,
   countedModel: order.countedModel,
+  events: undefined,
+  announce: order.announce,
   counts,
   replyMessageId: "",
   spentMs: 0,

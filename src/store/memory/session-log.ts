@@ -1,7 +1,7 @@
 import type { Entry } from "#store/store.ts";
-import { decodeEntries, encodeEntry, type Logged, type QueuedTurn } from "./entry-codec.ts";
+import { type BegunTurn, decodeEntries, encodeEntry, type Logged, type QueuedTurn, readBegun } from "./entry-codec.ts";
 import { type Extent, type LogArena, NONE } from "./log-arena.ts";
-import type { SessionRow } from "./rows.ts";
+import type { SessionRow } from "./session-row.ts";
 
 /** The journals of all sessions, each a chain of chunks in one arena. A row knows its newest chunk. */
 export const createSessionLogs = (arena: LogArena) => {
@@ -55,10 +55,11 @@ export const createSessionLogs = (arena: LogArena) => {
       }
     },
 
-    /** Gives the memory of a session's log back. */
-    erase(session: SessionRow): void {
-      for (let chunk = session.chunk; chunk !== NONE; ) chunk = arena.give(chunk);
-      session.chunk = NONE;
+    /** Gives the memory of a chunk back. Answers the chunk before it, the turns that began there, and how many entries it held. */
+    erase(chunk: number): { before: number; begun: BegunTurn[]; entries: number } {
+      const { bytes, from, to, firstSeq } = arena.read(chunk);
+      const read = readBegun(bytes, from, to, firstSeq);
+      return { before: arena.give(chunk), ...read };
     },
   };
 };

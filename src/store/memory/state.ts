@@ -1,22 +1,27 @@
 import type { Clock } from "#core/clock.ts";
 import { IdTable, Roster } from "#core/tables.ts";
-import type { Entry, Session, StoreWatcher, Turn } from "#store/store.ts";
+import type { Entry, GatewayEntry, Session, StoreWatcher, Turn } from "#store/store.ts";
 import { AgentCounters } from "./agent-counters.ts";
+import { Announcements } from "./announcements.ts";
+import type { Beats } from "./beats.ts";
 import { DeliveryRing } from "./delivery-ring.ts";
 import type { QueuedTurn } from "./entry-codec.ts";
+import type { ErasedLog } from "./erasing.ts";
+import { EventLog } from "./event-log.ts";
 import { Fifo } from "./fifo.ts";
 import { GatewayLog } from "./gateway-log.ts";
-import { IdIndex } from "./id-index.ts";
+import { IdIndex, type IdPlace } from "./id-index.ts";
+import { IdempotencyKeys } from "./idempotency-keys.ts";
 import { LateAttempts } from "./late-attempts.ts";
-import { LogArena, NONE } from "./log-arena.ts";
-import { OrderedRows } from "./ordered-rows.ts";
+import { LogArena } from "./log-arena.ts";
+import { OrderedSlots } from "./ordered-slots.ts";
 import { ReadyTurns } from "./ready-turns.ts";
-import type { CompactionRow, QueueRow, SessionRow, TurnRow } from "./rows.ts";
+import type { CompactionRow, QueueRow, TurnRow } from "./rows.ts";
 import { createSessionLogs } from "./session-log.ts";
+import type { SessionRow } from "./session-row.ts";
+import { SessionTable } from "./session-table.ts";
 import { Summaries } from "./summaries.ts";
 import { UsageCounters } from "./usage-counters.ts";
-
-export type IdempotencyRow = { key: string; hash: string; turnId: string; expiresAt: number };
 
 /** Everything the memory engine holds. */
 export const createState = (clock: Clock) => {
@@ -24,9 +29,9 @@ export const createState = (clock: Clock) => {
   return {
     clock,
     watchers: new Set<StoreWatcher>(),
-    sessions: new Map<string, SessionRow>(),
-    order: new OrderedRows<SessionRow>(),
-    orderOfAgent: new Map<string, OrderedRows<SessionRow>>(),
+    sessions: new SessionTable(),
+    order: new OrderedSlots(),
+    orderOfAgent: new Map<string, OrderedSlots>(),
     ordinals: 0,
     /** Where the last slice of a sweep ended: an ordinal. */
     sweptTo: 0,
@@ -40,8 +45,9 @@ export const createState = (clock: Clock) => {
     running: new Roster<TurnRow>(),
     ready: new ReadyTurns(),
     queued: 0,
-    idempotency: new Map<string, IdempotencyRow>(),
-    idempotencyByAge: new Fifo<IdempotencyRow>(),
+    idempotency: new IdempotencyKeys(),
+    /** Logs of sessions that are gone. */
+    erasing: new Fifo<ErasedLog>(),
     deliveries: new DeliveryRing(),
     usage: new UsageCounters(),
     late: new LateAttempts(),
@@ -49,14 +55,20 @@ export const createState = (clock: Clock) => {
     compactions: new Map<string, CompactionRow>(),
     summaries: new Summaries(),
     gateway: new GatewayLog(),
+    /** Entries of the gateway's stream that watchers have not been told of. */
+    untoldGateway: [] as GatewayEntry[],
+    events: new EventLog(),
+    beats: new Map() as Beats,
+    announcements: new Announcements(),
   };
 };
 
 export type State = ReturnType<typeof createState>;
 
 // What a session costs beside its log, and a turn beside its entries, as `npm run bench` measures it (P10).
-const SESSION_BYTES = 450;
+const SESSION_BYTES = 250;
 const ACTIVE_TURN_BYTES = 600;
+const ANNOUNCEMENT_BYTES = 500;
 
 /** What the store holds, as limits.storeBytes counts it. */
 export const bytesOf = (state: State): number =>
@@ -64,7 +76,11 @@ export const bytesOf = (state: State): number =>
   state.sessions.size * SESSION_BYTES +
   state.active.size * ACTIVE_TURN_BYTES +
   state.summaries.bytes +
-  state.usage.bytes;
+  state.usage.bytes +
+  state.events.bytes +
+  state.idempotency.bytes +
+  state.announcements.size * ANNOUNCEMENT_BYTES +
+  state.deliveries.excessBytes;
 
 /** Appends to the session's journal; watchers learn of it at the next `tell`. */
 export const append = (
@@ -85,41 +101,34 @@ export const tell = (state: State, session: SessionRow): void => {
   for (const watcher of state.watchers) watcher.entries(session, entries);
 };
 
+/** Appends to the gateway's stream; watchers learn of it at the next `tellGateway`. */
+export const appendGateway = (state: State, entry: GatewayEntry, keep: number): GatewayEntry => {
+  state.untoldGateway.push(state.gateway.append(entry, keep));
+  return entry;
+};
+
+export const tellGateway = (state: State): void => {
+  if (state.untoldGateway.length === 0) return;
+  const entries = state.untoldGateway;
+  state.untoldGateway = [];
+  for (const watcher of state.watchers) watcher.gatewayEntries(entries);
+};
+
 export const tellWork = (state: State): void => {
   for (const watcher of state.watchers) watcher.work();
 };
-
-const NOBODY: readonly QueueRow[] = [];
 
 export const openSession = (
   state: State,
   { sessionId, agent, channel, userId }: Pick<Session, "sessionId" | "agent" | "channel" | "userId">,
   now: number,
 ): SessionRow => {
-  const session: SessionRow = {
-    sessionId,
-    agent,
-    channel,
-    userId,
-    createdAt: now,
-    updatedAt: now,
-    lastSeq: 0,
-    messageCount: 0,
-    turnsQueued: 0,
-    input: 0,
-    output: 0,
-    ordinal: ++state.ordinals,
-    contextBytes: 0,
-    compactedCount: 0,
-    gone: false,
-    chunk: NONE,
-    queue: NOBODY,
-  };
-  state.sessions.set(sessionId, session);
-  state.order.push(session);
-  const ofAgent = state.orderOfAgent.get(agent) ?? new OrderedRows();
+  const ordinal = ++state.ordinals;
+  const session = state.sessions.add({ sessionId, agent, channel, userId, ordinal, createdAt: now });
+  state.order.push(ordinal, session.slot);
+  const ofAgent = state.orderOfAgent.get(agent) ?? new OrderedSlots();
   state.orderOfAgent.set(agent, ofAgent);
-  ofAgent.push(session);
+  ofAgent.push(ordinal, session.slot);
   return session;
 };
 
@@ -131,19 +140,29 @@ export const joinQueue = (row: QueueRow): void => {
 export const leaveQueue = (row: QueueRow): QueueRow | undefined => {
   const { session } = row;
   const wasFirst = session.queue[0] === row;
-  session.queue = session.queue.length === 1 ? NOBODY : session.queue.filter((other) => other !== row);
+  session.queue = session.queue.filter((other) => other !== row);
   return wasFirst ? session.queue[0] : undefined;
+};
+
+const sessionAt = (state: State, ordinal: number): SessionRow | undefined => {
+  const slot = state.order.find(ordinal);
+  return slot === undefined ? undefined : state.sessions.at(slot);
 };
 
 const PAGE = 16;
 
-/** A turn that has ended, as its session's log tells it. */
-export const readEndedTurn = (state: State, turnId: string): Turn | undefined => {
-  const place = state.index.find(turnId, ({ ordinal, seq }) => {
-    const session = state.order.find(ordinal);
+const placeOfTurn = (state: State, turnId: string): IdPlace | undefined =>
+  state.index.find(turnId, ({ ordinal, seq }) => {
+    const session = sessionAt(state, ordinal);
     return session !== undefined && state.logs.read(session, seq - 1, 1)[0]?.entry.turnId === turnId;
   });
-  const session = place && state.order.find(place.ordinal);
+
+export const hasTurn = (state: State, turnId: string): boolean => placeOfTurn(state, turnId) !== undefined;
+
+/** A turn that has ended, as its session's log tells it. */
+export const readEndedTurn = (state: State, turnId: string): Turn | undefined => {
+  const place = placeOfTurn(state, turnId);
+  const session = place && sessionAt(state, place.ordinal);
   if (!session) return undefined;
   let turn: Turn | undefined;
   for (let after = place.seq - 1; ; ) {

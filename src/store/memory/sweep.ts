@@ -1,12 +1,19 @@
-import type { Store } from "#store/store.ts";
+import type { Store, TurnError } from "#store/store.ts";
 import { noteEnd } from "./agent-counters.ts";
+import { tellAnnouncement } from "./announcements.ts";
+import { freeLostBeats } from "./beats.ts";
 import { dropCompactionsOf, dropLostCompactions } from "./compactions.ts";
-import type { SessionRow } from "./rows.ts";
-import type { State } from "./state.ts";
+import { KEPT } from "./delivery-codec.ts";
+import { eraseLog, eraseMore } from "./erasing.ts";
+import { endEvents } from "./events.ts";
+import type { SessionRow } from "./session-row.ts";
+import { type State, tellGateway } from "./state.ts";
 import { cancelledAt, finish, requeue } from "./turn-ends.ts";
 
 /** How much a sweep does before it lets others run: about a millisecond. */
 const SLICE = 500;
+/** So many entries are as much work to erase as another record. */
+const ENTRIES_A_STEP = 8;
 
 export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"> => ({
   deleteSession: async (sessionId, now) => {
@@ -17,7 +24,16 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
     return { turnsCancelled };
   },
 
-  sweep: async ({ now, maxAttempts, lost, sessionsBefore, webhookSessionsBefore, usageBefore, gatewayBefore }) => {
+  sweep: async ({
+    now,
+    maxAttempts,
+    lost,
+    sessionsBefore,
+    webhookSessionsBefore,
+    usageBefore,
+    gatewayBefore,
+    eventsBefore,
+  }) => {
     const time = state.clock.monotonic();
     for (const row of state.running.list()) {
       if (row.leaseEnds > time) continue;
@@ -26,31 +42,37 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
       else finish(state, row, { now, status: "failed", reply: "", error: lost, usage: undefined });
     }
     dropLostCompactions(state, time);
+    freeLostBeats(state, time);
+    if (state.announcements.freeLost(time)) tellAnnouncement(state);
     state.late.forgetBefore(time);
     state.usage.forgetBefore(usageBefore);
     state.gateway.forgetBefore(gatewayBefore);
     let left = SLICE;
-    for (let row = state.idempotencyByAge.peek(); row && row.expiresAt <= now && left > 0; left--) {
-      state.idempotencyByAge.shift();
-      if (state.idempotency.get(row.key) === row) state.idempotency.delete(row.key);
-      row = state.idempotencyByAge.peek();
-    }
+    left -= eraseMore(state, left);
+    left -= state.idempotency.forgetUntil(now, Math.max(left, 0));
+    left -= state.events.forgetBefore(eventsBefore, Math.max(left, 0));
     const before = Math.max(sessionsBefore, webhookSessionsBefore);
-    for (const session of state.order.after(state.sweptTo)) {
+    for (const slot of state.order.after(state.sweptTo)) {
+      const session = state.sessions.at(slot);
       if (left <= 0) return true;
       // Made after that time: the rows behind it are younger still.
       if (session.createdAt > before) break;
       left--;
       state.sweptTo = session.ordinal;
       const limit = session.sessionId.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore;
-      if (session.updatedAt <= limit && session.queue.length === 0) forgetSession(state, session, now);
+      const isUnfinished = session.queue.length > 0 || state.announcements.has(session);
+      if (session.updatedAt <= limit && !isUnfinished) left -= forgetSession(state, session, now) / ENTRIES_A_STEP;
     }
     state.sweptTo = 0;
-    return left <= 0;
+    return left <= 0 || state.erasing.size > 0;
   },
 });
 
-const forgetSession = (state: State, session: SessionRow, now: number): void => {
+/** Why a turn that its session took along handled nothing. */
+const ERASED: TurnError = { name: "turn-failed", detail: "Its session was deleted." };
+
+/** Answers how many entries it erased. */
+const forgetSession = (state: State, session: SessionRow, now: number): number => {
   dropCompactionsOf(state, session);
   for (const row of [...session.queue].reverse()) if (row.status === "queued") finish(state, row, cancelledAt(now));
   const running = session.queue.find((row) => row.status !== "compaction");
@@ -60,20 +82,19 @@ const forgetSession = (state: State, session: SessionRow, now: number): void => 
     state.late.keep(running, state.clock.monotonic());
     state.running.delete(running);
     state.active.delete(running.turnId);
-    state.deliveries.finish(running.deliverySlot);
+    state.deliveries.finish(running.deliverySlot, KEPT.cancelled);
+    endEvents(state, running, { now, status: "failed", error: ERASED });
   }
-  for (const { entry, queued } of state.logs.read(session, 0, Infinity)) {
-    if (!queued) continue;
-    state.index.delete(entry.turnId, { ordinal: session.ordinal, seq: entry.seq });
-    if (queued.deliveryId) state.deliveries.eraseBody(queued.deliveryId);
-  }
-  state.logs.erase(session);
+  state.announcements.forgetOf(session);
   state.summaries.forget(session.ordinal);
-  session.gone = true;
-  state.sessions.delete(session.sessionId);
-  state.order.forget();
-  state.orderOfAgent.get(session.agent)?.forget();
+  const { sessionId, agent, ordinal, contextBytes, lastSeq } = session;
+  const erased = eraseLog(state, session);
+  state.order.delete(ordinal);
+  state.orderOfAgent.get(agent)?.delete(ordinal);
+  state.sessions.delete(session);
+  tellGateway(state);
   if (running) for (const watcher of state.watchers) watcher.cancel(running.turnId);
-  const end = { seq: session.lastSeq + 1, at: now };
-  for (const watcher of state.watchers) watcher.sessionDeleted(session, end);
+  const end = { seq: lastSeq + 1, at: now };
+  for (const watcher of state.watchers) watcher.sessionDeleted({ sessionId, agent, ordinal, contextBytes }, end);
+  return erased;
 };

@@ -1,8 +1,11 @@
 import type { TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import { noteEnd } from "./agent-counters.ts";
+import { announce, tellAnnouncement } from "./announcements.ts";
 import { passOn } from "./compactions.ts";
+import { KEPT } from "./delivery-codec.ts";
+import { endEvents } from "./events.ts";
 import { NO_SEQ, type TurnRow } from "./rows.ts";
-import { append, leaveQueue, type State, tell, tellWork } from "./state.ts";
+import { append, leaveQueue, type State, tell, tellGateway, tellWork } from "./state.ts";
 
 const ENDED = { completed: "turn.completed", cancelled: "turn.cancelled" } as const;
 const NO_USAGE = { input: 0, output: 0 };
@@ -53,10 +56,15 @@ export const finish = (state: State, row: TurnRow, { now, status, reply, error, 
   row.reply = replyBefore ? reply : undefined;
   row.error = error;
   row.usage = used;
-  state.deliveries.finish(row.deliverySlot);
+  state.deliveries.finish(row.deliverySlot, KEPT[status]);
   state.active.delete(turnId);
   const next = leaveQueue(row);
+  const isAnnounced = row.announce !== undefined && status === "completed";
+  if (row.events) endEvents(state, row, { now, status, error });
+  if (isAnnounced) announce(state, row, now);
   tell(state, session);
+  if (row.events) tellGateway(state);
+  if (isAnnounced) tellAnnouncement(state);
   if (next) passOn(state, next);
 };
 

@@ -1,8 +1,10 @@
 import { GatewayError } from "#core/errors.ts";
 import type { Claim, ClaimedTurn, ClaimRequest, Store, Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import { compactionOfClaim } from "./compactions.ts";
+import { findEvents, takeEvents } from "./events.ts";
 import { bookLate } from "./late-attempts.ts";
-import { limitPassed, NO_SEQ, newTurnRow, type SessionRow, type TurnRow, turnOf } from "./rows.ts";
+import { limitPassed, NO_SEQ, newTurnRow, type TurnRow, turnOf } from "./rows.ts";
+import type { SessionRow } from "./session-row.ts";
 import { append, bytesOf, joinQueue, openSession, readEndedTurn, type State, tell, tellWork } from "./state.ts";
 import { cancelledAt, countUsage, finish, requeue } from "./turn-ends.ts";
 
@@ -99,7 +101,8 @@ const notCancelled = (turnId: string, turn: Turn | undefined): GatewayError =>
 const replayOf = (state: State, { key, hash }: { key: string; hash: string }, now: number): Turn | undefined => {
   const known = state.idempotency.get(key);
   if (!known || known.expiresAt <= now) return undefined;
-  if (known.hash !== hash) throw new GatewayError("idempotency-mismatch", "The key was used with another body.");
+  if (known.hash !== hash || known.turnId === undefined)
+    throw new GatewayError("idempotency-mismatch", "The key was used with another body.");
   const row = state.active.get(known.turnId);
   const turn = row ? turnOf(row) : readEndedTurn(state, known.turnId);
   if (!turn) throw new GatewayError("turn-not-found", "The turn of this idempotency key was deleted with its session.");
@@ -120,6 +123,7 @@ const start = (state: State, order: TurnOrder): TurnStart => {
       passed.name === "session-full" ? {} : { retryAfterMs: BUSY_HINT_MS },
     );
   }
+  const events = findEvents(state, order);
   const session = known ?? openSession(state, order.session, now);
   const { messageId } = order;
   append(state, session, {
@@ -131,10 +135,13 @@ const start = (state: State, order: TurnOrder): TurnStart => {
     role: "user",
     text,
     outside,
+    context: order.context,
   });
   session.messageCount++;
   session.contextBytes += Buffer.byteLength(text);
   const row = queueTurn(state, session, order);
+  row.events = events;
+  if (events) takeEvents(state, row);
   const next = session.queue.length === 1;
   const claimed = order.claim && next && state.ready.isIdle(row.agent) ? claimRow(state, row, order.claim) : undefined;
   const turn = claimed?.turn ?? turnOf(row);
@@ -158,12 +165,10 @@ const queueTurn = (state: State, session: SessionRow, order: TurnOrder): TurnRow
   state.queued++;
   row.counts.queued++;
   state.usage.message(at, row);
-  if (idempotency) {
-    const kept = { ...idempotency, turnId };
-    state.idempotency.set(kept.key, kept);
-    state.idempotencyByAge.push(kept);
+  if (idempotency) state.idempotency.keep(idempotency, { turnId, eventId: undefined });
+  if (delivery) {
+    row.deliverySlot = state.deliveries.addOfTurn(delivery, order.recorder, turnId, session.sessionId);
   }
-  if (delivery) row.deliverySlot = state.deliveries.add(delivery, order.recorder);
   return row;
 };
 
@@ -192,11 +197,12 @@ const claimRow = (state: State, row: TurnRow, request: ClaimRequest): ClaimedTur
     role: "assistant",
     text: "",
     outside: false,
+    context: undefined,
   }).seq;
   return {
     claim: { turnId, sessionId: row.sessionId, node: request.node, fence: row.attempt },
     turn: turnOf(row),
-    message: { text: row.text, outside: row.outside },
+    message: { text: row.text, outside: row.outside, context: row.context },
     replyMessageId,
     replySeq,
     spentMs: row.spentMs,

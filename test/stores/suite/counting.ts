@@ -7,8 +7,9 @@ export const countingTests = (engine: Engine): void => {
   describe("counting an agent's turns", () => {
     it("is all zero for an agent that never had one", async () => {
       await using world = await openWorld(engine);
-      const none = { queued: 0, running: 0, lastEndedAt: undefined, failing: false };
-      expect(world.store.agentCounts("main")).toEqual(none);
+      const none = { queued: 0, running: 0, waitingEvents: 0, failing: false };
+      const unknown = { lastEndedAt: undefined, nextBeatAt: undefined };
+      expect(world.store.agentCounts("main")).toEqual({ ...none, ...unknown });
     });
 
     it("counts those that wait and those that run, of each agent, as they come and go", async () => {

@@ -47,6 +47,8 @@ export const watchingTests = (engine: Engine): void => {
         work: () => {},
         gatewayEntries: () => {},
         compaction: () => {},
+        beat: () => {},
+        announcement: () => {},
         cancel: (turnId) => {
           reads.push(store.getTurn(turnId).then((turn) => turn?.status === "running"));
         },
@@ -73,6 +75,8 @@ export const watchingTests = (engine: Engine): void => {
         work: () => {},
         cancel: () => {},
         compaction: () => {},
+        beat: () => {},
+        announcement: () => {},
       });
       await world.start({ text: "four" });
       const first = await world.store.getSession("chat:a");
@@ -122,6 +126,8 @@ export const watchingTests = (engine: Engine): void => {
         sessionDeleted: () => {},
         gatewayEntries: () => {},
         compaction: () => {},
+        beat: () => {},
+        announcement: () => {},
         work: () => {},
         cancel: () => {},
       });

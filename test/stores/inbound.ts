@@ -1,0 +1,80 @@
+import type { ClaimedTurn, EventOrder, GatewayEntry, GatewayNews, SystemEvent, TurnEnd } from "#store/store.ts";
+import { DAY, LEASE_MS, RECORDER, type World } from "./world.ts";
+
+export const STREAM_KEEP = 10_000;
+
+export type EventWish = Partial<
+  Omit<EventOrder, "limits" | "idempotency"> & { key: string; hash: string; limits: Partial<EventOrder["limits"]> }
+>;
+
+export const eventOrder = (world: World, { key, hash = "hash", limits, ...rest }: EventWish = {}): EventOrder => {
+  const now = rest.now ?? world.clock.now();
+  return {
+    now,
+    eventId: world.newId("evt"),
+    agent: "main",
+    text: "it happened",
+    metadata: undefined,
+    caller: "shared",
+    beatNow: false,
+    idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
+    delivery: undefined,
+    recorder: RECORDER,
+    streamKeep: STREAM_KEEP,
+    ...rest,
+    limits: { events: 1e6, storeBytes: 1e12, ...limits },
+  };
+};
+
+export const queueEvent = async (world: World, wish: EventWish = {}): Promise<SystemEvent> =>
+  (await world.store.queueEvent(eventOrder(world, wish))).event;
+
+/** Starts a turn that takes these events, in a session of its own, and claims it. */
+export const takeEvents = async (
+  world: World,
+  ids: readonly string[],
+  wish: { agent?: string; maxAttempts?: number; session?: string } = {},
+): Promise<ClaimedTurn> => {
+  const { agent = "main", maxAttempts = 3, session = world.newId("beat") } = wish;
+  const now = world.clock.now();
+  const { claimed } = await world.store.startTurn(
+    world.order({
+      session,
+      agent,
+      surface: "heartbeat",
+      events: { ids, maxAttempts, streamKeep: STREAM_KEEP },
+      claim: { now, node: "node_a", leaseMs: LEASE_MS, replyMessageId: world.newId("msg") },
+    }),
+  );
+  if (!claimed) throw new Error("the turn was not claimed at once");
+  return claimed;
+};
+
+/** Has one turn after another take the event, until it has failed so often. */
+export const failEvent = async (
+  world: World,
+  eventId: string,
+  times = 1,
+  how: Partial<TurnEnd> = {},
+): Promise<void> => {
+  for (let n = 0; n < times; n++) await world.end(await takeEvents(world, [eventId]), { status: "failed", ...how });
+};
+
+/** Ids of events that wait, as a beat would read them. */
+export const waiting = async (
+  world: World,
+  query: { agent?: string; after?: number; through?: number; limit?: number; bytes?: number } = {},
+): Promise<string[]> => {
+  const every = { agent: "main", after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1_000, bytes: 1e9 };
+  return (await world.store.readQueuedEvents({ ...every, ...query })).map(({ eventId }) => eventId);
+};
+
+/** What the gateway's stream tells, as it is kept, without its places and times. */
+export const news = async (world: World): Promise<GatewayNews[]> => {
+  const { entries } = await world.store.readGatewayEntries({ after: 0, limit: 1_000 });
+  return entries.map(({ seq: _, at: __, ...rest }) => rest);
+};
+
+/** What watchers were told of the gateway's stream. */
+export const toldNews = (world: World): GatewayEntry[] =>
+  world.told.flatMap((what) => (what.kind === "gateway" ? what.entries : []));

@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import type { ClaimedAnnouncement, DeliveryStep } from "#store/store.ts";
+import { deliveryOf, type Engine, LEASE_MS, openWorld, type Wish, type World } from "../world.ts";
+
+const STEP: DeliveryStep = { at: 5, name: "announcement.delivered", detail: "{}" };
+
+/** Has a turn complete whose reply is to go to a channel. */
+const announce = async (world: World, wish: Wish = {}): Promise<string> => {
+  const { turnId } = await world.start({ announce: { channel: "ops", hops: 0 }, ...wish });
+  await world.end(await world.claimNext());
+  return turnId;
+};
+
+const claim = (world: World, wish: { limit?: number; node?: string; freeOf?: (channel: string) => number } = {}) =>
+  world.store.claimAnnouncements({ node: "node_a", leaseMs: LEASE_MS, limit: 100, freeOf: () => 100, ...wish });
+
+const claimed = async (world: World, wish?: Parameters<typeof claim>[1]): Promise<string[]> =>
+  (await claim(world, wish)).announcements.map(({ announcement }) => announcement.turnId);
+
+const claimNext = async (world: World): Promise<ClaimedAnnouncement> => {
+  const { announcements } = await claim(world, { limit: 1 });
+  if (!announcements[0]) throw new Error("no announcement can be claimed");
+  return announcements[0];
+};
+
+const end = (world: World, of: ClaimedAnnouncement, retryInMs?: number) =>
+  world.store.endAnnouncement(of.claim, { retryInMs, step: STEP });
+
+export const announcingTests = (engine: Engine): void => {
+  describe("announcing replies", () => {
+    it("leaves an announcement when a turn completes that asked for it, and tells who watches", async () => {
+      await using world = await openWorld(engine);
+      const wish = { session: "webhook:a", agent: "other", delivery: deliveryOf("dlv_1") };
+      world.told.length = 0;
+      const turnId = await announce(world, { ...wish, announce: { channel: "ops ü", hops: 2 } });
+      await world.hears(({ kind }) => kind === "announcement");
+      expect(world.store.stats().announcements).toBe(1);
+      const { announcements, nextDueInMs } = await claim(world);
+      const of = { turnId, sessionId: "webhook:a", agent: "other", channel: "ops ü", hops: 2, deliveryId: "dlv_1" };
+      expect(announcements).toEqual([
+        { claim: expect.anything(), announcement: { ...of, createdAt: world.clock.now(), attempts: 0 } },
+      ]);
+      expect(nextDueInMs).toBeUndefined();
+      expect(await claimed(world)).toEqual([]);
+    });
+
+    it("leaves none when the turn did not ask for it, or did not complete", async () => {
+      await using world = await openWorld(engine);
+      await announce(world, { announce: undefined });
+      for (const status of ["failed", "cancelled"] as const) {
+        await world.start({ announce: { channel: "ops", hops: 0 } });
+        await world.end(await world.claimNext(), { status });
+      }
+      const { turnId } = await world.start({ announce: { channel: "ops", hops: 0 } });
+      await world.store.cancelTurn(turnId, world.clock.now());
+      expect(await claimed(world)).toEqual([]);
+      expect(world.store.stats().announcements).toBe(0);
+    });
+
+    it("leaves one however often the turn was tried, and none for who ends it late", async () => {
+      await using world = await openWorld(engine);
+      await world.start({ announce: { channel: "ops", hops: 0 } });
+      const slow = await world.claimNext();
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      expect(await world.end(slow)).toBe(false);
+      expect(world.store.stats().announcements).toBe(0);
+      await world.end(await world.claimNext());
+      expect(world.store.stats().announcements).toBe(1);
+    });
+
+    it("gives the oldest first, as many as are asked for and as their channels have room for", async () => {
+      await using world = await openWorld(engine);
+      const ids: string[] = [];
+      for (let n = 0; n < 6; n++) {
+        ids.push(await announce(world, { announce: { channel: n % 3 === 0 ? "slow" : "ops", hops: 0 } }));
+      }
+      expect(await claimed(world, { limit: 0 })).toEqual([]);
+      expect(await claimed(world, { freeOf: () => 0 })).toEqual([]);
+      expect(await claimed(world, { limit: 2 })).toEqual(ids.slice(0, 2));
+      expect(await claimed(world, { freeOf: (channel) => (channel === "slow" ? 0 : 2) })).toEqual([ids[2], ids[4]]);
+      expect(await claimed(world)).toEqual([ids[3], ids[5]]);
+    });
+
+    it("gives each to one of those who claim at once", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 20; n++) await announce(world);
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, (_, n) => claimed(world, { limit: 5, node: `n${n}` })),
+      );
+      const ids = answers.flat();
+      expect(ids).toHaveLength(20);
+      expect(new Set(ids).size).toBe(20);
+    });
+
+    it("is gone when it ends, and its delivery tells of it", async () => {
+      await using world = await openWorld(engine);
+      await announce(world, {
+        delivery: { ...deliveryOf("dlv_1"), steps: [{ at: 1, name: "first", detail: undefined }] },
+      });
+      const of = await claimNext(world);
+      expect(await end(world, of)).toBe(true);
+      expect((await world.store.getDelivery("dlv_1"))?.steps).toEqual([
+        { at: 1, name: "first", detail: undefined },
+        STEP,
+      ]);
+      expect(world.store.stats().announcements).toBe(0);
+      expect(await claim(world)).toEqual({ announcements: [], nextDueInMs: undefined });
+      expect(await end(world, of)).toBe(false);
+      expect((await world.store.getDelivery("dlv_1"))?.steps).toHaveLength(2);
+    });
+
+    it("comes back after its delay with an attempt more, behind no younger one that waits as well", async () => {
+      await using world = await openWorld(engine);
+      const first = await announce(world, { delivery: deliveryOf("dlv_1") });
+      const of = await claimNext(world);
+      expect(await end(world, of, 1_000)).toBe(true);
+      const second = await announce(world);
+      expect(world.store.stats().announcements).toBe(2);
+      expect((await claim(world, { limit: 0 })).nextDueInMs).toBe(1_000);
+      await world.clock.advance(999);
+      expect(await claim(world, { freeOf: () => 0 })).toEqual({ announcements: [], nextDueInMs: 1 });
+      expect(await end(world, of)).toBe(false);
+      world.clock.jump(3_600_000);
+      expect((await claim(world, { limit: 0 })).nextDueInMs).toBe(1);
+      await world.clock.advance(1);
+      const { announcements, nextDueInMs } = await claim(world);
+      expect(announcements.map(({ announcement }) => [announcement.turnId, announcement.attempts])).toEqual([
+        [first, 1],
+        [second, 0],
+      ]);
+      expect(nextDueInMs).toBeUndefined();
+      expect(announcements[0]?.claim.fence).toBeGreaterThan(of.claim.fence);
+      expect((await world.store.getDelivery("dlv_1"))?.steps).toEqual([STEP]);
+    });
+
+    it("can be claimed again when its lease has ended, and shuts out the one that had it", async () => {
+      await using world = await openWorld(engine);
+      const turnId = await announce(world);
+      const slow = await claimNext(world);
+      await world.clock.advance(LEASE_MS - 1);
+      await world.sweep();
+      expect(await claimed(world)).toEqual([]);
+      await world.clock.advance(1);
+      world.told.length = 0;
+      await world.sweep();
+      await world.hears(({ kind }) => kind === "announcement");
+      const again = await claimNext(world);
+      expect(again.announcement).toMatchObject({ turnId, attempts: 0 });
+      expect(await end(world, slow)).toBe(false);
+      expect(await end(world, again)).toBe(true);
+    });
+
+    it("goes with its session when that is deleted, waiting, delayed or claimed", async () => {
+      await using world = await openWorld(engine);
+      for (const session of ["chat:claimed", "chat:delayed", "chat:waiting", "chat:kept"])
+        await announce(world, { session });
+      const of = await claimNext(world);
+      await end(world, await claimNext(world), 1_000);
+      for (const session of ["chat:claimed", "chat:delayed", "chat:waiting"]) {
+        await world.store.deleteSession(session, world.clock.now());
+      }
+      expect(world.store.stats().announcements).toBe(1);
+      expect(await end(world, of)).toBe(false);
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      const { announcements } = await claim(world);
+      expect(announcements.map(({ announcement }) => announcement.sessionId)).toEqual(["chat:kept"]);
+    });
+
+    it("keeps its session from ageing out until it has ended", async () => {
+      await using world = await openWorld(engine);
+      await announce(world);
+      await announce(world, { session: "chat:b", announce: undefined });
+      const before = { sessionsBefore: world.clock.now() };
+      await world.sweep(before);
+      expect(await world.store.getSession("chat:a")).toBeDefined();
+      expect(await world.store.getSession("chat:b")).toBeUndefined();
+      await end(world, await claimNext(world));
+      await world.sweep(before);
+      expect(await world.store.getSession("chat:a")).toBeUndefined();
+    });
+  });
+};

@@ -1,0 +1,299 @@
+import { describe, expect, it } from "vitest";
+import type { GatewayNews } from "#store/store.ts";
+import { failEvent, news, queueEvent, STREAM_KEEP, takeEvents, toldNews, waiting } from "../inbound.ts";
+import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, refusal, type World } from "../world.ts";
+
+const ofEvent = async (world: World, eventId: string): Promise<GatewayNews[]> =>
+  (await news(world)).filter((one) => "eventId" in one && one.eventId === eventId);
+
+const requeue = (world: World, eventId: string, beatNow = false) =>
+  world.store.requeueEvent(eventId, { now: world.clock.now(), beatNow, streamKeep: STREAM_KEEP });
+
+const giveUp = (world: World, agent: string, limit = 100) =>
+  world.store.failQueuedEvents(agent, "The agent is gone.", {
+    now: world.clock.now(),
+    streamKeep: STREAM_KEEP,
+    limit,
+  });
+
+export const handlingEventsTests = (engine: Engine): void => {
+  describe("handling events", () => {
+    it("binds events to the turn that takes them, so that no other turn can", async () => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      const { turnId } = (await takeEvents(world, [eventId])).claim;
+      expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 0, turnId });
+      expect(await refusal(takeEvents(world, [eventId]))).toBe("internal");
+      expect(await waiting(world)).toEqual([]);
+    });
+
+    it.each([
+      ["is not there", async () => ["evt_unknown"]],
+      ["comes twice", async (_: World, eventId: string) => [eventId, eventId]],
+      ["is another agent's", async (world: World) => [(await queueEvent(world, { agent: "other" })).eventId]],
+      [
+        "ended",
+        async (world: World) => {
+          const { eventId } = await queueEvent(world);
+          await world.end(await takeEvents(world, [eventId]));
+          return [eventId];
+        },
+      ],
+    ])("starts no turn, and takes nothing, when one of its events %s", async (_, idsOf) => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      const ids = [eventId, ...(await idsOf(world, eventId))];
+      const before = world.store.stats();
+      expect(await refusal(takeEvents(world, ids, { session: "beat:1" }))).toBe("internal");
+      expect({ ...world.store.stats(), bytes: 0 }).toEqual({ ...before, bytes: 0 });
+      expect(await world.store.getSession("beat:1")).toBeUndefined();
+      expect(await waiting(world)).toEqual([eventId]);
+    });
+
+    it("takes each event for one of several turns that want it at once", async () => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      const calls = Array.from({ length: 10 }, () => refusal(takeEvents(world, [eventId])));
+      expect((await Promise.all(calls)).filter((outcome) => outcome === "not refused")).toHaveLength(1);
+      expect(world.store.stats().turnsRunning).toBe(1);
+    });
+
+    it("has handled them when the turn completes, in the same transaction", async () => {
+      await using world = await openWorld(engine);
+      const ids = [(await queueEvent(world)).eventId, (await queueEvent(world)).eventId];
+      const claimed = await takeEvents(world, ids);
+      await world.clock.advance(1_000);
+      world.told.length = 0;
+      await world.end(claimed);
+      const { turnId } = claimed.claim;
+      const endedAt = world.clock.now();
+      for (const eventId of ids) {
+        const event = await world.store.getEvent(eventId);
+        expect(event).toMatchObject({ status: "handled", attempts: 0, turnId, endedAt, reason: undefined });
+        expect((await ofEvent(world, eventId)).at(-1)).toEqual({
+          name: "event.handled",
+          eventId,
+          agentName: "main",
+          turnId,
+        });
+      }
+      await world.hears(({ kind }) => kind === "gateway");
+      expect(toldNews(world).map(({ seq, name }) => [seq, name])).toEqual([
+        [3, "event.handled"],
+        [4, "event.handled"],
+      ]);
+      expect(world.store.stats().eventsQueued).toBe(0);
+    });
+
+    it.each([
+      ["failed", { status: "failed", error: { name: "turn-timeout", detail: "too slow ü" } }, "too slow ü"],
+      [
+        "failed without a word",
+        { status: "failed", error: { name: "turn-timeout", detail: undefined } },
+        "turn-timeout",
+      ],
+      ["was cancelled", { status: "cancelled" }, "The turn was cancelled."],
+    ] as const)("goes back with an attempt more, to its old place, when its turn %s", async (_, how, reason) => {
+      await using world = await openWorld(engine);
+      const event = await queueEvent(world, { metadata: "{}" });
+      const behind = await queueEvent(world);
+      const claimed = await takeEvents(world, [event.eventId]);
+      await world.end(claimed, how);
+      const { turnId } = claimed.claim;
+      expect(await world.store.getEvent(event.eventId)).toEqual({ ...event, attempts: 1, turnId, reason });
+      expect(await waiting(world)).toEqual([event.eventId, behind.eventId]);
+      expect(await ofEvent(world, event.eventId)).toHaveLength(1);
+    });
+
+    it("is dead after as many failed turns as it may have, and the stream says why", async () => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      await failEvent(world, eventId, 2);
+      expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 2 });
+      const claimed = await takeEvents(world, [eventId]);
+      await world.end(claimed, { status: "failed", error: { name: "turn-failed", detail: "it broke" } });
+      const { turnId } = claimed.claim;
+      const dead = { status: "dead", attempts: 3, reason: "it broke", turnId, endedAt: world.clock.now() };
+      expect(await world.store.getEvent(eventId)).toMatchObject(dead);
+      expect((await ofEvent(world, eventId)).slice(1)).toEqual([
+        { name: "event.dead", eventId, agentName: "main", attempts: 3, reason: "it broke" },
+      ]);
+      expect(await waiting(world)).toEqual([]);
+      expect(await refusal(takeEvents(world, [eventId]))).toBe("internal");
+    });
+
+    it("stays with its turn while that waits to be tried again", async () => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      const claimed = await takeEvents(world, [eventId]);
+      await world.release(claimed, 1_000);
+      expect(await waiting(world)).toEqual([]);
+      await world.clock.advance(1_000);
+      await world.end(await world.claimNext());
+      expect(await world.store.getEvent(eventId)).toMatchObject({ status: "handled", attempts: 0 });
+    });
+
+    it("goes back once, whoever ends the turn late", async () => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      const slow = await takeEvents(world, [eventId]);
+      await world.clock.advance(LEASE_MS);
+      await world.sweep({ maxAttempts: 1 });
+      expect(await world.store.getEvent(eventId)).toMatchObject({ attempts: 1, reason: LOST.detail });
+      expect(await world.end(slow)).toBe(false);
+      expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 1 });
+      expect(await waiting(world)).toEqual([eventId]);
+    });
+
+    it.each([
+      [
+        "its session is deleted while it runs",
+        async (world: World, session: string) => {
+          await world.store.deleteSession(session, world.clock.now());
+        },
+      ],
+      [
+        "its session is deleted while it waits",
+        async (world: World, session: string, release: () => Promise<unknown>) => {
+          await release();
+          await world.store.deleteSession(session, world.clock.now());
+        },
+      ],
+      [
+        "it is cancelled while it waits",
+        async (world: World, _: string, release: () => Promise<unknown>, turnId: string) => {
+          await release();
+          await world.store.cancelTurn(turnId, world.clock.now());
+        },
+      ],
+      [
+        "its agent's turns are failed",
+        async (world: World, _: string, release: () => Promise<unknown>) => {
+          await release();
+          await world.store.failQueuedTurns("main", { name: "agent-removed", detail: "gone" }, world.clock.now());
+        },
+      ],
+    ])("is given back by a turn when %s", async (_, act) => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      const claimed = await takeEvents(world, [eventId], { session: "beat:1" });
+      await act(world, "beat:1", () => world.release(claimed), claimed.claim.turnId);
+      const event = await world.store.getEvent(eventId);
+      expect(event).toMatchObject({ status: "queued", attempts: 1, turnId: claimed.claim.turnId });
+      expect(event?.reason).toEqual(expect.stringMatching(/./));
+      expect(await waiting(world)).toEqual([eventId]);
+      expect(await world.end(claimed)).toBe(false);
+      expect(await world.store.getEvent(eventId)).toEqual(event);
+    });
+
+    it("is queued again when it is dead, behind all others and with no attempt counted", async () => {
+      await using world = await openWorld(engine);
+      const event = await queueEvent(world);
+      const behind = await queueEvent(world);
+      await failEvent(world, event.eventId, 3);
+      const dead = await world.store.getEvent(event.eventId);
+      const again = await requeue(world, event.eventId);
+      const fresh = { status: "queued", attempts: 0, endedAt: undefined, ordinal: again?.ordinal };
+      expect(again).toEqual({ ...dead, ...fresh });
+      expect(again?.ordinal).toBeGreaterThan(behind.ordinal);
+      expect(await world.store.getEvent(event.eventId)).toEqual(again);
+      expect((await news(world)).at(-1)).toEqual({ name: "event.queued", eventId: event.eventId, agentName: "main" });
+      await world.sweep({ eventsBefore: world.clock.now() + 1 });
+      expect(await waiting(world)).toEqual([behind.eventId, event.eventId]);
+      await failEvent(world, event.eventId, 3);
+      expect(await world.store.getEvent(event.eventId)).toMatchObject({ status: "dead", attempts: 3 });
+      await world.sweep({ eventsBefore: world.clock.now() + 1 });
+      expect(await world.store.getEvent(event.eventId)).toBeUndefined();
+    });
+
+    it("changes nothing when one is to be queued again that is not dead", async () => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world);
+      const told = async () => [await news(world), await world.store.readBeat("main")];
+      const before = await told();
+      expect(await requeue(world, eventId, true)).toEqual(await world.store.getEvent(eventId));
+      expect(await requeue(world, "evt_unknown", true)).toBeUndefined();
+      expect(await told()).toEqual(before);
+      await world.end(await takeEvents(world, [eventId]));
+      expect(await requeue(world, eventId)).toMatchObject({ status: "handled" });
+      expect(await waiting(world)).toEqual([]);
+    });
+
+    it("gives up the oldest of an agent that wait, so many at a time, and says why", async () => {
+      await using world = await openWorld(engine);
+      const ids: string[] = [];
+      for (let n = 0; n < 4; n++) ids.push((await queueEvent(world)).eventId);
+      const other = await queueEvent(world, { agent: "other" });
+      await takeEvents(world, [ids[1] as string]);
+      expect(await giveUp(world, "main", 2)).toBe(2);
+      expect(await waiting(world)).toEqual([ids[3]]);
+      expect(await giveUp(world, "main", 2)).toBe(1);
+      expect(await giveUp(world, "main", 2)).toBe(0);
+      const reason = "The agent is gone.";
+      const dead = { status: "dead", attempts: 0, reason, endedAt: world.clock.now() };
+      for (const n of [0, 2, 3]) expect(await world.store.getEvent(ids[n] as string)).toMatchObject(dead);
+      expect(await world.store.getEvent(ids[1] as string)).toMatchObject({ status: "queued" });
+      expect(await waiting(world, { agent: "other" })).toEqual([other.eventId]);
+      const told = (await news(world)).filter(({ name }) => name === "event.dead");
+      expect(told).toEqual(
+        [0, 2, 3].map((n) => ({ name: "event.dead", eventId: ids[n], agentName: "main", attempts: 0, reason })),
+      );
+    });
+
+    it("can be read after its end until it is past its time, and while it waits for ever", async () => {
+      await using world = await openWorld(engine);
+      const [handled, dead, open, taken] = [
+        await queueEvent(world),
+        await queueEvent(world),
+        await queueEvent(world),
+        await queueEvent(world),
+      ];
+      await world.end(await takeEvents(world, [handled.eventId]));
+      await failEvent(world, dead.eventId, 3);
+      await takeEvents(world, [taken.eventId]);
+      const kept = async () => {
+        const events = await Promise.all(
+          [handled, dead, open, taken].map(({ eventId }) => world.store.getEvent(eventId)),
+        );
+        return events.map((event) => event !== undefined);
+      };
+      await world.sweep({ eventsBefore: world.clock.now() });
+      expect(await kept()).toEqual([true, true, true, true]);
+      await world.sweep({ eventsBefore: world.clock.now() + 1 });
+      expect(await kept()).toEqual([false, false, true, true]);
+      expect((await world.store.listEvents({ limit: 9 })).items).toHaveLength(2);
+    });
+
+    it("works off any number that ended in slices", async () => {
+      await using world = await openWorld(engine);
+      const ids: string[] = [];
+      for (let n = 0; n < 1_200; n++) ids.push((await queueEvent(world)).eventId);
+      const last = await queueEvent(world);
+      for (let at = 0; at < ids.length; at += 100) await world.end(await takeEvents(world, ids.slice(at, at + 100)));
+      expect(await world.sweep({ eventsBefore: world.clock.now() + 1 })).toBeGreaterThan(1);
+      expect((await world.store.listEvents({ limit: 9 })).items).toEqual([last]);
+    });
+
+    it("keeps the deliveries of events that have not ended, and lets them go after it", async () => {
+      await using world = await openWorld(engine);
+      const recorder = { entries: 2, bytes: 1e9, refused: 2 };
+      const ids: string[] = [];
+      for (let n = 0; n < 5; n++) {
+        ids.push((await queueEvent(world, { delivery: deliveryOf(`dlv_${n}`), recorder })).eventId);
+      }
+      const claimed = await takeEvents(world, ids.slice(0, 2));
+      const kept = async () => {
+        const all = await Promise.all(ids.map((_, n) => world.store.getDelivery(`dlv_${n}`)));
+        return all.flatMap((delivery, n) => (delivery ? [n] : []));
+      };
+      expect(await kept()).toEqual([0, 1, 2, 3, 4]);
+      await world.end(claimed);
+      await queueEvent(world, { delivery: deliveryOf("dlv_more"), recorder });
+      expect(await kept()).toEqual([2, 3, 4]);
+      await giveUp(world, "main");
+      await queueEvent(world, { delivery: deliveryOf("dlv_last"), recorder });
+      expect(await kept()).toEqual([]);
+      expect(world.store.stats().deliveries).toBe(2);
+    });
+  });
+};
