@@ -1,0 +1,31 @@
+import type { Channel } from "./channel.ts";
+import { type Post, postable } from "./post.ts";
+
+/** Slack cuts a text that is longer. */
+const LONGEST_TEXT = 40_000;
+const CUT = "…";
+const NO_TEXT = "(The reply is empty.)";
+
+/** Posts a reply's text to an incoming webhook of Slack. Its address is the secret. */
+export const createSlackChannel = (settings: { url: string }, { post }: { post: Post }): Channel => {
+  const url = postable(settings.url);
+  return {
+    kind: "slack",
+    announce({ reply, hops }, signal) {
+      const body = Buffer.from(JSON.stringify({ text: slackTextOf(reply) }));
+      return post({ url, headers: {}, body, hops: hops + 1 }, signal);
+    },
+  };
+};
+
+const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+
+/** The text as Slack shows it unchanged: without the three letters by which a reply could call people or hide an address behind a name. */
+export const slackTextOf = (reply: string): string => {
+  if (reply.trim() === "") return NO_TEXT;
+  const escaped = reply.replace(/[&<>]/g, (letter) => ESCAPES[letter] as string);
+  if (escaped.length <= LONGEST_TEXT) return escaped;
+  // Neither half an escape nor half a character at its end.
+  const kept = escaped.slice(0, LONGEST_TEXT - CUT.length).replace(/&[a-z]{0,3}$|[\uD800-\uDBFF]$/, "");
+  return kept + CUT;
+};

@@ -1,0 +1,45 @@
+import type { Clock } from "#core/clock.ts";
+import type { Announcement } from "#generated/rest-types.ts";
+import type { AnnouncedReply, Channel } from "./channel.ts";
+import { type Post, postable } from "./post.ts";
+import { sign, signingKeyOf } from "./signing.ts";
+
+/** Posts a reply as an event, signed as Standard Webhooks: its id is the turn's, so that a repeat is known by it. */
+export const createWebhookChannel = (
+  settings: { url: string; secret: string },
+  { post, clock }: { post: Post; clock: Clock },
+): Channel => {
+  const url = postable(settings.url);
+  const key = signingKeyOf(settings.secret);
+  return {
+    kind: "webhook",
+    announce(reply, signal) {
+      const body = Buffer.from(JSON.stringify(eventOf(reply)));
+      const timestamp = String(Math.floor(clock.now() / 1_000));
+      const headers = {
+        "webhook-id": reply.turnId,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": sign(key, reply.turnId, timestamp, body),
+      };
+      return post({ url, headers, body, hops: reply.hops + 1 }, signal);
+    },
+  };
+};
+
+/** The same bytes at every attempt. */
+const eventOf = (announced: AnnouncedReply): Announcement => {
+  const { turnId, sessionId, agent, channel, reply, usage } = announced;
+  const endedAt = new Date(announced.endedAt).toISOString();
+  return {
+    type: "turn.completed",
+    timestamp: endedAt,
+    data: {
+      ...{ turnId, sessionId, agent, channel, reply },
+      model: announced.model ?? null,
+      usage: { ...usage, total: usage.input + usage.output },
+      deliveryId: announced.deliveryId ?? null,
+      createdAt: new Date(announced.createdAt).toISOString(),
+      endedAt,
+    },
+  };
+};

@@ -1,0 +1,82 @@
+import { expect, it } from "vitest";
+import { createPost } from "#channels/post.ts";
+import { createSlackChannel } from "#channels/slack.ts";
+import { createWebhookChannel } from "#channels/webhook.ts";
+import { startAnnouncing, storeWith } from "#test/core/start-announcing.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { answer, type Behaviour, hang, reset, startReceiver } from "./receiver.ts";
+import { SECRET } from "./suite.ts";
+
+const kinds = {
+  webhook: (url: string, parts: Parameters<typeof createWebhookChannel>[1]) =>
+    createWebhookChannel({ url, secret: SECRET }, parts),
+  slack: (url: string, parts: Parameters<typeof createWebhookChannel>[1]) => createSlackChannel({ url }, parts),
+};
+
+/** The core with a real channel to a real server, over a clock that the test moves. */
+const startDelivering = async (kind: keyof typeof kinds, behave: readonly Behaviour[]) => {
+  const receiver = await startReceiver(behave);
+  const clock = createManualClock();
+  const channel = kinds[kind](receiver.url, { post: createPost({ clock }), clock });
+  let ends = 0;
+  let look = () => {};
+  const spied = storeWith((store) => ({
+    endAnnouncement: async (...args) => {
+      const isOurs = await store.endAnnouncement(...args);
+      ends++;
+      look();
+      return isOurs;
+    },
+  }));
+  const core = await startAnnouncing({ ops: { channel, calls: [], waiting: new Set() } }, { clock, wrapStore: spied });
+  return {
+    ...core,
+    receiver,
+    /** Resolves when so many attempts have ended. */
+    ended: async (count: number): Promise<void> => {
+      await new Promise<void>((resolve) => {
+        look = () => ends >= count && resolve();
+        look();
+      });
+      await clock.settle();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await core[Symbol.asyncDispose]();
+      await receiver[Symbol.asyncDispose]();
+    },
+  };
+};
+
+for (const kind of ["webhook", "slack"] as const) {
+  it(`delivers by ${kind} in the end, whatever the receiver did before`, async () => {
+    const busy = answer(429, { "retry-after": "120" });
+    await using core = await startDelivering(kind, [answer(500), reset, busy, answer(200)]);
+    const { deliveryId } = await core.announce({ text: "Three alerts." });
+    for (const [n, wait] of [5_000, 10_000, 120_000].entries()) {
+      await core.ended(n + 1);
+      expect(core.receiver.requests).toHaveLength(n + 1);
+      await core.clock.block(wait);
+    }
+    await core.ended(4);
+    expect(await core.told({ deliveryId })).toMatchObject([
+      { name: "announcement.retried", detail: { attempt: 1, status: 500 } },
+      { name: "announcement.retried", detail: { attempt: 2, reason: "the connection failed (ECONNRESET)" } },
+      { name: "announcement.retried", detail: { attempt: 3, status: 429, retry_in_ms: 120_000 } },
+      { name: "announcement.delivered", detail: { attempt: 4, status: 200 } },
+    ]);
+    const bodies = new Set(core.receiver.requests.map(({ body }) => String(body)));
+    expect(bodies.size).toBe(1);
+    expect([...bodies][0]).toContain("Three alerts.");
+    expect(new Set(core.receiver.requests.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
+  });
+
+  it(`lets a receiver that never answers hold up nobody by ${kind}`, async () => {
+    await using core = await startDelivering(kind, [hang, hang, hang, hang, answer(200)]);
+    for (let n = 0; n < 5; n++) await core.announce({ session: `webhook:${n}` });
+    await core.receiver.received(4);
+    expect(core.receiver.requests).toHaveLength(4);
+    await core.clock.advance(15_000);
+    await core.ended(5);
+    expect(core.receiver.requests.length).toBeGreaterThanOrEqual(5);
+  });
+}

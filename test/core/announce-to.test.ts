@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { announceOf } from "#core/announce-to.ts";
+import { hopsOf, MAX_HOPS } from "#core/hops.ts";
+
+const channels = new Set(["ops", "dev"]);
+const announce = (channel: string | undefined, announceTo?: string, delivery: "announce" | "none" = "announce") =>
+  announceOf({ channels, announceTo }, { delivery, channel, hops: 1 });
+
+it("announces to the channel that is named, else to the one for those that name none", () => {
+  expect(announce("ops", "dev")).toEqual({ channel: "ops", hops: 1 });
+  expect(announce("a label", "dev")).toEqual({ channel: "dev", hops: 1 });
+  expect(announce(undefined, "dev")).toEqual({ channel: "dev", hops: 1 });
+});
+
+it("announces nothing where there is no channel, or nobody asked for it", () => {
+  expect(announce("a label")).toBe(undefined);
+  expect(announce("__proto__")).toBe(undefined);
+  expect(announce(undefined)).toBe(undefined);
+  expect(announce("ops", "dev", "none")).toBe(undefined);
+  expect(announceOf({ channels, announceTo: "dev" }, { delivery: undefined, channel: "ops", hops: 0 })).toBe(undefined);
+});
+
+it("reads how many announcements a request came through, and takes what it cannot read for the most", () => {
+  expect(hopsOf(undefined)).toBe(0);
+  expect([hopsOf("0"), hopsOf("1"), hopsOf(" 2 "), hopsOf("3")]).toEqual([0, 1, 2, 3]);
+  expect([hopsOf("1, 2"), hopsOf("2,0"), hopsOf("1, x")]).toEqual([2, 2, MAX_HOPS]);
+  for (const text of ["", "-1", "1.5", "1e0", "0x1", "９", "999", "9999999999", "one", ","])
+    expect(hopsOf(text)).toBe(MAX_HOPS);
+});

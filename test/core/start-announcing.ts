@@ -1,0 +1,81 @@
+import { createEchoBackend } from "#backends/echo.ts";
+import type { Delivery, DeliveryStep, Store } from "#store/store.ts";
+import { createPlayedChannel, type PlayedChannel } from "#test/channels/played.ts";
+import { type CoreOptions, startCore } from "./start-core.ts";
+
+/** A step of the timeline, its detail read. */
+export type Told = Omit<DeliveryStep, "detail"> & { detail: Record<string, unknown> };
+
+/** The core with channels that a test plays. Turns are answered at once, and announced to `ops` unless told. */
+export const startAnnouncing = async (
+  channels: Record<string, PlayedChannel> = { ops: createPlayedChannel() },
+  options: CoreOptions & { announceTo?: string } = {},
+) => {
+  const settings = { channels: channelsOf(channels), announceTo: options.announceTo };
+  const backend = options.backend ?? createEchoBackend();
+  const core = await startCore({ ...options, backend, settings: { ...settings, ...options.settings } });
+  let turns = 0;
+
+  /** Starts a turn that is announced; answers its id and that of its delivery. */
+  const announce = async ({ channel = "ops", hops = 0, session = "webhook:a", text = "hello" } = {}) => {
+    const delivery = deliveryOf(`dlv_${String(++turns).padStart(4, "0")}`);
+    const announced = core.core.announce({ delivery: "announce", channel, hops });
+    const { turnId } = await core.start({ surface: "hooks", session, text, announce: announced, delivery });
+    await core.clock.settle();
+    return { turnId, deliveryId: delivery.deliveryId };
+  };
+
+  /** What the timeline tells of an announcement. */
+  const told = async ({ deliveryId }: { deliveryId: string }): Promise<Told[]> => {
+    const steps = (await core.store.getDelivery(deliveryId))?.steps ?? [];
+    return steps.map((step) => ({ ...step, detail: JSON.parse(step.detail ?? "{}") as Record<string, unknown> }));
+  };
+
+  return {
+    ...core,
+    announce,
+    told,
+    /** The steps in a word. */
+    namesOf: async (of: { deliveryId: string }) =>
+      (await told(of)).map(({ name }) => name.replace("announcement.", "")),
+    healthOf: async (channel: string) => {
+      await core.clock.advance(1_000);
+      return (await core.core.health.read()).parts.find(({ name }) => name === `channels.${channel}`);
+    },
+    /** Takes a configuration over that has these channels. */
+    reconfigure: (next: Record<string, PlayedChannel>) =>
+      core.core.reconfigure({ ...core.settingsWith([{ name: "main", backend }]), channels: channelsOf(next) }),
+  };
+};
+
+const channelsOf = (channels: Record<string, PlayedChannel>) =>
+  new Map(Object.entries(channels).map(([name, { channel }]) => [name, channel]));
+
+/** A store that `over` changes some methods of. */
+export const storeWith =
+  (over: (store: Store) => Partial<Store>) =>
+  (store: Store): Store =>
+    new Proxy(store, {
+      get: (target, name) => Reflect.get(over(store), name) ?? Reflect.get(target, name),
+    });
+
+const deliveryOf = (deliveryId: string): Delivery => ({
+  deliveryId,
+  at: 0,
+  surface: "hooks",
+  operation: "hooks.agent",
+  method: "POST",
+  path: "/hooks/agent",
+  address: "127.0.0.1",
+  requestId: "req_1",
+  caller: "shared",
+  headers: "",
+  body: undefined,
+  bytes: 0,
+  answer: "accepted",
+  status: undefined,
+  mapping: undefined,
+  replayOf: undefined,
+  senderId: undefined,
+  steps: [],
+});
