@@ -2,13 +2,25 @@ import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
-import type { AgentConfig, Config } from "#config/config.ts";
+import type { Channel } from "#channels/channel.ts";
+import { createPost } from "#channels/post.ts";
+import { createSlackChannel } from "#channels/slack.ts";
+import { createWebhookChannel } from "#channels/webhook.ts";
+import type { AgentConfig, ChannelConfig, Config } from "#config/config.ts";
+import { systemClock } from "#core/clock.ts";
 import type { CoreSettings } from "#core/core.ts";
 
 /** Makes the backend of one agent. */
 export type MakeBackend = (name: string, agent: AgentConfig) => Backend;
 
 export const makeBackend: MakeBackend = (_name, agent) => createEchoBackend(agent.echo);
+
+const post = createPost({ clock: systemClock });
+
+const openChannel = (channel: ChannelConfig): Channel =>
+  channel.type === "slack"
+    ? createSlackChannel(channel, { post })
+    : createWebhookChannel(channel, { post, clock: systemClock });
 
 /** What the core takes from the configuration. */
 export const coreSettingsOf = (config: Config, make: MakeBackend, file: string | null): CoreSettings => ({
@@ -31,12 +43,31 @@ export const coreSettingsOf = (config: Config, make: MakeBackend, file: string |
   get skillDirs() {
     return skillDirsOf(config, file);
   },
+  mappings: mappingsOf(config),
+  channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
+  announceTo: config.gateway.announceTo,
   concurrency: config.gateway.concurrency,
-  limits: { store: config.limits, recorder: config.recorder },
+  limits: { store: config.limits, recorder: { ...config.recorder, refused: REFUSED_KEPT } },
   retentionMs: config.sessions.retention,
   webhookRetentionMs: config.sessions.webhookRetention,
+  eventRetentionMs: config.sessions.eventRetention,
   compactAt: config.sessions.compactAt,
   tokensSince: config.webhooks.token.flatMap(({ since }) => since ?? []),
+});
+
+/** Requests of refused strangers that the recorder keeps: enough to see who knocks. */
+const REFUSED_KEPT = 1_000;
+
+/** The least that a mapping's message may have, whatever a webhook's body may. */
+const LONGEST_MESSAGE = 1024 ** 2;
+
+const mappingsOf = ({ webhooks, limits, recorder }: Config): CoreSettings["mappings"] => ({
+  mappings: Object.entries(webhooks.mappings).map(([name, { verify, ...mapping }]) => {
+    return { ...mapping, name, verify: verify?.type };
+  }),
+  path: webhooks.path,
+  longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),
+  recordBodies: recorder.bodies,
 });
 
 /** The folders to read skills from. The default one need not be there; one that somebody wrote down must. */

@@ -7,8 +7,8 @@ import { dotted, type Fault, type Path } from "./problems.ts";
 
 const SHORT = 16;
 
-/** A secret with its surface. Those with `token` are sent in a header and known by it; the others sign. */
-type Secret = { surface: string; path: Path; value: string; token: boolean };
+/** A secret with its surface. Those with `token` are sent in a header and known by it; the others sign, `standard` as Standard Webhooks. */
+type Secret = { surface: string; path: Path; value: string; token: boolean; standard?: boolean };
 
 /** Who may pass, and with what. `exposed`: another machine can reach the gateway, or it is in production. */
 export function checkSecrets(config: CheckedConfig, exposed: boolean): Findings {
@@ -53,7 +53,6 @@ export function hashOf(token: string): string {
 
 function secretsOf({ gateway, webhooks, channels }: CheckedConfig): Secret[] {
   const token = (surface: string, path: Path, value: string): Secret => ({ surface, path, value, token: true });
-  const signing = (surface: string, path: Path, value: string): Secret => ({ surface, path, value, token: false });
   const { rest, rpc, console } = gateway;
   const shared = webhooks.token ?? [];
   return [
@@ -70,15 +69,33 @@ function secretsOf({ gateway, webhooks, channels }: CheckedConfig): Secret[] {
             : token("webhooks", ["webhooks", "token", index, "value"], entry.value),
         )),
     ...Object.entries(webhooks.mappings).flatMap(([name, { verify }]) =>
-      verify ? [signing("webhooks", ["webhooks", "mappings", name, "verify", "secret"], verify.secret)] : [],
+      verify ? signingOf(["webhooks", "mappings", name, "verify", "secret"], verify) : [],
     ),
-    ...Object.entries(channels).map(([name, { secret }]) => signing("channels", ["channels", name, "secret"], secret)),
+    ...Object.entries(channels).map(([name, channel]): Secret => {
+      const { type, url } = channel;
+      if (type === "slack") return { surface: "channels", path: ["channels", name, "url"], value: url, token: false };
+      const path = ["channels", name, "secret"];
+      return { surface: "channels", path, value: channel.secret, token: false, standard: true };
+    }),
   ];
 }
 
-function flawOf({ surface, value, token }: Secret): string | undefined {
+type Verify = NonNullable<CheckedConfig["webhooks"]["mappings"][string]["verify"]>;
+
+const signingOf = (path: Path, { type, secret }: Verify): Secret[] =>
+  [secret].flat().map((value, index) => ({
+    surface: "webhooks",
+    path: typeof secret === "string" ? path : [...path, index],
+    value,
+    token: false,
+    standard: type === "standard-webhooks",
+  }));
+
+function flawOf({ surface, value, token, standard }: Secret): string | undefined {
   if (value.trim() === "") return `is empty: give it a value, best as \${NAME} from the environment.`;
   if (value.includes("${")) return "holds `${` after its variables were filled in: a secret never does.";
+  if (standard && value.startsWith("whsec_") && !/^whsec_[A-Za-z0-9+/]{2,}={0,2}$/.test(value))
+    return "begins with `whsec_`, but what follows is not base64: copy it whole, as it was shown.";
   if (value.startsWith("sha256:") && token) {
     if (surface !== "rest") return "is a hash, which only keys of gateway.rest can be: give the token itself.";
     if (!/^sha256:[0-9a-fA-F]{64}$/.test(value)) return "is no hash: after `sha256:` come 64 hexadecimal digits.";

@@ -32,9 +32,9 @@ export type Config = {
   /** In the order of the file. */
   agents: Readonly<Record<string, AgentConfig>>;
   skills: { dirs: readonly string[] };
-  channels: Readonly<Record<string, { type: "webhook"; url: string; secret: string }>>;
+  channels: Readonly<Record<string, ChannelConfig>>;
   store: StoreConfig;
-  sessions: { retention: number; webhookRetention: number; compactAt: number };
+  sessions: { retention: number; webhookRetention: number; eventRetention: number; compactAt: number };
   limits: {
     turnsPerSession: number;
     turns: number;
@@ -58,7 +58,8 @@ export type Tls = { cert: string; key: string };
 export type Hash = string;
 export type RestKey = { name: string; hash: Hash; scopes: readonly ("chat" | "admin")[] };
 export type RpcToken = { name: string; hash: Hash; permissions: readonly string[] };
-export type WebhookToken = { hash: Hash; since: string | undefined };
+/** Several may have one name: a new one and an old one while they change. */
+export type WebhookToken = { name: string; hash: Hash; since: string | undefined };
 export type RateLimit = { maxRequests: number; windowMs: number };
 
 export type Mapping = {
@@ -70,8 +71,14 @@ export type Mapping = {
   model: string | undefined;
   channel: string | undefined;
   delivery: "none" | "announce";
-  verify: { type: "standard-webhooks" | "github" | "stripe" | "slack"; secret: string } | undefined;
+  verify: Verify | undefined;
 };
+
+/** Any of the secrets is good: a new one and an old one while they change. */
+export type Verify = { type: "standard-webhooks" | "github" | "stripe" | "slack"; secret: readonly string[] };
+
+/** Of a Slack channel the address is the secret. */
+export type ChannelConfig = { type: "webhook"; url: string; secret: string } | { type: "slack"; url: string };
 
 export type BackendName = "echo" | "model" | "a2a" | "http" | "command" | "acp";
 

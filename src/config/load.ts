@@ -2,7 +2,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readCertificates } from "./certificates.ts";
 import { type Built, checkNames } from "./check.ts";
+import { checkChannels } from "./check-channels.ts";
 import { checkDoors, isLoopback } from "./check-doors.ts";
+import { checkMappings } from "./check-mappings.ts";
 import { checkSecrets } from "./check-secrets.ts";
 import type { LoadedConfig } from "./config.ts";
 import { conform } from "./conform.ts";
@@ -58,6 +60,8 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   const { tls, files, faults: unreadable } = await readCertificates(checked, source.file);
   const checks = [
     checkNames(checked, options.built),
+    checkMappings(checked),
+    checkChannels(checked),
     checkDoors(checked, source.value),
     checkSecrets(checked, exposed),
   ];

@@ -67,6 +67,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings): Con
     sessions: {
       retention: milliseconds(sessions.retention),
       webhookRetention: milliseconds(sessions.webhookRetention),
+      eventRetention: milliseconds(sessions.eventRetention),
       compactAt: sessions.compactAt,
     },
     limits: {
@@ -94,12 +95,15 @@ export function listenersOf({ gateway }: CheckedConfig, { host, port, tls }: Omi
 /** No requests in a window is no limit. */
 const limitOf = (limit: RateLimit | undefined): RateLimit | undefined => (limit?.maxRequests === 0 ? undefined : limit);
 
+/** What a webhook token is called that has no name of its own. */
+const SHARED = "shared";
+
 function webhookTokens(token: CheckedConfig["webhooks"]["token"]): Config["webhooks"]["token"] {
   const entries = token === undefined ? [] : typeof token === "string" ? [token] : token;
   return entries.map((entry) =>
     typeof entry === "string"
-      ? { hash: hashOf(entry), since: undefined }
-      : { hash: hashOf(entry.value), since: entry.since },
+      ? { name: SHARED, hash: hashOf(entry), since: undefined }
+      : { name: entry.name ?? SHARED, hash: hashOf(entry.value), since: entry.since },
   );
 }
 
@@ -113,7 +117,7 @@ function resolveMapping(mapping: CheckedConfig["webhooks"]["mappings"][string], 
     model: mapping.model,
     channel: mapping.channel,
     delivery: mapping.delivery,
-    verify: mapping.verify,
+    verify: mapping.verify && { type: mapping.verify.type, secret: [mapping.verify.secret].flat() },
   };
 }
 

@@ -1,6 +1,7 @@
 import { watch } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { modelFlaw } from "./check-mappings.ts";
 import type { Config, LoadedConfig } from "./config.ts";
 import { applyReload, type Difference, diffConfig } from "./diff.ts";
 import { ConfigError, type ConfigProblem, dotted } from "./problems.ts";
@@ -158,6 +159,13 @@ function withAgent(running: Config, { config, file }: LoadedConfig, name: string
   if (agent === undefined) {
     const message = "is no longer in the file: system.reload takes it away.";
     throw new ConfigError([{ file, line: null, column: null, key: dotted(["agents", name]), message }]);
+  }
+  for (const [mapping, { agent: whose, model }] of Object.entries(running.webhooks.mappings)) {
+    const flaw = whose === name ? modelFlaw(name, agent, model) : undefined;
+    if (flaw === undefined) continue;
+    const message = `${flaw} The file may say otherwise by now: system.reload takes both.`;
+    const key = dotted(["webhooks", "mappings", mapping, "model"]);
+    throw new ConfigError([{ file, line: null, column: null, key, message }]);
   }
   return Object.freeze({ ...running, agents: Object.freeze({ ...running.agents, [name]: agent }) });
 }

@@ -87,6 +87,9 @@ describe("a mapping", () => {
     expect(await warned(mapping({ delivery: "announce", channel: "opz" }))).toEqual([
       "webhooks.mappings.push.channel is not among `channels`, so announcements of this mapping reach subscribers alone.",
     ]);
+    const channels = { ops: { type: "slack", url: "https://example.com/x" } };
+    const announcing = mapping({ delivery: "announce", channel: "opz" });
+    expect(await warned({ ...announcing, channels, gateway: { announceTo: "ops" } })).toEqual([]);
   });
 });
 

@@ -47,6 +47,43 @@ test("another order is a change: lists show it, and mappings are tried in it", a
   expect((await diff(before, after)).changed).toEqual(["webhooks.mappings"]);
 });
 
+test("what webhooks and announcements need is hot, and told by the file's own keys", async () => {
+  const verified = (...secret: string[]) => ({ match: {}, message: "x", verify: { type: "github", secret } });
+  const hook = (secret: string) => ({ type: "webhook", url: "https://example.com", secret });
+  const before = {
+    webhooks: { token: good(1), mappings: { push: verified(good(2)) } },
+    channels: { ops: hook(good(3)) },
+  };
+  const after = {
+    webhooks: {
+      token: [good(1), { value: good(4), since: "2026-03-01" }],
+      allowedIps: ["192.0.2.0/24"],
+      rateLimit: { maxRequests: 0 },
+      mappings: { push: verified(good(2), good(5)) },
+    },
+    channels: { ops: hook(good(6)), team: { type: "slack", url: "https://example.com/x" } },
+    gateway: { announceTo: "team" },
+    agents: { main: { backend: "echo", heartbeat: { every: "off" } } },
+    sessions: { eventRetention: "1h" },
+    recorder: { entries: 7, bodies: false },
+  };
+  const { changed, needsRestart } = await diff(before, after);
+  expect(changed.toSorted()).toEqual([
+    "agents.main.heartbeat.every",
+    "channels.ops.secret",
+    "channels.team",
+    "gateway.announceTo",
+    "recorder.bodies",
+    "recorder.entries",
+    "sessions.eventRetention",
+    "webhooks.allowedIps",
+    "webhooks.mappings.push.verify.secret",
+    "webhooks.rateLimit",
+    "webhooks.token",
+  ]);
+  expect(needsRestart).toEqual([]);
+});
+
 test.each([
   [{ gateway: { host: "127.0.0.2" } }, "gateway.host"],
   [{ gateway: { port: 1 } }, "gateway.port"],

@@ -104,6 +104,7 @@ describe("a value of the wrong kind", () => {
       { agents: { main: { backend: "echo", deadline: 5 } } },
       "agents.main.deadline must be text. A span of time: a number and `ms`, `s`, `m`, `h` or `d`.",
     ],
+    [{ sessions: { retention: "100000d" } }, "sessions.retention has the wrong form. A span of time"],
     [{ sessions: { retention: "0d" } }, "sessions.retention has the wrong form. A span of time"],
     [{ limits: { storeBytes: "1GB" } }, "limits.storeBytes has the wrong form. A size: a number of bytes, or"],
     [{ limits: { storeBytes: true } }, "limits.storeBytes must be a whole number or text."],
@@ -112,6 +113,19 @@ describe("a value of the wrong kind", () => {
     [{ store: { type: "sqlite" } }, "store.path is missing. The file."],
     [{ store: {} }, "store.type must be `memory`, `sqlite` or `postgres`."],
     [{ channels: { ops: { type: "webhook", url: "ftp://x", secret: "y" } } }, "channels.ops.url has the wrong form."],
+    [
+      { channels: { ops: { type: "webhook", url: "https://x" } } },
+      "channels.ops.secret is missing. The secret to sign",
+    ],
+    [
+      { channels: { ops: { type: "slack", url: "https://x", secret: "y" } } },
+      "channels.ops.secret does not go with the other keys of channels.ops: remove it.",
+    ],
+    [{ channels: { ops: { type: "email", url: "https://x" } } }, "channels.ops.type must be `webhook` or `slack`."],
+    [
+      { webhooks: { mappings: { a: { match: {}, message: "x", verify: { type: "github", secret: [] } } } } },
+      "webhooks.mappings.a.verify.secret must not be empty.",
+    ],
   ])("%j", async (sections, said) => {
     const line = await refused(sections);
     expect(line.slice(0, said.length)).toBe(said);
@@ -138,7 +152,13 @@ test("what the schema says is the default is what a configuration without the ke
     restBody: 2 ** 20,
     rpcBody: 2 ** 20,
   });
-  expect(config.sessions).toEqual({ retention: 30 * 86_400_000, webhookRetention: 7 * 86_400_000, compactAt: 100_000 });
+  const week = 7 * 86_400_000;
+  expect(config.sessions).toEqual({
+    retention: 30 * 86_400_000,
+    webhookRetention: week,
+    eventRetention: week,
+    compactAt: 100_000,
+  });
   expect(config.recorder).toEqual({ entries: 10_000, bytes: 64 * 2 ** 20, bodies: true });
   expect(config.webhooks).toMatchObject({
     path: "/hooks",

@@ -32,7 +32,7 @@ const everything = `{
   },
   webhooks: {
     enabled: true,
-    token: ["\${WEBHOOK_TOKEN}", { value: "\${OLD_WEBHOOK_TOKEN}", since: "2026-03-01" }],
+    token: ["\${WEBHOOK_TOKEN}", { name: "old", value: "\${OLD_WEBHOOK_TOKEN}", since: "2026-03-01" }],
     path: "/hooks",
     allowedIps: ["192.0.2.0/24"],
     rateLimit: { maxRequests: 100, windowMs: 60000 },
@@ -54,9 +54,12 @@ const everything = `{
     helper: { backend: "echo" },
   },
   skills: { dirs: ["./skills"] },
-  channels: { ops: { type: "webhook", url: "https://example.com/hook", secret: "\${OPS_SECRET}" } },
+  channels: {
+    ops: { type: "webhook", url: "https://example.com/hook", secret: "\${OPS_SECRET}" },
+    team: { type: "slack", url: "\${SLACK_URL}" },
+  },
   store: { type: "memory" },
-  sessions: { retention: "30d", webhookRetention: "7d", compactAt: 5000 },
+  sessions: { retention: "30d", webhookRetention: "7d", eventRetention: "7d", compactAt: 5000 },
   limits: {
     turnsPerSession: 100, turns: 10000, events: 100000, messagesPerSession: 10000,
     storeBytes: "1GiB", webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576,
@@ -64,7 +67,7 @@ const everything = `{
   recorder: { entries: 10000, bytes: "64MiB", bodies: true },
 }`.replaceAll("TLS/", `${process.cwd()}/test/config/tls/`);
 
-const env = Object.fromEntries(
+const names = Object.fromEntries(
   [
     "REST_API_KEY",
     "RPC_TOKEN",
@@ -76,6 +79,7 @@ const env = Object.fromEntries(
     "OPS_SECRET",
   ].map((name, n) => [name, good(n)]),
 );
+const env = { ...names, SLACK_URL: "https://hooks.slack.com/services/T0/B0/x" };
 
 test("a configuration with every key is taken, ready for production but for the address it repeats", async () => {
   const { config, warnings } = await load(everything, { env: { ...env, NODE_ENV: "production" } });
@@ -88,6 +92,8 @@ test("a configuration with every key is taken, ready for production but for the 
     delivery: "announce",
     channel: "ops",
   });
+  expect(config.channels.team).toEqual({ type: "slack", url: env.SLACK_URL });
+  expect(config.webhooks.token.map(({ name }) => name)).toEqual(["shared", "old"]);
   expect(config.agents.main?.echo).toEqual({ delayMs: 1, chunks: 2, failTimes: 1, fail: "on purpose" });
 });
 

@@ -1,0 +1,24 @@
+import type { Findings } from "./check.ts";
+import { isLoopback } from "./check-doors.ts";
+import type { CheckedConfig } from "./conform.ts";
+import type { Fault } from "./problems.ts";
+
+/** What the schema cannot say of the addresses that announcements go to. They may be secret: none is repeated. */
+export function checkChannels({ channels }: CheckedConfig): Findings {
+  const faults: Fault[] = [];
+  const warnings: Fault[] = [];
+  for (const [name, { url: written }] of Object.entries(channels)) {
+    const path = ["channels", name, "url"];
+    const url = URL.canParse(written) ? new URL(written) : undefined;
+    if (url === undefined) {
+      faults.push({ path, on: "value", message: "is no address: write it as https://host/path." });
+    } else if (url.username !== "" || url.password !== "") {
+      const message = "holds a user or a password, which is not sent: sign in by the path, or by `secret`.";
+      faults.push({ path, on: "value", message });
+    } else if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+      const message = "begins with http: replies go there in clear text. Use https.";
+      warnings.push({ path, on: "value", message });
+    }
+  }
+  return { faults, warnings };
+}

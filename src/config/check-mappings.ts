@@ -1,0 +1,188 @@
+import { type Lookup, lookUp, parseLookup, textOf } from "#core/mapping-paths.ts";
+import { parseTemplate } from "#core/mapping-template.ts";
+import { type Findings, listed, notAmong } from "./check.ts";
+import type { CheckedConfig } from "./conform.ts";
+import { nearest } from "./nearest.ts";
+import type { Fault, Path } from "./problems.ts";
+
+type Written = CheckedConfig["webhooks"]["mappings"][string];
+type Pair = { path: string; texts: readonly string[]; lookup: Lookup };
+type Rule = { name: string; written: Written; at: Path; pairs: readonly Pair[] };
+type Report = (path: Path, message: string, on?: Fault["on"]) => void;
+
+/** What can never match, has nowhere to go, or is never reached. Refused by the mapping's name, before a sender finds out. */
+export function checkMappings(config: CheckedConfig): Findings {
+  const faults: Fault[] = [];
+  const warnings: Fault[] = [];
+  const refuse: Report = (path, message, on = "value") => faults.push({ path, on, message });
+  const warn: Report = (path, message, on = "value") => warnings.push({ path, on, message });
+
+  const rules = Object.entries(config.webhooks.mappings).map(([name, written]): Rule => {
+    const at = ["webhooks", "mappings", name];
+    return { name, written, at, pairs: readPairs(written, at, refuse) };
+  });
+  for (const rule of rules) {
+    checkPairs(rule, refuse);
+    checkMessage(rule, refuse, warn);
+    checkTarget(rule, config, refuse, warn);
+  }
+  checkSessions(rules, config, refuse);
+  checkReach(rules, config, refuse, warn);
+  return { faults, warnings };
+}
+
+function readPairs({ match }: Written, at: Path, refuse: Report): Pair[] {
+  return Object.entries(match).flatMap(([path, expected]) => {
+    const lookup = parseLookup(path);
+    if (!("flaw" in lookup)) return [{ path, texts: [expected].flat().map(String), lookup }];
+    refuse([...at, "match", path], lookup.flaw, "key");
+    return [];
+  });
+}
+
+/** A value of a header has no other characters, and none around it. */
+const HEADER_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
+
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+
+function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
+  pairs.forEach(({ path, lookup, texts }, index) => {
+    const here = [...at, "match", path];
+    const same = pairs.slice(0, index).find((other) => isBelow(lookup, other.lookup) && isBelow(other.lookup, lookup));
+    if (same) refuse(here, `is the same place as ${same.path}: write it once.`, "key");
+    if (lookup.in === "headers") {
+      if (!texts.some((text) => HEADER_VALUE.test(text)))
+        refuse(here, "can never match: no header has such a value, or one with a space around it.");
+      if (lookup.name === "content-type" && !texts.some((text) => JSON_TYPE.test(text)))
+        refuse(here, "can never match: webhooks are taken as application/json alone.");
+      return;
+    }
+    const above = pairs.find(
+      (other) => other !== same && isAbove(other.lookup, lookup) && !allows(other, lookup, texts),
+    );
+    if (above) refuse(here, `can never match beside ${above.path}, which has another value then.`);
+    if (written.verify?.type === "slack" && path === "body.type" && texts.every((text) => text === "url_verification"))
+      refuse(here, "can never match: Slack's url_verification is answered before mappings are tried.");
+  });
+}
+
+/** Whether what is found at `inner` is part of what is found at `outer`, or the same. */
+const isBelow = (inner: Lookup, outer: Lookup): boolean => {
+  if (inner.in === "headers" || outer.in === "headers")
+    return inner.in === "headers" && outer.in === "headers" && inner.name === outer.name;
+  return outer.steps.every((step, index) => step === inner.steps[index]);
+};
+
+const isAbove = (outer: Lookup, inner: Lookup): boolean => isBelow(inner, outer) && !isBelow(outer, inner);
+
+/** Whether one of the values that a place must have holds one of these below it. Only JSON does. */
+function allows({ texts, lookup: outer }: Pair, inner: Lookup, wanted: readonly string[]): boolean {
+  const steps = inner.in === "body" && outer.in === "body" ? inner.steps.slice(outer.steps.length) : [];
+  return texts.some((text) => {
+    if (!/^[[{]/.test(text)) return false;
+    try {
+      const found = textOf(lookUp({ in: "body", steps }, { headers: {}, body: JSON.parse(text) }));
+      return found !== undefined && wanted.includes(found);
+    } catch {
+      return false;
+    }
+  });
+}
+
+function checkMessage({ written: { message }, at }: Rule, refuse: Report, warn: Report): void {
+  const here = [...at, "message"];
+  const template = parseTemplate(message);
+  if ("flaw" in template) refuse(here, template.flaw);
+  else if (!/\S/.test(message)) refuse(here, "is blank: it would tell the agent nothing.");
+  const doubled = /\{\{((?:body|headers)\.[^{}\r\n]*)\}\}/.exec(message);
+  if (doubled)
+    warn(
+      here,
+      `holds ${doubled[0]}, which stands for the text {${doubled[1]}}}: write {${doubled[1]}} to have it filled in.`,
+    );
+}
+
+/** Backends that take a model of any name. */
+const ANY_MODEL = ["echo"];
+
+function checkTarget({ written, at }: Rule, config: CheckedConfig, refuse: Report, warn: Report): void {
+  const agents = Object.keys(config.agents);
+  const name = written.agent ?? config.gateway.defaultAgent ?? agents[0] ?? "";
+  const agent = Object.hasOwn(config.agents, name) ? config.agents[name] : undefined;
+  if (!agent) {
+    if (written.agent !== undefined) refuse([...at, "agent"], `names an agent ${notAmong(agents, name)}`);
+  } else {
+    const flaw = modelFlaw(name, agent, written.model);
+    if (flaw !== undefined) refuse([...at, "model"], flaw);
+  }
+
+  const { channel, delivery } = written;
+  if (delivery !== "announce" || config.gateway.announceTo !== undefined) return;
+  if (channel === undefined)
+    warn(
+      [...at, "delivery"],
+      "has no channel to go to: without `channel` and gateway.announceTo, replies reach subscribers alone.",
+    );
+  else if (!Object.hasOwn(config.channels, channel))
+    warn([...at, "channel"], "is not among `channels`, so announcements of this mapping reach subscribers alone.");
+}
+
+/** What is wrong with a mapping's model, for this agent. */
+export function modelFlaw(
+  name: string,
+  { backend, model: own, models }: { backend: string; model?: string | undefined; models: readonly string[] },
+  model: string | undefined,
+): string | undefined {
+  const known = [...new Set([...(own === undefined ? [] : [own]), ...models])];
+  if (model === undefined || ANY_MODEL.includes(backend) || known.includes(model)) return undefined;
+  const meant = nearest(model, known);
+  const hint = meant ? `did you mean \`${meant}\`?` : `it knows ${known.length > 0 ? listed(known) : "none"}.`;
+  return `names a model that the agent \`${name}\` does not know; ${hint}`;
+}
+
+/** A session has one agent. */
+function checkSessions(rules: readonly Rule[], { gateway, agents }: CheckedConfig, refuse: Report): void {
+  const owners = new Map<string, { agent: string; mapping: string }>();
+  for (const { name, at, written } of rules) {
+    if (written.session === undefined) continue;
+    const agent = written.agent ?? gateway.defaultAgent ?? Object.keys(agents)[0] ?? "";
+    const owner = owners.get(written.session);
+    if (!owner) owners.set(written.session, { agent, mapping: name });
+    else if (owner.agent !== agent)
+      refuse(
+        [...at, "session"],
+        `is the session of the mapping ${owner.mapping}, whose agent is another one: a session has one agent.`,
+      );
+  }
+}
+
+/** Who comes here at all: somebody with the shared token, for whom no mapping before it matches whenever this one does. */
+function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse: Report, warn: Report): void {
+  const shared = rules.filter(({ written }) => written.verify === undefined);
+  if (webhooks.enabled !== false && webhooks.token === undefined && shared.length < rules.length) {
+    for (const { at } of shared)
+      refuse(at, "can be reached by nobody: without `verify` it takes webhooks.token, which is not set.", "key");
+    return;
+  }
+  shared.forEach((rule, index) => {
+    const before = shared.slice(0, index).find((other) => covers(other, rule));
+    if (!before) return;
+    const reach = `it is reached at ${webhooks.path}/${rule.name} alone. Put it first if it is meant to be tried.`;
+    warn(
+      rule.at,
+      `is never tried at ${webhooks.path}: ${before.name}, before it, matches all that it does; ${reach}`,
+      "key",
+    );
+  });
+}
+
+const covers = (wide: Rule, narrow: Rule): boolean =>
+  wide.pairs.length === Object.keys(wide.written.match).length &&
+  wide.pairs.every((pair) =>
+    narrow.pairs.some(
+      ({ lookup, texts }) =>
+        isBelow(lookup, pair.lookup) &&
+        isBelow(pair.lookup, lookup) &&
+        texts.every((text) => pair.texts.includes(text)),
+    ),
+  );
