@@ -3,12 +3,13 @@ import type { AgentCounts, Store } from "#store/store.ts";
 import type { Agent, Agents } from "./agents.ts";
 import { hasSkill, type Skills } from "./skills.ts";
 
-/** What of a view changes with the configuration and the skills alone, and the last time as text. */
+/** What of a view changes with the configuration and the skills alone, and the last and next times as text. */
 type Card = {
   agent: Agent;
   ids: readonly string[];
   skills: string[];
   heartbeat: AgentView["heartbeat"];
+  nextBeatAt: number | undefined;
   lastEndedAt: number | undefined;
   lastTurnAt: string | null;
 };
@@ -26,6 +27,7 @@ export const createAgentViews = ({ agents, skills, store }: { agents: Agents; sk
       ids,
       skills: ids.filter((id) => hasSkill(agent, id)),
       heartbeat: { every: spanOf(agent.heartbeatMs), nextAt: null },
+      nextBeatAt: undefined,
       lastEndedAt: undefined,
       lastTurnAt: null,
     };
@@ -38,7 +40,11 @@ export const createAgentViews = ({ agents, skills, store }: { agents: Agents; sk
     const counts = store.agentCounts(agent.name);
     if (counts.lastEndedAt !== card.lastEndedAt) {
       card.lastEndedAt = counts.lastEndedAt;
-      card.lastTurnAt = counts.lastEndedAt === undefined ? null : new Date(counts.lastEndedAt).toISOString();
+      card.lastTurnAt = textOf(counts.lastEndedAt);
+    }
+    if (counts.nextBeatAt !== card.nextBeatAt) {
+      card.nextBeatAt = counts.nextBeatAt;
+      card.heartbeat = { every: card.heartbeat.every, nextAt: textOf(counts.nextBeatAt) };
     }
     return {
       agentName: agent.name,
@@ -48,8 +54,7 @@ export const createAgentViews = ({ agents, skills, store }: { agents: Agents; sk
       state: stateOf(counts),
       running: counts.running,
       queued: counts.queued,
-      // @TODO system events and beats come with the heartbeat.
-      waitingEvents: 0,
+      waitingEvents: counts.waitingEvents,
       skills: card.skills,
       heartbeat: card.heartbeat,
       lastTurnAt: card.lastTurnAt,
@@ -68,6 +73,8 @@ const stateOf = ({ running, failing }: AgentCounts): AgentView["state"] => {
   if (running > 0) return "busy";
   return failing ? "failing" : "idle";
 };
+
+const textOf = (time: number | undefined): string | null => (time === undefined ? null : new Date(time).toISOString());
 
 const SPANS = [
   [86_400_000, "d"],

@@ -112,10 +112,23 @@ const keepEndLater = async (
 };
 type Ending = { end: () => AtOnce<boolean>; kept: AtOnce<boolean> };
 
-const tellEnd = ({ events }: AttemptParts, run: Run, outcome: Outcome, ms: number, again: number | undefined): void => {
+const tellEnd = (parts: AttemptParts, run: Run, outcome: Outcome, ms: number, again: number | undefined): void => {
+  const { events } = parts;
   const { turnId, agent, attempt } = run.claimed.turn;
   if (again === undefined) events.turnEnded({ turnId, agent, outcome: statusOf(outcome), attempt, ms });
-  else events.turnRetried({ turnId, agent, attempt, delayMs: again });
+  else {
+    events.turnRetried({ turnId, agent, attempt, delayMs: again });
+    noteReturned(parts, run, outcome, again);
+  }
+};
+
+/** Why an attempt was given back, which no journal tells. The turn does not depend on this note. */
+const noteReturned = ({ store, clock }: AttemptParts, run: Run, { status, error }: Outcome, delay: number): void => {
+  const { deliveryId, attempt } = run.claimed.turn;
+  if (deliveryId === undefined) return;
+  const reason = status === "handed-back" ? "the gateway stopped" : error?.detail;
+  const detail = JSON.stringify({ attempt, reason, delay_ms: Math.round(delay) });
+  store.addDeliveryStep(deliveryId, { at: clock.now(), name: "turn.returned", detail }).catch(() => {});
 };
 
 /** After how long the turn is tried again; undefined when that was its end. */

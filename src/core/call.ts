@@ -1,4 +1,4 @@
-import type { Delivery, Turn } from "#store/store.ts";
+import type { Delivery, DeliveryAnswer, Turn } from "#store/store.ts";
 import type { Scope } from "./keys.ts";
 
 /** Who is calling, after authentication. Two REST keys may have one name, but never one `tokenId`. */
@@ -19,4 +19,17 @@ export type CallContext = {
   delivery: () => Delivery;
   /** On a WebSocket: pushes the end of the caller's turn to it, and with `stream` its pieces. Absent elsewhere. */
   follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
+};
+
+/** What the handler of a webhook may know beside that: mappings look at headers, and the recorder tells how they were tried. */
+export type HookContext = CallContext & {
+  caller: Extract<Caller, { surface: "hooks" }>;
+  /** Names in small letters. */
+  headers: Readonly<Record<string, string | undefined>>;
+  /** The mapping that took the request, or that its path names. */
+  mapping: string | undefined;
+  /** `accepted`, until somebody knows better. */
+  answer: DeliveryAnswer;
+  /** Notes a step of the request's way in for its timeline; `detail` is JSON. Too late once its delivery was stored. */
+  note(step: string, detail?: string): void;
 };

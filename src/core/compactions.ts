@@ -168,6 +168,18 @@ export const createCompactions = (parts: CompactionParts) => {
     compact: ({ sessionId, keep }: { sessionId: string; keep: number }): Promise<SessionCompaction> =>
       run(sessionId, { keep }, "asked"),
 
+    /** Compacts a session that is full, where sessions are compacted by themselves; whether that went well. */
+    async makeRoom(sessionId: string): Promise<boolean> {
+      if (compactAt() === 0) return false;
+      try {
+        return (await run(sessionId, { keep: KEEP }, "size")).compacted;
+      } catch (error) {
+        const agent = (await store.getSession(sessionId))?.agent;
+        if (agent !== undefined && !isStopped) events.compactionFailed({ sessionId, agent, error });
+        return false;
+      }
+    },
+
     /** What the store's watcher is told. */
     watcher: {
       entries(session: SessionRef, entries: readonly Entry[]): void {

@@ -2,19 +2,26 @@ import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 import { createAgentViews } from "./agent-views.ts";
 import { type Agent, createAgents } from "./agents.ts";
-import { MAX_ATTEMPTS } from "./attempt.ts";
+import { announceOf } from "./announce-to.ts";
+import { type Channels, createAnnouncements } from "./announcements.ts";
 import type { Clock } from "./clock.ts";
 import { createCompactions } from "./compactions.ts";
-import { createGatewayStream, GATEWAY_KEPT_MS } from "./gateway-stream.ts";
+import { createDeliveries } from "./deliveries.ts";
+import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
+import { createHeartbeat } from "./heartbeat.ts";
 import { createJournal } from "./journal.ts";
 import { type ConfiguredKey, createKeys } from "./keys.ts";
 import { createLiveReplies } from "./live-replies.ts";
+import { createMappings, type MappingsSettings } from "./mappings.ts";
 import { createRunner } from "./runner.ts";
 import { createSkills, type InvalidSkill } from "./skills.ts";
+import { createSlices } from "./slices.ts";
+import { startSweeps } from "./sweeps.ts";
+import { createSystemEvents, type EventLimits } from "./system-events.ts";
 import { createTurnSteps } from "./turn-events.ts";
 import { createTurns, type Limits } from "./turns.ts";
-import { createUsageStats, USAGE_KEPT_MS } from "./usage.ts";
+import { createUsageStats } from "./usage.ts";
 
 /** What the core takes from the configuration; a reload gives it anew. */
 export type CoreSettings = {
@@ -22,10 +29,15 @@ export type CoreSettings = {
   defaultAgent: string | undefined;
   keys: readonly ConfiguredKey[];
   skillDirs: readonly string[];
+  mappings: MappingsSettings;
+  /** Where announcements can go, and where those go that name no channel. */
+  channels: Channels;
+  announceTo: string | undefined;
   concurrency: number;
-  limits: Limits;
+  limits: Limits & EventLimits;
   retentionMs: number;
   webhookRetentionMs: number;
+  eventRetentionMs: number;
   /** Tokens past which a session is compacted by itself; 0 is never. */
   compactAt: number;
   /** Since which day each webhook token is in use, where the configuration says so. */
@@ -33,7 +45,6 @@ export type CoreSettings = {
 };
 
 const REPLY_WAIT_MS = 90_000;
-const SWEEP_EVERY_MS = 1_000;
 
 /** What the gateway knows, over one store. */
 export const createCore = async (parts: {
@@ -51,6 +62,7 @@ export const createCore = async (parts: {
   let settings = parts.settings;
   const agents = createAgents(settings.agents, settings.defaultAgent);
   const skills = createSkills();
+  const mappings = createMappings(settings.mappings);
   const journal = createJournal();
   const live = createLiveReplies();
   const concurrency = () => settings.concurrency;
@@ -66,6 +78,13 @@ export const createCore = async (parts: {
     limits: () => settings.limits.store,
     compactAt: () => settings.compactAt,
   });
+  const channels = () => settings.channels;
+  const announcements = createAnnouncements({ store, clock, events, node: runner.node, channels });
+  const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit });
+  const heartbeat = createHeartbeat({
+    ...{ store, agents, turns, journal, clock, events, node: runner.node, inSlice: createSlices(clock) },
+    makeRoom: compactions.makeRoom,
+  });
   const keys = createKeys({ store, clock, configured: settings.keys });
   const followTurn = createTurnSteps({ store, journal, live });
   const gatewayStream = createGatewayStream({ store, clock });
@@ -76,7 +95,10 @@ export const createCore = async (parts: {
     events,
     stream: gatewayStream,
     limits: () => settings.limits.store,
+    eventsRefused: systemEvents.refused,
+    eventsDelayedBy: heartbeat.delayedBy,
     tokensSince: () => settings.tokensSince,
+    channels: announcements.health,
     process: processHealth,
   });
 
@@ -92,51 +114,34 @@ export const createCore = async (parts: {
     compaction: compactions.watcher.compaction,
     gatewayEntries: gatewayStream.hear,
     work: runner.wake,
+    announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
+    beat: heartbeat.wake,
   });
 
-  let isClosed = false;
-  const sweepAfter = (ms: number) => {
-    if (!isClosed) stopSweep = clock.after(ms, runSweep);
-  };
-  const sweep = async (): Promise<void> => {
-    const now = clock.now();
-    const more = await store.sweep({
-      now,
-      maxAttempts: MAX_ATTEMPTS,
-      lost: { name: "turn-failed", detail: "its runner was lost, as often as a turn is tried" },
-      sessionsBefore: now - settings.retentionMs,
-      webhookSessionsBefore: now - settings.webhookRetentionMs,
-      usageBefore: now - USAGE_KEPT_MS,
-      gatewayBefore: now - GATEWAY_KEPT_MS,
-    });
-    sweepAfter(more ? 10 : SWEEP_EVERY_MS);
-  };
-  const runSweep = () => {
-    sweep().catch((error: unknown) => {
-      if (!isClosed) events.storeFailed({ operation: "sweep", error });
-      sweepAfter(SWEEP_EVERY_MS);
-    });
-  };
-  let stopSweep = () => {};
-  sweepAfter(SWEEP_EVERY_MS);
+  const stopSweeps = startSweeps({ store, clock, events, kept: () => settings });
 
   const loadSkills = async (): Promise<InvalidSkill[]> => {
     const invalid = await skills.load(settings.skillDirs);
     for (const { dir, reason } of invalid) events.skillRefused({ skill: dir, reason });
     return invalid;
   };
-  await Promise.all([keys.load(), loadSkills()]);
+  await Promise.all([keys.load(), loadSkills(), heartbeat.reconfigure()]);
   runner.wake();
+  announcements.wake();
 
   const replaceAgents = async (next: CoreSettings): Promise<void> => {
     // Another came meanwhile, and is next.
     if (settings !== next) return;
     await loadSkills();
+    // With the agents: a mapping never names one that is not there yet.
+    mappings.replace(next.mappings);
     for (const gone of agents.replace(next.agents, next.defaultAgent)) {
       const error = { name: "agent-removed", detail: `the agent ${gone} left the configuration` } as const;
       await store.failQueuedTurns(gone, error, clock.now());
     }
+    // Now that no queued turn has events of an agent that is gone.
+    await heartbeat.reconfigure();
     runner.wake();
   };
   let replaced = Promise.resolve();
@@ -144,9 +149,12 @@ export const createCore = async (parts: {
   return {
     agents,
     skills,
+    deliveries: createDeliveries({ store, events, limits: () => settings.limits.recorder }),
+    mappings,
     journal,
     live,
     turns,
+    systemEvents,
     keys,
     followTurn,
     gatewayStream,
@@ -154,8 +162,13 @@ export const createCore = async (parts: {
     usageStats: createUsageStats({ store, clock }),
     ...createAgentViews({ agents, skills, store }),
     compact: compactions.compact,
+    announcements,
+    /** How a turn is started whose reply may be announced. */
+    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(settings, wish),
     /** Ends the compactions that wait or run, for a gateway that stops. */
     stopCompactions: compactions.stop,
+    /** Begins no beat any more, for a gateway that stops. */
+    stopBeats: heartbeat.stop,
     runner,
     store,
     clock,
@@ -165,6 +178,7 @@ export const createCore = async (parts: {
     reconfigure(next: CoreSettings): Promise<void> {
       settings = next;
       keys.configure(next.keys);
+      announcements.reconfigured();
       replaced = replaced.catch(() => {}).then(() => replaceAgents(next));
       return replaced;
     },
@@ -178,12 +192,16 @@ export const createCore = async (parts: {
     async giveUpQueued(): Promise<void> {
       if (store.durable) return;
       const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
-      for (const { name } of agents.list()) await store.failQueuedTurns(name, error, clock.now());
+      for (const { name } of agents.list()) {
+        await store.failQueuedTurns(name, error, clock.now());
+        await heartbeat.giveUp(name, "the gateway stopped before the agent's heartbeat");
+      }
     },
     async close(): Promise<void> {
-      isClosed = true;
-      stopSweep();
+      stopSweeps();
+      await heartbeat.close();
       compactions.stop();
+      await announcements.drain(0);
       health.close();
       unwatch();
     },

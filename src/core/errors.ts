@@ -24,7 +24,11 @@ export class GatewayError extends Error {
   readonly extra: ErrorExtra;
 
   constructor(name: ErrorName, detail?: string, extra: ErrorExtra = {}) {
+    // A stack costs more than all the rest of a refusal, and nobody reads it but of what nobody expected.
+    const { stackTraceLimit } = Error;
+    if (name !== "internal") Error.stackTraceLimit = 0;
     super(detail ?? errors[name].title, extra.cause === undefined ? undefined : { cause: extra.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = name;
     this.detail = detail;
     this.extra = extra;

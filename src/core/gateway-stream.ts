@@ -2,7 +2,7 @@ import type { GatewayEntry, GatewayNews, Store } from "#store/store.ts";
 import type { Clock } from "./clock.ts";
 
 /** How many entries the stream keeps, and for how long. */
-const KEPT_ENTRIES = 10_000;
+export const GATEWAY_KEPT_ENTRIES = 10_000;
 export const GATEWAY_KEPT_MS = 24 * 3_600_000;
 
 /** What happens to the gateway itself, for whoever follows it. */
@@ -12,7 +12,7 @@ export const createGatewayStream = ({ store, clock }: { store: Store; clock: Clo
     /** Another text whenever the stream began anew. */
     epoch: store.epoch,
     append: (news: GatewayNews): Promise<GatewayEntry> =>
-      store.appendGatewayEntry(news, { now: clock.now(), keep: KEPT_ENTRIES }),
+      store.appendGatewayEntry(news, { now: clock.now(), keep: GATEWAY_KEPT_ENTRIES }),
     /** `first` is the oldest entry that is kept (one past `last` when none is), `last` the newest ever (0 before the first). */
     async place(): Promise<{ first: number; last: number }> {
       const { first, last } = await store.readGatewayEntries({ after: 0, limit: 0 });

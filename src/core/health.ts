@@ -1,6 +1,6 @@
 import type { Health } from "#generated/rpc-types.ts";
 import type { Events } from "#observe/events.ts";
-import type { HealthPart, Store, StoreLimits } from "#store/store.ts";
+import type { EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
 import type { Agents } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
@@ -20,16 +20,22 @@ type HealthParts = {
   clock: Clock;
   events: Events;
   stream: GatewayStream;
-  limits: () => StoreLimits;
+  limits: () => StoreLimits & EventOrder["limits"];
+  /** System events that were refused for want of room since this process started. */
+  eventsRefused: () => number;
+  /** Why the events of an agent cannot be handed over now, if they cannot. */
+  eventsDelayedBy: (agent: string) => string | undefined;
   /** Since which day each webhook token is in use, where the configuration says so. */
   tokensSince: () => readonly string[];
+  /** The channels of announcements. */
+  channels: () => readonly HealthPart[];
   /** Parts of the process: memory, the event loop. What costs something while it is measured is begun only when somebody asks. */
   process: (isAsked: boolean) => readonly HealthPart[];
 };
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
 export const createHealth = (parts: HealthParts) => {
-  const { store, agents, clock, events, stream, limits, tokensSince, process } = parts;
+  const { store, agents, clock, events, stream, limits, tokensSince, channels, process } = parts;
   const answers = createPing(store, clock);
   let told = "";
   let looking: Promise<HealthReport> | undefined;
@@ -41,8 +47,10 @@ export const createHealth = (parts: HealthParts) => {
     const all = [
       await storePart(store, answers, limits()),
       queuePart(store, limits()),
+      eventsPart(store, limits(), parts.eventsRefused()),
       ...process(isAsked),
-      ...agents.list().map(({ name }) => agentPart(store, name)),
+      ...agents.list().map(({ name }) => agentPart(store, name, parts.eventsDelayedBy(name))),
+      ...channels(),
       ...tokenParts(tokensSince(), clock.now()),
     ];
     const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
@@ -143,11 +151,27 @@ const queuePart = (store: Store, { turns }: StoreLimits): HealthPart => {
   );
 };
 
-const agentPart = (store: Store, name: string): HealthPart =>
-  part(
-    `agents.${name}`,
-    store.agentCounts(name).failing ? "Its backend failed in its last turn; the log has backend.failed." : undefined,
-  );
+/** What went wrong once is told also when all is well again. */
+const eventsPart = (store: Store, limits: EventOrder["limits"], refused: number): HealthPart => {
+  const { eventsQueued, eventsDead } = store.stats();
+  const isFull = eventsQueued >= limits.events;
+  const said = [
+    isFull ? `${eventsQueued} events wait, limits.events: new ones are refused.` : "",
+    refused > 0 ? `${refused} were refused since the gateway started, for want of room.` : "",
+    eventsDead > 0
+      ? `${eventsDead} are dead: GET /api/v1/events?status=dead lists them, and they can be replayed.`
+      : "",
+  ].filter(Boolean);
+  return { name: "events", status: isFull ? "degraded" : "ok", detail: said.join(" ") || null };
+};
+
+const agentPart = (store: Store, name: string, delayedBy: string | undefined): HealthPart => {
+  const said = [
+    store.agentCounts(name).failing ? "Its backend failed in its last turn; the log has backend.failed." : "",
+    delayedBy === undefined ? "" : `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.`,
+  ].filter(Boolean);
+  return part(`agents.${name}`, said.join(" ") || undefined);
+};
 
 /** A day in the future, or none at all, is no age. */
 const tokenParts = (since: readonly string[], now: number): HealthPart[] => {

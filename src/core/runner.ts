@@ -7,6 +7,9 @@ import { IdTable } from "./tables.ts";
 
 const LEASE_MS = 30_000;
 const TICK_MS = 250;
+/** Turns that are claimed in one go, and how long they are begun before others are heard: an echo's turn is over as soon as it has begun. */
+const CLAIMED_AT_ONCE = 64;
+const SLICE_MS = 5;
 /** How long a stop waits for a run that is about to begin; it may be meant for another node. */
 const EARLY_STOP_MS = 5_000;
 
@@ -65,10 +68,17 @@ export const createRunner = (parts: RunnerParts) => {
 
   const pump = async (): Promise<void> => {
     try {
+      let began = clock.monotonic();
       while (wanted && mayClaim() && taken < concurrency()) {
+        if (clock.monotonic() - began >= SLICE_MS) {
+          await new Promise((resolve) => setImmediate(resolve));
+          began = clock.monotonic();
+          continue;
+        }
         wanted = false;
         claiming = true;
-        const request = { now: clock.now(), node, leaseMs: LEASE_MS, free: concurrency() - taken, freeOf: askFree };
+        const free = Math.min(concurrency() - taken, CLAIMED_AT_ONCE);
+        const request = { now: clock.now(), node, leaseMs: LEASE_MS, free, freeOf: askFree };
         const { turns, nextDueInMs } = await store.claimTurns({
           ...request,
           newMessageId: () => newId("msg", clock.now()),

@@ -26,6 +26,12 @@ export type TurnWish = {
   text: string;
   /** The text came from outside: it is fenced when a prompt is built. */
   outside?: boolean;
+  /** What comes beside the text, as JSON. */
+  context?: string | undefined;
+  /** The system events that it handles. */
+  events?: TurnOrder["events"];
+  /** The channel that its reply goes to when it completes. */
+  announce?: TurnOrder["announce"];
   model?: string | undefined;
   skillIds?: readonly string[] | undefined;
   /** Somebody waits for the reply, so long at most. */
@@ -46,7 +52,7 @@ type Slot = ReturnType<Runner["reserve"]>;
 
 export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
-const IDEMPOTENCY_MS = 24 * 3_600_000;
+export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
 
 export const createTurns = (parts: {
@@ -194,12 +200,15 @@ const orderOf = (
   caller: wish.caller,
   text: wish.text,
   outside: wish.outside ?? false,
+  context: wish.context,
   model: wish.model,
   countedModel: counted,
   skillIds: wish.skillIds ?? [],
   waited: wish.waitMs !== undefined || wish.streamed === true,
   idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
   delivery: wish.delivery,
+  events: wish.events,
+  announce: wish.announce,
   limits: limits.store,
   recorder: limits.recorder,
   claim,

@@ -22,7 +22,7 @@ describe("an agent as callers see it", () => {
       queued: 0,
       waitingEvents: 0,
       skills: [],
-      heartbeat: { every: "90m", nextAt: null },
+      heartbeat: { every: "90m", nextAt: expect.stringMatching(/^2026-11-21T09:3\d:\d\d\.\d{3}Z$/) },
       lastTurnAt: null,
     });
   });
@@ -36,7 +36,7 @@ describe("an agent as callers see it", () => {
     [86_400_000, "1d"],
   ])("writes a pause of %d ms as %s", async (heartbeatMs, every) => {
     await using core = await startCore({ agents: [{ name: "main", heartbeatMs }] });
-    expect(core.core.agentView("main").heartbeat).toEqual({ every, nextAt: null });
+    expect(core.core.agentView("main").heartbeat.every).toBe(every);
   });
 
   it("is busy while a turn runs, and counts what runs and what waits", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { nameOf, startPlayed, wordsOf } from "./played-core.ts";
+import { AMPLE } from "./start-core.ts";
 
 describe("compacting a session", () => {
   it("puts the backend's summary in the place of all but the last messages", async () => {
@@ -177,8 +178,8 @@ describe("a compaction's place in the queue", () => {
   });
 
   it("is refused when as many as may wait in the session do", async () => {
-    const limits = { store: { turnsPerSession: 1, turns: 9, messagesPerSession: 99, storeBytes: 1e12 } };
-    await using core = await startPlayed({ settings: { limits: { ...limits, recorder: { entries: 9, bytes: 1e9 } } } });
+    const limits = { ...AMPLE, store: { ...AMPLE.store, turnsPerSession: 1 } };
+    await using core = await startPlayed({ settings: { limits } });
     await core.talk("one");
     const first = core.compact();
     await core.start({ text: "two" });

@@ -36,7 +36,7 @@ describe("health", () => {
     await using core = await startCore({ agents: [{ name: "main" }, { name: "other" }] });
     expect(await core.core.health.read()).toEqual({
       status: "ok",
-      parts: ["store", "queue", "agents.main", "agents.other"].map((name) => ({ name, ...OK })),
+      parts: ["store", "queue", "events", "agents.main", "agents.other"].map((name) => ({ name, ...OK })),
       store: { type: "memory", durable: false },
     });
   });

@@ -23,8 +23,8 @@ export type CoreOptions = {
 };
 
 export const AMPLE: CoreSettings["limits"] = {
-  store: { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 },
-  recorder: { entries: 1_000, bytes: 1e9 },
+  store: { turnsPerSession: 1e6, turns: 1e6, events: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 },
+  recorder: { entries: 1_000, bytes: 1e9, refused: 1_000 },
 };
 
 /** The core over a memory store, a clock that a test moves and a backend that it plays. */
@@ -44,10 +44,14 @@ export const startCore = async (options: CoreOptions = {}) => {
     defaultAgent: agents[0]?.name,
     keys: [],
     skillDirs: [],
+    mappings: { mappings: [], path: "/hooks", longestMessage: 1024 ** 2, recordBodies: true },
     concurrency: 4_096,
     limits: AMPLE,
+    channels: new Map(),
+    announceTo: undefined,
     retentionMs: 1e15,
     webhookRetentionMs: 1e15,
+    eventRetentionMs: 1e15,
     compactAt: 0,
     tokensSince: [],
     ...options.settings,

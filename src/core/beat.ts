@@ -1,0 +1,209 @@
+import type { Events } from "#observe/events.ts";
+import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
+import { textOfEvents } from "./beat-text.ts";
+import type { Clock } from "./clock.ts";
+import { GatewayError } from "./errors.ts";
+import { GATEWAY_KEPT_ENTRIES } from "./gateway-stream.ts";
+import type { Journal } from "./journal.ts";
+import { mainSessionOf } from "./sessions.ts";
+import type { InSlice } from "./slices.ts";
+import { isEnded, type Turns, type TurnWish } from "./turns.ts";
+
+/** What one turn is given at most; the bytes are those of texts and metadata. */
+const BATCH = { limit: 100, bytes: 64 * 1024 };
+/** An event that so many turns failed on is dead. */
+const MAX_ATTEMPTS = 3;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+/** Who waits for a turn's end is told of it; as nobody may be there to tell, it looks by itself so often. */
+const LOOK_MS = 10_000;
+
+export type BeatParts = {
+  store: Store;
+  turns: Pick<Turns, "start">;
+  journal: Journal;
+  clock: Clock;
+  events: Events;
+  inSlice: InSlice;
+  /** Makes room in a full session; false when it could not. */
+  makeRoom: (sessionId: string) => Promise<boolean>;
+};
+
+/** A beat that is held here, and what it came to so far. */
+export class HeldBeat {
+  readonly claim: BeatClaim;
+  readonly began: number;
+  events = 0;
+  /** Of these, those that came back. */
+  returned = 0;
+  readonly turnIds: string[] = [];
+  /** Nothing of what was queued when it began is left but what came back. */
+  isDone = false;
+  /** Why the next turn cannot be started now. */
+  delayedBy: string | undefined = undefined;
+  readonly #stop = new AbortController();
+  readonly #leave = new AbortController();
+
+  constructor(claim: BeatClaim, began: number) {
+    this.claim = claim;
+    this.began = began;
+  }
+
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
+  }
+  get left(): AbortSignal {
+    return this.#leave.signal;
+  }
+
+  /** It begins no other turn; it still waits for the one that runs. */
+  stop(): void {
+    this.#stop.abort();
+  }
+  /** It waits for nothing any more. */
+  leave(): void {
+    this.stop();
+    this.#leave.abort();
+  }
+}
+
+/**
+ * Hands over what was queued when the beat began, the oldest first, one turn after another. What cannot be handed over now is tried
+ * again with growing pauses, as long as the beat is held: an event that is left behind may wait for a beat that never comes.
+ */
+export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
+  const { store, events, clock, inSlice } = parts;
+  const { agent, through } = beat.claim;
+  let after = 0;
+  let tries = 0;
+  let hasCompacted = false;
+  for (;;) {
+    if (beat.stopped.aborted) return;
+    try {
+      // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
+      const batch = await inSlice(() => store.readQueuedEvents({ agent, after, through, ...BATCH }));
+      const last = batch.at(-1);
+      if (!last) {
+        beat.isDone = true;
+        return;
+      }
+      const { turn } = await inSlice(() => parts.turns.start(wishOf(agent, batch)));
+      after = last.ordinal;
+      tries = 0;
+      beat.delayedBy = undefined;
+      await followBatch(parts, beat, batch, turn);
+    } catch (error) {
+      const reason = GatewayError.from(error).name;
+      // The gateway stops, or the agent has left the configuration.
+      if (reason === "shutting-down" || reason === "agent-not-found") return;
+      if (!MAY_PASS.has(reason)) throw error;
+      if (reason === "session-full" && !hasCompacted) {
+        hasCompacted = true;
+        if (await parts.makeRoom(mainSessionOf(agent))) continue;
+      }
+      beat.delayedBy = reason;
+      const delayMs = pauseOf(tries++);
+      events.beatDelayed({ agent, reason, delayMs });
+      await rest(clock, delayMs, beat.stopped);
+    }
+  }
+};
+
+/** Refusals that time, or somebody, puts right. */
+const MAY_PASS: ReadonlySet<string> = new Set([
+  "session-busy",
+  "session-full",
+  "session-conflict",
+  "gateway-busy",
+  "store-full",
+  "store-unavailable",
+]);
+
+const pauseOf = (tries: number): number =>
+  Math.round(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2));
+
+const wishOf = (agent: string, batch: readonly SystemEvent[]): TurnWish => ({
+  place: { sessionId: mainSessionOf(agent), agent, channel: "heartbeat", userId: "heartbeat" },
+  surface: "heartbeat",
+  caller: "heartbeat",
+  text: textOfEvents(batch),
+  outside: true,
+  events: {
+    ids: batch.map(({ eventId }) => eventId),
+    maxAttempts: MAX_ATTEMPTS,
+    streamKeep: GATEWAY_KEPT_ENTRIES,
+  },
+});
+
+/** Waits for the end of a batch's turn, and tells of events that it failed on. */
+const followBatch = async (
+  parts: BeatParts,
+  beat: HeldBeat,
+  batch: readonly SystemEvent[],
+  { turnId }: Turn,
+): Promise<void> => {
+  beat.turnIds.push(turnId);
+  beat.events += batch.length;
+  const end = await endOf(parts, beat, turnId);
+  if (end?.status === "completed" || (end && !isEnded(end))) return;
+  try {
+    const { store, inSlice } = parts;
+    const events = await inSlice(() => Promise.all(batch.map(({ eventId }) => store.getEvent(eventId))));
+    await inSlice(() => Promise.all(events.map((event) => event && tellReturned(parts, beat, event, turnId))));
+  } catch (error) {
+    parts.events.storeFailed({ operation: "getEvent", error });
+    beat.returned++;
+  }
+};
+
+/** The turn as it ended, or as it is when the beat is left; undefined when it was erased. */
+const endOf = async (
+  { store, journal, clock, events }: BeatParts,
+  beat: HeldBeat,
+  turnId: string,
+): Promise<Turn | undefined> => {
+  for (;;) {
+    // Before it looks, so that no end comes between.
+    const ended = new AbortController();
+    const stopListening = journal.onTurnEnd(turnId, () => ended.abort());
+    try {
+      const turn = await store.getTurn(turnId);
+      if (!turn || isEnded(turn) || beat.left.aborted) return turn;
+      await rest(clock, LOOK_MS, beat.left, ended.signal);
+    } catch (error) {
+      events.storeFailed({ operation: "getTurn", error });
+      await rest(clock, LOOK_MS, beat.left);
+    } finally {
+      stopListening();
+    }
+  }
+};
+
+const tellReturned = async (
+  { store, clock, events }: BeatParts,
+  beat: HeldBeat,
+  { eventId, agent, status, attempts, deliveryId, reason = "it was not told why" }: SystemEvent,
+  turnId: string,
+): Promise<void> => {
+  if (status === "dead") events.eventDead({ eventId, agent, attempts, turnId, reason });
+  if (status !== "queued") return;
+  beat.returned++;
+  if (deliveryId === undefined) return;
+  const detail = JSON.stringify({ turn_id: turnId, attempts, reason });
+  await store.addDeliveryStep(deliveryId, { at: clock.now(), name: "event.returned", detail });
+};
+
+/** Resolves after `ms`, or when one of the signals aborts. */
+export const rest = (clock: Clock, ms: number, ...signals: readonly AbortSignal[]): Promise<void> =>
+  new Promise((resolve) => {
+    const wake = () => {
+      stop();
+      for (const signal of signals) signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    const stop = clock.after(ms, wake);
+    for (const signal of signals) {
+      if (signal.aborted) return wake();
+      signal.addEventListener("abort", wake);
+    }
+  });

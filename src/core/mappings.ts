@@ -1,0 +1,180 @@
+import { GatewayError } from "./errors.ts";
+import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf } from "./mapping-paths.ts";
+import { fillTemplate, parseTemplate, type Template } from "./mapping-template.ts";
+import { isSecretHeader } from "./secret-headers.ts";
+
+export type { MappedRequest };
+
+/** A mapping as the configuration describes it. */
+export type MappingSettings = {
+  name: string;
+  /** Lookup path → the texts, any of which it may have. */
+  match: Readonly<Record<string, readonly string[]>>;
+  message: string;
+  agent: string;
+  session: string | undefined;
+  model: string | undefined;
+  channel: string | undefined;
+  delivery: "none" | "announce";
+  /** Whose way of signing counts instead of the shared token; with it, the mapping is reached at its own path alone. */
+  verify: "standard-webhooks" | "github" | "stripe" | "slack" | undefined;
+};
+
+type Pair = {
+  path: string;
+  lookup: Lookup;
+  expected: readonly string[];
+  mayBeJson: boolean;
+  /** What it compares may be a secret, as its name says: it is never told. */
+  hidden: boolean;
+};
+export type Mapping = Omit<MappingSettings, "match" | "message"> & { pairs: readonly Pair[]; template: Template };
+
+/** Why a mapping does not match: the pair that failed first. The path `message` means what it would have said. */
+export type Miss = { path: string; expected: readonly string[]; found: string | null };
+
+/** What a mapping makes of a request. `tooLong`: it matches, but what it would say is too long. */
+export type Trial = { mapping: Mapping } & ({ message: string } | { miss: Miss; tooLong: boolean });
+
+/** A mapping ready to be matched. Settings come checked: what cannot be compiled throws. */
+export const compileMapping = ({ match, message, ...rest }: MappingSettings): Mapping => {
+  const pairs = Object.entries(match).map(([path, expected]): Pair => {
+    const lookup = sound(parseLookup(path), path);
+    const mayBeJson = expected.some((text) => text[0] === "{" || text[0] === "[");
+    const hidden = lookup.in === "body" && lookup.steps.some((step) => isSecretHeader(step.toLowerCase()));
+    return { path, lookup, expected, mayBeJson, hidden };
+  });
+  return { ...rest, pairs, template: sound(parseTemplate(message), message) };
+};
+
+const sound = <T extends object>(parsed: T | { flaw: string }, written: string): T => {
+  if ("flaw" in parsed) throw new Error(`${written} ${parsed.flaw}`);
+  return parsed;
+};
+
+/** The first pair that is not equal as text; undefined when all are. */
+export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss | undefined => {
+  for (const { path, lookup, expected, mayBeJson, hidden } of pairs) {
+    const value = lookUp(lookup, request);
+    const text = typeof value === "object" && value !== null ? mayBeJson && jsonOf(value) : textOf(value);
+    if (typeof text === "string" && expected.includes(text)) continue;
+    const found = excerptOf(value);
+    return hidden ? { path, expected: [HIDDEN], found: found && HIDDEN } : { path, expected, found };
+  }
+  return undefined;
+};
+
+const HIDDEN = "[hidden]";
+
+/** What a large object is as JSON, made once for all mappings that ask. Bodies are not changed. */
+const jsonOf = (value: object): string => {
+  let json = jsons.get(value);
+  if (json === undefined) {
+    json = JSON.stringify(value);
+    jsons.set(value, json);
+  }
+  return json;
+};
+const jsons = new WeakMap<object, string>();
+
+/** Matches, and renders the message. One that says nothing does not match: no agent is called for it. */
+export const tryMapping = (mapping: Mapping, request: MappedRequest, limit: number): Trial => {
+  const miss = matchMapping(mapping, request);
+  if (miss) return { mapping, miss, tooLong: false };
+  const message = fillTemplate(mapping.template, request, limit);
+  if (message === undefined) {
+    const most = { path: "message", expected: [`at most ${limit} characters`], found: "more" };
+    return { mapping, miss: most, tooLong: true };
+  }
+  if (message.trim() === "")
+    return { mapping, miss: { path: "message", expected: ["some text"], found: null }, tooLong: false };
+  return { mapping, message };
+};
+
+/** What was made of a request: the mapping that takes it, and why those before it did not. */
+export type Choice = { chosen: { mapping: Mapping; message: string } | undefined; missed: readonly Missed[] };
+export type Missed = { mapping: Mapping; miss: Miss };
+
+/** The first mapping that matches. A message that is too long is refused, as its sender would wait for it in vain. */
+export const chooseMapping = (mappings: readonly Mapping[], request: MappedRequest, limit: number): Choice => {
+  const missed: Missed[] = [];
+  for (const mapping of mappings) {
+    const trial = tryMapping(mapping, request, limit);
+    if ("message" in trial) return { chosen: trial, missed };
+    if (trial.tooLong)
+      throw new GatewayError(
+        "too-large",
+        `The message of the mapping ${mapping.name} has more than ${limit} characters.`,
+      );
+    missed.push(trial);
+  }
+  return { chosen: undefined, missed };
+};
+
+/** All that the configuration says of mappings. */
+export type MappingsSettings = {
+  /** In the order in which they are tried. */
+  mappings: readonly MappingSettings[];
+  /** Where webhooks are received; a mapping's own path is its name under it. */
+  path: string;
+  /** What a rendered message may have at most. */
+  longestMessage: number;
+  /** Whether what was found in a body may be told in a delivery's timeline. */
+  recordBodies: boolean;
+};
+
+/** The mappings of the configuration. A reload replaces them whole. */
+export const createMappings = (first: MappingsSettings) => {
+  let settings = first;
+  let all = compileAll(first);
+  let shared = withoutVerify(all);
+  const find = (name: string): Mapping | undefined => all.get(name);
+  const get = (name: string): Mapping => {
+    const mapping = find(name);
+    if (!mapping) throw new GatewayError("mapping-not-found", `No mapping is named ${name}.`);
+    return mapping;
+  };
+  return {
+    find,
+    /** The mapping that takes a request: the named one or, of those that the shared token reaches, the first that matches. */
+    choose: (request: MappedRequest, name?: string): Choice =>
+      chooseMapping(name === undefined ? shared : [get(name)], request, settings.longestMessage),
+    /** What each would make of a request, or the named one alone; nothing is started. */
+    tryAll: (request: MappedRequest, name?: string): Trial[] =>
+      (name === undefined ? [...all.values()] : [get(name)]).map((mapping) =>
+        tryMapping(mapping, request, settings.longestMessage),
+      ),
+    /** Where webhooks are received. */
+    path: (): string => settings.path,
+    noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),
+    replace(next: MappingsSettings): void {
+      settings = next;
+      all = compileAll(next);
+      shared = withoutVerify(all);
+    },
+  };
+};
+
+export type Mappings = ReturnType<typeof createMappings>;
+
+const compileAll = ({ mappings }: MappingsSettings): Map<string, Mapping> =>
+  new Map(mappings.map((mapping) => [mapping.name, compileMapping(mapping)]));
+
+const withoutVerify = (all: ReadonlyMap<string, Mapping>): Mapping[] =>
+  [...all.values()].filter(({ verify }) => verify === undefined);
+
+const TOLD = 20;
+const TOLD_TEXTS = 5;
+
+/** A choice as the timeline tells it: bounded, whatever the configuration and the request hold. */
+const noteOf = ({ chosen, missed }: Choice, recordBodies: boolean): string =>
+  JSON.stringify({
+    matched: chosen?.mapping.name ?? null,
+    tried: missed.slice(0, TOLD).map(({ mapping: { name }, miss: { path, expected, found } }) => ({
+      mapping: name,
+      path,
+      expected: expected.slice(0, TOLD_TEXTS).map(excerptOf),
+      ...((recordBodies || path.startsWith("headers.")) && { found }),
+    })),
+    untold: Math.max(missed.length - TOLD, 0),
+  });

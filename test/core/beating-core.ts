@@ -1,0 +1,80 @@
+import type { EventWish } from "#core/system-events.ts";
+import type { GatewayEntry, SystemEvent } from "#store/store.ts";
+import type { ScriptedRun } from "#test/backends/scripted.ts";
+import { type CoreOptions, startCore } from "./start-core.ts";
+
+/** The pause between two beats of an agent, unless a test says otherwise. */
+export const EVERY = 1_800_000;
+/** By then the next beat has begun, whatever the jitter. */
+export const A_BEAT = EVERY * 1.1 + 1;
+export const MAIN = "agent:main:main";
+
+/** A core that is sent system events, and whose beats a test waits for. */
+export const startBeating = async (options: CoreOptions = {}) => {
+  const agents = (options.agents ?? [{ name: "main" }]).map((agent) => ({ deadlineMs: 1e12, ...agent }));
+  const core = await startCore({ ...options, agents });
+  const queueFully = (wish: Partial<EventWish> = {}) =>
+    core.core.systemEvents.queue({
+      ...{
+        agent: undefined,
+        text: "something happened",
+        metadata: undefined,
+        mode: "next-heartbeat",
+        caller: "shared",
+      },
+      ...{ idempotency: undefined, delivery: undefined },
+      ...wish,
+    });
+  const queue = async (text: string, wish: Partial<EventWish> = {}): Promise<SystemEvent> =>
+    (await queueFully({ text, ...wish })).event;
+  /** Waits until beats have gone on as far as they can: each piece of theirs waits for a turn of the loop. */
+  const settle = async (): Promise<void> => {
+    for (let n = 0; n < 4; n++) await core.clock.settle();
+  };
+  let ended = 0;
+  const end = async (run: ScriptedRun): Promise<void> => {
+    run.end();
+    await run.left;
+    await settle();
+  };
+  return Object.assign(core, {
+    settle,
+    queueFully,
+    queue,
+    end,
+    /** Queues so many, one after another. */
+    async queueMany(count: number, wish: Partial<EventWish> = {}): Promise<SystemEvent[]> {
+      const queued: SystemEvent[] = [];
+      for (let n = 1; n <= count; n++) queued.push(await queue(`event ${n}`, wish));
+      return queued;
+    },
+    /** Lets the time of one beat pass. */
+    async beat(): Promise<void> {
+      await core.clock.advance(A_BEAT);
+      await settle();
+    },
+    /** Ends every turn that has begun and every one that these make room for, as completed. */
+    async endAll(): Promise<void> {
+      for (let run = core.scripted.runs[ended]; run; run = core.scripted.runs[++ended]) await end(run);
+    },
+    read: (event: SystemEvent) => core.core.systemEvents.get(event.eventId),
+    statusesOf: (events: readonly SystemEvent[]): Promise<string[]> =>
+      Promise.all(events.map(async ({ eventId }) => (await core.core.systemEvents.get(eventId)).status)),
+    /** The texts of the events that each turn was given, turn by turn. */
+    handed: (): string[][] => core.scripted.runs.map(({ turn }) => eventTextsOf(turn.message.text)),
+    /** What the gateway's stream tells, but for the events that were queued. */
+    async told(): Promise<GatewayEntry[]> {
+      return (await core.core.gatewayStream.read(0, 100_000)).filter(({ name }) => name !== "event.queued");
+    },
+    nextAt: (agent = "main"): number | undefined => core.store.agentCounts(agent).nextBeatAt,
+  });
+};
+
+export type BeatingCore = Awaited<ReturnType<typeof startBeating>>;
+
+/** The texts of one line each in the message of a heartbeat. */
+export const eventTextsOf = (message: string): string[] =>
+  message
+    .split("\n\n")
+    .slice(1)
+    .map((part) => part.split("\n")[1] as string);

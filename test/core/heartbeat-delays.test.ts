@@ -1,0 +1,160 @@
+import { describe, expect, it } from "vitest";
+import { GatewayError } from "#core/errors.ts";
+import { MAIN, startBeating } from "./beating-core.ts";
+import { AMPLE } from "./start-core.ts";
+
+const NO_ROOM = new GatewayError("gateway-busy", "no room", { retryAfterMs: 1_000 });
+
+describe("a turn that cannot be started now", () => {
+  it("is started when its session has room; health names the agent and why", async () => {
+    const limits = { ...AMPLE, store: { ...AMPLE.store, turnsPerSession: 1 } };
+    await using core = await startBeating({ settings: { limits } });
+    for (const text of ["runs", "waits"]) await core.start({ session: MAIN, text });
+    const events = await core.queueMany(3);
+    await core.beat();
+    await core.clock.advance(60_000);
+    const part = (await core.core.health.read()).parts.find(({ name }) => name === "agents.main");
+    expect(part).toMatchObject({ status: "degraded", detail: expect.stringContaining("session-busy") });
+    expect((await core.logged("beat.delayed")).length).toBeGreaterThan(2);
+    await core.end(await core.scripted.next());
+    await core.clock.advance(30_000);
+    await core.endAll();
+    expect(core.handed().at(-1)).toEqual(["event 1", "event 2", "event 3"]);
+    expect(await core.statusesOf(events)).toEqual(["handled", "handled", "handled"]);
+    expect(await core.core.health.read()).toMatchObject({ status: "ok" });
+  });
+
+  it.each(["gateway-busy", "store-unavailable", "store-full"] as const)("is tried again after %s", async (name) => {
+    let refusals = 4;
+    await using core = await startBeating({
+      wrapStore: (store) => ({
+        ...store,
+        startTurn: (order) => {
+          if (refusals-- > 0) throw new GatewayError(name);
+          return store.startTurn(order);
+        },
+      }),
+    });
+    await core.queueMany(150);
+    await core.beat();
+    await core.clock.advance(20_000);
+    await core.endAll();
+    expect(core.handed().map(({ length }) => length)).toEqual([100, 50]);
+    expect(await core.logged("beat.ran")).toMatchObject([{ events: 150, turns: 2, returned: 0 }]);
+  });
+
+  it("waits longer from try to try, up to half a minute", async () => {
+    await using core = await startBeating({
+      wrapStore: (store) => ({ ...store, startTurn: () => Promise.reject(NO_ROOM) }),
+    });
+    await core.queue("one");
+    await core.beat();
+    await core.clock.advance(600_000);
+    const pauses = (await core.logged("beat.delayed")).map(({ delayMs }) => delayMs as number);
+    expect(pauses[0]).toBeLessThanOrEqual(500);
+    expect(pauses[4]).toBeGreaterThan(pauses[0] as number);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(30_000);
+    expect(pauses.length).toBeGreaterThan(20);
+  });
+
+  it("waits for a short time again when one before it was started", async () => {
+    let calls = 0;
+    await using core = await startBeating({
+      wrapStore: (store) => ({
+        ...store,
+        startTurn: (order) => {
+          // The sixth is taken, and what is refused after it comes back sooner than the fifth did.
+          if (++calls !== 6) throw NO_ROOM;
+          return store.startTurn(order);
+        },
+      }),
+    });
+    await core.queueMany(150);
+    await core.beat();
+    await core.clock.advance(60_000);
+    await core.endAll();
+    const pauses = (await core.logged("beat.delayed")).map(({ delayMs }) => delayMs as number);
+    expect(pauses[4]).toBeGreaterThan(500);
+    expect(pauses[5]).toBeLessThanOrEqual(500);
+  });
+
+  it("is not started twice when the store kept it without saying so", async () => {
+    let isDown = true;
+    await using core = await startBeating({
+      wrapStore: (store) => ({
+        ...store,
+        startTurn: async (order) => {
+          const started = await store.startTurn({ ...order, claim: undefined });
+          if (!isDown || order.session.sessionId !== MAIN) return started;
+          isDown = false;
+          throw new GatewayError("store-unavailable");
+        },
+      }),
+    });
+    const events = await core.queueMany(150);
+    await core.beat();
+    await core.clock.advance(10_000);
+    await core.endAll();
+    expect(core.handed().flat()).toEqual(events.map(({ text }) => text));
+    expect(new Set(await core.statusesOf(events))).toEqual(new Set(["handled"]));
+  });
+
+  it("has its session compacted when that is full", async () => {
+    const limits = { ...AMPLE, store: { ...AMPLE.store, messagesPerSession: 50 } };
+    await using core = await startBeating({ settings: { limits, compactAt: 1_000_000 } });
+    for (let n = 0; n < 60; n++) {
+      await core.queue(`event ${n}`, { mode: "now" });
+      await core.settle();
+      await core.endAll();
+    }
+    expect(core.handed().flat()).toHaveLength(60);
+    expect(await core.logged("beat.delayed")).toEqual([]);
+    expect((await core.logged("session.compacted")).length).toBeGreaterThan(0);
+  });
+
+  it("keeps its events where no session is ever compacted, until somebody makes room", async () => {
+    const limits = { ...AMPLE, store: { ...AMPLE.store, messagesPerSession: 2 } };
+    await using core = await startBeating({ settings: { limits } });
+    await core.queue("first", { mode: "now" });
+    await core.settle();
+    await core.endAll();
+    const event = await core.queue("second", { mode: "now" });
+    await core.clock.advance(300_000);
+    expect(core.handed()).toEqual([["first"]]);
+    await core.store.deleteSession(MAIN, core.clock.now());
+    await core.clock.advance(30_000);
+    await core.endAll();
+    expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0 });
+  });
+
+  it("waits until its session is its agent's own", async () => {
+    await using core = await startBeating({ agents: [{ name: "main" }, { name: "other" }] });
+    await core.start({ session: MAIN, agent: "other" });
+    await core.end(await core.scripted.next());
+    const event = await core.queue("one", { mode: "now" });
+    await core.clock.advance(60_000);
+    expect(await core.logged("unexpected.error")).toEqual([]);
+    await core.store.deleteSession(MAIN, core.clock.now());
+    await core.clock.advance(30_000);
+    await core.endAll();
+    expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0 });
+  });
+
+  it("is given up for this beat after an error that nobody expected, and comes again within a minute", async () => {
+    let failures = 1;
+    await using core = await startBeating({
+      wrapStore: (store) => ({
+        ...store,
+        startTurn: (order) => {
+          if (failures-- > 0) throw new TypeError("a bug");
+          return store.startTurn(order);
+        },
+      }),
+    });
+    await core.queue("one");
+    await core.beat();
+    expect(await core.logged("unexpected.error")).toMatchObject([{ where: "heartbeat" }]);
+    await core.clock.advance(60_000);
+    expect(core.handed()).toEqual([["one"]]);
+  });
+});

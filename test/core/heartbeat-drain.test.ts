@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { GatewayError } from "#core/errors.ts";
+import { A_BEAT, startBeating } from "./beating-core.ts";
+
+/** A memory store that says it outlives the process. */
+const durable = { wrapStore: (store: import("#store/store.ts").Store) => ({ ...store, durable: true }) };
+
+describe("heartbeats of a gateway that stops", () => {
+  it("begin no other turn, while the one that runs goes on", async () => {
+    await using core = await startBeating(durable);
+    const events = await core.queueMany(150);
+    await core.beat();
+    const run = await core.scripted.next();
+    core.core.stopBeats();
+    const drained = core.runner.drain(30_000);
+    await core.clock.advance(5_000);
+    await core.end(run);
+    expect(await drained).toBe(0);
+    const statuses = await Promise.all(events.map(async (event) => (await core.read(event)).status));
+    expect(statuses.filter((status) => status === "handled")).toHaveLength(100);
+    expect(core.scripted.runs).toHaveLength(1);
+  });
+
+  it("begin no other beat", async () => {
+    await using core = await startBeating(durable);
+    await core.queue("one");
+    core.core.stopBeats();
+    await core.queue("two", { mode: "now" });
+    await core.clock.advance(2 * A_BEAT);
+    expect(core.scripted.runs).toHaveLength(0);
+  });
+
+  it("leave what is left to whoever opens the store next, at once", async () => {
+    await using first = await startBeating(durable);
+    await first.queueMany(150);
+    await first.beat();
+    const run = await first.scripted.next();
+    first.core.stopBeats();
+    await first.end(run);
+    await first.core.close();
+    await using second = await startBeating({ clock: first.clock, wrapStore: () => first.store });
+    await second.settle();
+    expect(second.handed().map(({ length }) => length)).toEqual([50]);
+  });
+
+  it("give back a beat whose turn has not ended; the turn goes on elsewhere with its events", async () => {
+    await using first = await startBeating(durable);
+    const events = await first.queueMany(150);
+    await first.beat();
+    await first.scripted.next();
+    first.core.stopBeats();
+    const drained = first.runner.drain(1_000);
+    await first.clock.advance(1_000);
+    expect(await drained).toBe(1);
+    await first.core.close();
+    expect(await first.store.readBeat("main")).toMatchObject({ running: false });
+    await using second = await startBeating({ clock: first.clock, wrapStore: () => first.store });
+    await second.settle();
+    for (let n = 0; n < 2; n++) await second.endAll();
+    expect(second.handed().map(({ length }) => length)).toEqual([100, 50]);
+    expect(second.scripted.runs[0]?.turn.attempt).toBe(2);
+    for (const event of events) expect(await second.read(event)).toMatchObject({ status: "handled", attempts: 0 });
+  });
+
+  it("stop trying to start a turn that cannot be started", async () => {
+    const busy = () => Promise.reject(new GatewayError("gateway-busy"));
+    await using core = await startBeating({ wrapStore: (store) => ({ ...store, durable: true, startTurn: busy }) });
+    await core.queue("one");
+    await core.beat();
+    core.core.stopBeats();
+    await core.settle();
+    expect(await core.store.readBeat("main")).toMatchObject({ running: false });
+  });
+
+  it("take a refusal of new work as the end of the beat", async () => {
+    const admit = () => {
+      throw new GatewayError("shutting-down");
+    };
+    let isOver = false;
+    await using core = await startBeating({ admit: () => isOver && admit() });
+    await core.queue("one");
+    isOver = true;
+    await core.beat();
+    expect(core.scripted.runs).toHaveLength(0);
+    for (const event of ["beat.delayed", "unexpected.error"]) expect(await core.logged(event)).toEqual([]);
+  });
+
+  it("give up the events of a store that forgets, and say so", async () => {
+    await using core = await startBeating();
+    const event = await core.queue("one");
+    core.core.stopBeats();
+    await core.core.giveUpQueued();
+    expect(await core.read(event)).toMatchObject({ status: "dead" });
+    expect(await core.logged("events.given-up")).toMatchObject([{ agent: "main", count: 1 }]);
+  });
+
+  it("give up nothing of a store that keeps", async () => {
+    await using core = await startBeating(durable);
+    const event = await core.queue("one");
+    await core.core.giveUpQueued();
+    expect(await core.read(event)).toMatchObject({ status: "queued" });
+  });
+
+  it("leave no timer and no wait behind once the core is closed", async () => {
+    const core = await startBeating();
+    await core.queue("one");
+    await core.beat();
+    await core.scripted.next();
+    void core.runner.drain(0);
+    await core.clock.advance(0);
+    await core.core.close();
+    await core.clock.advance(10_000);
+    expect(core.clock.timers()).toBe(0);
+    await core[Symbol.asyncDispose]();
+  });
+
+  it("do not hold the close up for a store that hangs", async () => {
+    let isHanging = false;
+    const core = await startBeating({
+      wrapStore: (store) => ({
+        ...store,
+        endBeat: (...of) => (isHanging ? new Promise(() => {}) : store.endBeat(...of)),
+      }),
+    });
+    await core.queue("one");
+    await core.beat();
+    isHanging = true;
+    const closed = core.core.close();
+    await core.clock.advance(1_000);
+    await closed;
+  });
+});

@@ -1,0 +1,172 @@
+import { describe, expect, it } from "vitest";
+import { createEchoBackend } from "#backends/echo.ts";
+import { A_BEAT, EVERY, MAIN, startBeating } from "./beating-core.ts";
+
+describe("a heartbeat", () => {
+  it("hands over what was queued, the oldest first, in one turn of the agent's main session", async () => {
+    await using core = await startBeating();
+    await core.queueMany(3);
+    await core.beat();
+    const { turn } = await core.scripted.next();
+    expect(core.handed()).toEqual([["event 1", "event 2", "event 3"]]);
+    expect(turn).toMatchObject({ sessionId: MAIN, agent: "main", message: { outside: true } });
+    expect(await core.turns.get(turn.turnId)).toMatchObject({ surface: "heartbeat", caller: "heartbeat" });
+  });
+
+  it("shows the agent every event's id, time, sender, text and metadata", async () => {
+    await using core = await startBeating();
+    const first = await core.queue("The build\nis green.", { metadata: '{"source":"ci","n":1}', caller: "ci" });
+    const second = await core.queue("The disk is full.");
+    await core.beat();
+    const { turn } = await core.scripted.next();
+    expect(turn.message.text).toBe(
+      `2 system events, the oldest first
+
+1. ${first.eventId}, 2026-11-21T08:00:00.000Z, from ci
+The build
+is green.
+metadata: {"source":"ci","n":1}
+
+2. ${second.eventId}, 2026-11-21T08:00:00.000Z, from shared
+The disk is full.`,
+    );
+  });
+
+  it("is answered by echo with all of it", async () => {
+    await using core = await startBeating({ backend: createEchoBackend() });
+    const event = await core.queue("The build is green.", { metadata: '{"source":"ci"}' });
+    await core.beat();
+    const { turnId = "" } = await core.read(event);
+    const { reply } = await core.turns.get(turnId);
+    expect(reply).toContain("The build is green.");
+    expect(reply).toContain('{"source":"ci"}');
+  });
+
+  it("has handled its events when their turn has completed, and not before", async () => {
+    await using core = await startBeating();
+    const event = await core.queue("one");
+    await core.beat();
+    const run = await core.scripted.next();
+    expect(await core.read(event)).toMatchObject({ status: "queued", turnId: run.turn.turnId });
+    await core.end(run);
+    expect(await core.read(event)).toMatchObject({ status: "handled", attempts: 0, endedAt: core.clock.now() });
+  });
+
+  it("calls no backend, starts no turn and tells nothing when no event waits", async () => {
+    await using core = await startBeating();
+    for (let n = 0; n < 5; n++) await core.beat();
+    expect(await core.logged("beat.ran")).toHaveLength(5);
+    expect(core.scripted.runs).toHaveLength(0);
+    expect(await core.store.getSession(MAIN)).toBeUndefined();
+    expect(await core.told()).toEqual([]);
+  });
+
+  it("gives a turn 100 events at most, one turn after another", async () => {
+    await using core = await startBeating();
+    await core.queueMany(250);
+    await core.beat();
+    for (const size of [100, 100, 50]) {
+      const run = await core.scripted.next();
+      await core.clock.advance(1_000);
+      expect(core.handed().at(-1)).toHaveLength(size);
+      await core.end(run);
+    }
+    expect(core.handed().flat()).toEqual(Array.from({ length: 250 }, (_, n) => `event ${n + 1}`));
+    expect(core.store.stats().eventsQueued).toBe(0);
+  });
+
+  it("gives a turn 64 KiB at most, and an event that is larger a turn of its own", async () => {
+    await using core = await startBeating();
+    const sizes = [30, 30, 30, 200, 1];
+    for (const size of sizes) await core.queue("x".repeat(size * 1024));
+    await core.beat();
+    await core.endAll();
+    expect(core.handed().map((texts) => texts.map((text) => text.length / 1024))).toEqual([[30, 30], [30], [200], [1]]);
+  });
+
+  it("counts metadata, and bytes instead of characters, for those 64 KiB", async () => {
+    await using core = await startBeating();
+    await core.queue("é".repeat(20 * 1024));
+    await core.queue("a", { metadata: JSON.stringify({ a: "é".repeat(20 * 1024) }) });
+    await core.beat();
+    await core.endAll();
+    expect(core.handed()).toHaveLength(2);
+  });
+
+  it("leaves events that come while it runs to the next one", async () => {
+    await using core = await startBeating();
+    await core.queueMany(101);
+    await core.beat();
+    const first = await core.scripted.next();
+    await core.queue("late");
+    await core.end(first);
+    await core.end(await core.scripted.next());
+    await core.clock.advance(EVERY - 1);
+    expect(core.handed().flat()).not.toContain("late");
+    await core.clock.advance(A_BEAT - EVERY + 1);
+    expect(core.handed().at(-1)).toEqual(["late"]);
+  });
+
+  it("tells the gateway's stream of its turns and of when the next is due", async () => {
+    await using core = await startBeating();
+    const events = await core.queueMany(101);
+    await core.beat();
+    await core.endAll();
+    const turnIds = core.scripted.runs.map(({ turn }) => turn.turnId);
+    const told = await core.told();
+    expect(told.slice(0, -1).map((entry) => "eventId" in entry && [entry.name, entry.eventId])).toEqual(
+      events.map(({ eventId }) => ["event.handled", eventId]),
+    );
+    expect(told.at(-1)).toMatchObject({ name: "heartbeat.ran", agentName: "main", events: 101, turnIds });
+    expect(told.at(-1)).toHaveProperty("nextAt", core.nextAt());
+  });
+
+  it("is each agent's own", async () => {
+    await using core = await startBeating({ agents: [{ name: "main" }, { name: "other", heartbeatMs: 60_000 }] });
+    await core.queue("for main");
+    await core.queue("for other", { agent: "other" });
+    await core.clock.advance(66_000);
+    expect(core.handed()).toEqual([["for other"]]);
+    await core.endAll();
+    expect(core.scripted.runs[0]?.turn.sessionId).toBe("agent:other:main");
+    await core.beat();
+    expect(core.handed()).toEqual([["for other"], ["for main"]]);
+  });
+
+  it("waits behind other turns of the main session, and holds nobody else up", async () => {
+    await using core = await startBeating();
+    await core.start({ session: MAIN, text: "asked before" });
+    const asked = await core.scripted.next();
+    await core.queue("event");
+    await core.beat();
+    await core.start({ session: "chat:b", text: "elsewhere" });
+    expect(core.scripted.runs.map(({ turn }) => turn.message.text)).toEqual(["asked before", "elsewhere"]);
+    await core.end(asked);
+    expect(core.handed().at(-1)).toEqual(["event"]);
+  });
+
+  it("loses and repeats none of 5 000 events that come while beats run", async () => {
+    await using core = await startBeating({
+      agents: [{ name: "main", heartbeatMs: 1_000 }, { name: "other" }],
+    });
+    const sent: Record<string, string[]> = { main: [], other: [] };
+    for (let n = 0; n < 5_000; n++) {
+      const agent = n % 5 === 0 ? "other" : "main";
+      const { eventId } = await core.queue(`event ${n}`, { agent, mode: n % 7 === 0 ? "now" : "next-heartbeat" });
+      sent[agent]?.push(eventId);
+      if (n % 50 === 0) await core.clock.advance(400);
+      if (n % 90 === 0) await core.endAll();
+    }
+    for (let n = 0; n < 3; n++) {
+      await core.beat();
+      await core.endAll();
+    }
+    const got: Record<string, string[]> = { main: [], other: [] };
+    for (const { turn } of core.scripted.runs) {
+      for (const [eventId] of turn.message.text.matchAll(/\bevt_\w+/g)) got[turn.agent]?.push(eventId);
+    }
+    expect(got).toEqual(sent);
+    expect(core.store.stats()).toMatchObject({ eventsQueued: 0, eventsDead: 0 });
+    expect(core.scripted.runs.length).toBeGreaterThan(60);
+  });
+});

@@ -1,0 +1,253 @@
+import { describe, expect, it } from "vitest";
+import { GatewayError } from "#core/errors.ts";
+import type { HealthPart, Store } from "#store/store.ts";
+import { deliveryOf } from "#test/stores/world.ts";
+import { type BeatingCore, startBeating } from "./beating-core.ts";
+import { AMPLE } from "./start-core.ts";
+
+const KEY = { key: "hooks\0shared\0wake\0k1", hash: "hash" };
+
+const nameOf = async (call: () => unknown): Promise<string> => {
+  try {
+    await call();
+    return "no error";
+  } catch (error) {
+    return (error as Error).name;
+  }
+};
+const eventsPart = async ({ core, clock }: BeatingCore): Promise<HealthPart | undefined> => {
+  await clock.advance(250);
+  return (await core.health.read()).parts.find(({ name }) => name === "events");
+};
+const roomFor = (events: number) => ({ limits: { ...AMPLE, store: { ...AMPLE.store, events } } });
+/** An agent whose one event has failed three turns. */
+const startWithDead = async (options: Parameters<typeof startBeating>[0] = {}) => {
+  const core = await startBeating(options);
+  const event = await core.queue("poison", { delivery: deliveryOf("dlv_1") });
+  for (let n = 0; n < 3; n++) {
+    await core.beat();
+    const run = await core.scripted.next();
+    run.fail(new Error("broken"));
+    await core.end(run);
+  }
+  return Object.assign(core, { event });
+};
+
+describe("queueing an event", () => {
+  it("answers at once with the event, which is kept by then", async () => {
+    await using core = await startBeating();
+    const answer = core.queueFully({ text: "one", metadata: '{"a":1}', caller: "ci", delivery: deliveryOf("dlv_1") });
+    expect(answer).not.toBeInstanceOf(Promise);
+    const { event, replayed } = await answer;
+    expect(replayed).toBe(false);
+    expect(event).toMatchObject({
+      ...{ eventId: expect.stringMatching(/^evt_[0-9A-Z]{26}$/), agent: "main", text: "one", metadata: '{"a":1}' },
+      ...{ caller: "ci", status: "queued", attempts: 0, createdAt: core.clock.now(), deliveryId: "dlv_1" },
+    });
+    expect(await core.read(event)).toEqual(event);
+  });
+
+  it("is for the agent that is named, or for the default one", async () => {
+    await using core = await startBeating({ agents: [{ name: "main" }, { name: "other" }] });
+    expect(await core.queue("a")).toMatchObject({ agent: "main" });
+    expect(await core.queue("b", { agent: "other" })).toMatchObject({ agent: "other" });
+    expect(core.core.agentView("other").waitingEvents).toBe(1);
+  });
+
+  it.each([
+    ["an agent that is not there", { agent: "nobody" }, "agent-not-found"],
+    ["a plain event for an agent whose heartbeat is off", { agent: "off" }, "heartbeat-off"],
+  ])("refuses %s, and keeps nothing", async (_, wish, refusal) => {
+    await using core = await startBeating({ agents: [{ name: "main" }, { name: "off", heartbeatMs: undefined }] });
+    const idempotency = KEY;
+    expect(await nameOf(() => core.queueFully({ ...wish, idempotency, delivery: deliveryOf("dlv_1") }))).toBe(refusal);
+    expect(core.store.stats()).toMatchObject({ eventsQueued: 0, deliveries: 0 });
+    expect(await core.store.findEventReplay(KEY, core.clock.now())).toBeUndefined();
+  });
+
+  it("refuses what comes while the gateway drains, and does not count it as refused for want of room", async () => {
+    const admit = () => {
+      throw new GatewayError("shutting-down");
+    };
+    await using core = await startBeating({ admit });
+    expect(await nameOf(() => core.queueFully())).toBe("shutting-down");
+    expect(core.core.systemEvents.refused()).toBe(0);
+  });
+});
+
+describe("a full queue", () => {
+  it("refuses with a hint, and takes events again when a beat has made room", async () => {
+    await using core = await startBeating({ settings: roomFor(2) });
+    const kept = await core.queueMany(2);
+    const refused = () => core.queueFully({ text: "too much" });
+    expect(refused).toThrow(expect.objectContaining({ name: "gateway-busy", extra: { retryAfterMs: 1_000 } }));
+    await core.beat();
+    await core.endAll();
+    expect(core.handed()).toEqual([kept.map(({ text }) => text)]);
+    expect(await core.queue("now there is room")).toMatchObject({ status: "queued" });
+  });
+
+  it("counts those that a turn works on", async () => {
+    await using core = await startBeating({ settings: roomFor(1) });
+    await core.queue("one");
+    await core.beat();
+    await core.scripted.next();
+    expect(await nameOf(() => core.queueFully())).toBe("gateway-busy");
+  });
+
+  it("is a part of health, with the count of what was refused, which stays when there is room again", async () => {
+    await using core = await startBeating({ settings: roomFor(2) });
+    expect(await eventsPart(core)).toEqual({ name: "events", status: "ok", detail: null });
+    await core.queueMany(2);
+    for (let n = 0; n < 3; n++) await nameOf(() => core.queueFully());
+    expect(await eventsPart(core)).toEqual({
+      name: "events",
+      status: "degraded",
+      detail:
+        "2 events wait, limits.events: new ones are refused. 3 were refused since the gateway started, for want of room.",
+    });
+    expect(await core.core.health.read()).toMatchObject({ status: "degraded" });
+    await core.beat();
+    await core.endAll();
+    expect(await eventsPart(core)).toEqual({
+      ...{ name: "events", status: "ok" },
+      detail: "3 were refused since the gateway started, for want of room.",
+    });
+    expect(await core.logged("event.refused")).toHaveLength(3);
+  });
+
+  it.each(["gateway-busy", "store-full"] as const)(
+    "of a store that answers later (%s) is counted too",
+    async (name) => {
+      const queueEvent = () => Promise.reject(new GatewayError(name));
+      await using core = await startBeating({ wrapStore: (store) => ({ ...store, queueEvent }) });
+      expect(await nameOf(() => core.queueFully())).toBe(name);
+      expect(core.core.systemEvents.refused()).toBe(1);
+    },
+  );
+});
+
+describe("an event that is sent again", () => {
+  it("is the first one, and another body is a mismatch", async () => {
+    await using core = await startBeating();
+    const first = await core.queueFully({ text: "one", idempotency: KEY });
+    const again = await core.queueFully({ text: "one", idempotency: KEY });
+    expect(again).toEqual({ event: first.event, replayed: true });
+    expect(await nameOf(() => core.queueFully({ idempotency: { ...KEY, hash: "other" } }))).toBe(
+      "idempotency-mismatch",
+    );
+    expect(core.store.stats().eventsQueued).toBe(1);
+  });
+
+  it("is the first one when it comes five times at once", async () => {
+    await using core = await startBeating();
+    const all = await Promise.all(Array.from({ length: 5 }, () => core.queueFully({ idempotency: KEY })));
+    expect(new Set(all.map(({ event }) => event.eventId)).size).toBe(1);
+    expect(all.filter(({ replayed }) => replayed)).toHaveLength(4);
+  });
+
+  it.each([
+    ["its agent has gone", (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "other" }]))],
+    [
+      "its agent's heartbeat is off",
+      (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "main", heartbeatMs: undefined }])),
+    ],
+    ["the queue is full", (core: BeatingCore) => core.queue("the last")],
+  ])("is the first one also when %s", async (_, change) => {
+    await using core = await startBeating({ settings: roomFor(2) });
+    const { event } = await core.queueFully({ text: "one", idempotency: KEY });
+    await change(core);
+    const again = await core.queueFully({ text: "one", idempotency: KEY });
+    expect(again).toMatchObject({ event: { eventId: event.eventId }, replayed: true });
+  });
+
+  it("is the first one also when the gateway drains", async () => {
+    let isDraining = false;
+    const admit = () => {
+      if (isDraining) throw new GatewayError("shutting-down");
+    };
+    await using core = await startBeating({ admit });
+    await core.queueFully({ idempotency: KEY });
+    isDraining = true;
+    expect(await core.queueFully({ idempotency: KEY })).toMatchObject({ replayed: true });
+  });
+});
+
+describe("reading events", () => {
+  it("does not find one that is not there", async () => {
+    await using core = await startBeating();
+    expect(await nameOf(() => core.core.systemEvents.get("evt_none"))).toBe("event-not-found");
+  });
+
+  it("lists them newest first, by agent and by state", async () => {
+    await using core = await startBeating({ agents: [{ name: "main" }, { name: "other" }] });
+    await core.queue("first");
+    await core.beat();
+    await core.endAll();
+    for (const text of ["second", "third"]) await core.queue(text, { agent: "other" });
+    const textsOf = async (query: Parameters<typeof core.core.systemEvents.list>[0]) =>
+      (await core.core.systemEvents.list(query)).items.map(({ text }) => text);
+    expect(await textsOf({ limit: 10 })).toEqual(["third", "second", "first"]);
+    expect(await textsOf({ limit: 10, agent: "main" })).toEqual(["first"]);
+    expect(await textsOf({ limit: 10, status: "queued" })).toEqual(["third", "second"]);
+    const { next } = await core.core.systemEvents.list({ limit: 2 });
+    expect(await textsOf({ limit: 2, ...(next && { cursor: next }) })).toEqual(["first"]);
+  });
+});
+
+describe("a dead event", () => {
+  it("is told in health", async () => {
+    await using core = await startWithDead();
+    expect(await eventsPart(core)).toMatchObject({ status: "ok", detail: expect.stringContaining("1 are dead") });
+  });
+
+  it("is queued again by a replay, behind all others and with no attempt counted", async () => {
+    await using core = await startWithDead();
+    await core.queue("newer");
+    expect(await core.core.systemEvents.replay(core.event.eventId, "ada")).toMatchObject({
+      ...{ eventId: core.event.eventId, status: "queued", attempts: 0, text: "poison", endedAt: undefined },
+    });
+    await core.beat();
+    await core.endAll();
+    expect(core.handed().at(-1)).toEqual(["newer", "poison"]);
+    expect(await core.read(core.event)).toMatchObject({ status: "handled" });
+    expect(core.store.stats()).toMatchObject({ eventsQueued: 0, eventsDead: 0 });
+  });
+
+  it("has the replay noted on the delivery that brought it", async () => {
+    await using core = await startWithDead();
+    await core.core.systemEvents.replay(core.event.eventId, "ada");
+    const { steps } = (await core.store.getDelivery("dlv_1")) ?? {};
+    expect(steps?.map(({ name }) => name)).toEqual(["event.returned", "event.returned", "event.requeued"]);
+    expect(steps?.at(-1)?.detail).toBe('{"by":"ada"}');
+  });
+
+  it("is queued again also when that cannot be noted", async () => {
+    const addDeliveryStep = () => Promise.reject(new GatewayError("store-unavailable"));
+    await using core = await startWithDead({ wrapStore: (store: Store) => ({ ...store, addDeliveryStep }) });
+    expect(await core.core.systemEvents.replay(core.event.eventId, "ada")).toMatchObject({ status: "queued" });
+  });
+
+  it("beats now when it is replayed for an agent whose heartbeat is off", async () => {
+    await using core = await startWithDead();
+    await core.core.reconfigure(core.settingsWith([{ name: "main", heartbeatMs: undefined }]));
+    await core.core.systemEvents.replay(core.event.eventId, "ada");
+    await core.settle();
+    await core.endAll();
+    expect(await core.read(core.event)).toMatchObject({ status: "handled" });
+  });
+
+  it("is alone in being replayed: others are refused, and so is one whose agent has gone", async () => {
+    await using core = await startWithDead();
+    const replay = ({ eventId }: { eventId: string }) => core.core.systemEvents.replay(eventId, "ada");
+    const queued = await core.queue("queued");
+    expect(await nameOf(() => replay(queued))).toBe("event-not-dead");
+    await core.beat();
+    await core.endAll();
+    expect(await nameOf(() => replay(queued))).toBe("event-not-dead");
+    expect(await nameOf(() => replay({ eventId: "evt_none" }))).toBe("event-not-found");
+    await core.core.reconfigure(core.settingsWith([{ name: "other" }]));
+    expect(await nameOf(() => replay(core.event))).toBe("agent-not-found");
+    expect(await core.read(core.event)).toMatchObject({ status: "dead" });
+  });
+});
