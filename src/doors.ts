@@ -16,6 +16,7 @@ import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard } from "#wire/hosts.ts";
 import { createOpsDoors } from "#wire/ops.ts";
 import { createRateLimit } from "#wire/rate-limit.ts";
+import { createRefusals } from "#wire/refusals.ts";
 import { createRestDoor } from "#wire/rest.ts";
 import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
 import type { RpcMethods } from "#wire/rpc.ts";
@@ -25,6 +26,7 @@ import { withSocketCalls } from "#wire/socket-calls.ts";
 import { createUnderWay } from "#wire/under-way.ts";
 import type { OnUpgrade } from "#wire/upgrades.ts";
 import type { SocketTimes } from "#wire/ws-connections.ts";
+import { createHooksSurface } from "./hooks-surface.ts";
 import { createInfo } from "./info.ts";
 import { readinessOf } from "./readiness.ts";
 import { createRpcSurface } from "./rpc-surface.ts";
@@ -45,7 +47,7 @@ type DoorsParts = {
   extraMethods: RpcMethods | undefined;
 };
 
-const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "rpc", "docs", "metrics"];
+const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "rpc", "webhooks", "docs", "metrics"];
 
 /** The doors of every listener, kept in step with the configuration. */
 export const createDoors = (parts: DoorsParts) => {
@@ -55,6 +57,7 @@ export const createDoors = (parts: DoorsParts) => {
   let served: Documents | undefined;
   let listening: readonly { url: string; host: string; port: number }[] = [];
   const guard = createGuessGuard(clock);
+  const refusals = createRefusals({ record: core.deliveries.record, clock });
   const validation = createLatch<ValidateRequest>();
   const underWay = createUnderWay();
   const admits = createConnectionLimit({
@@ -66,7 +69,10 @@ export const createDoors = (parts: DoorsParts) => {
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);
 
   const rest = createRestDoor({
-    handlers: restHandlers(core),
+    handlers: restHandlers(core, {
+      callHook: (place, raw, ctx) => hooks.call(place, raw, ctx),
+      recordBodies: () => config.recorder.bodies,
+    }),
     validation: () => validation.promise,
     identify: (hash) => {
       const key = core.keys.use(hash);
@@ -110,6 +116,15 @@ export const createDoors = (parts: DoorsParts) => {
     guard,
     extraMethods: parts.extraMethods,
   });
+  const hooks = createHooksSurface({
+    core,
+    config: () => config,
+    access: () => access.hooks,
+    guard,
+    refusals,
+    clock,
+    events,
+  });
   const ops = createOpsDoors({
     version,
     uptimeMs,
@@ -137,6 +152,7 @@ export const createDoors = (parts: DoorsParts) => {
     socketsPerAddress: () => config.gateway.rpc.socketsPerAddress,
     recordBodies: () => config.recorder.bodies,
     isDraining: parts.isDraining,
+    refusals,
     times: parts.socketTimes,
     clock,
     events,
@@ -145,6 +161,7 @@ export const createDoors = (parts: DoorsParts) => {
   const all: Record<string, DoorAt[]> = {
     rest: [{ prefix: "/api/v1", door: rest }],
     rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: socket.plain }, rpc.http],
+    webhooks: [hooks.door],
     docs: [
       { prefix: "/openapi.json", door: ops.openapi },
       { prefix: "/openrpc.json", door: ops.openrpc },
@@ -183,6 +200,7 @@ export const createDoors = (parts: DoorsParts) => {
         peerOf: (req) => access.peerOf(req),
         guardHost: (req) => guards[listener]?.(req),
         underWay,
+        refusals,
         events,
         clock,
       }),
@@ -221,12 +239,13 @@ export const createDoors = (parts: DoorsParts) => {
   };
 };
 
-const accessOf = ({ gateway }: Config): Access =>
+const accessOf = ({ gateway, webhooks }: Config): Access =>
   createAccess({
     trustedProxies: gateway.trustedProxies,
     clearTextFrom: gateway.clearTextFrom,
     consoleToken: gateway.console.enabled ? gateway.console.token : undefined,
     rpcTokens: gateway.rpc.auth.tokens,
+    webhooks,
   });
 
 const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {

@@ -157,12 +157,18 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     const allGone = Promise.all(listeners.map((listener) => listener.stopAccepting()));
     const lastRequests = Promise.race([allGone, sleep(Math.min(ms, LAST_REQUESTS_MS))]);
     core.stopCompactions();
+    core.stopBeats();
     const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
+    // Turns that have just ended are announced, too.
+    const announced = core.announcements.drain(
+      Math.max(ms - (clock.monotonic() - from), Math.min(ms, LAST_ANSWERS_MS)),
+    );
     await core.giveUpQueued();
     // Who follows one of these hears of its end before his stream does.
     await nextTurn();
     doors.underWay.endWaits();
     await Promise.all([doors.underWay.answered(LAST_ANSWERS_MS), doors.closeSockets(Math.min(ms, LAST_ANSWERS_MS))]);
+    await announced;
     await close();
     events.drained({ ms: Math.round(clock.monotonic() - from), handedBack });
   };
@@ -203,5 +209,8 @@ const registerStoreMetrics = (registry: ReturnType<typeof createRegistry>, store
   gauge("turns_queued", "Turns that wait.", () => store.stats().turnsQueued);
   gauge("turns_running", "Turns that run.", () => store.stats().turnsRunning);
   gauge("store_bytes", "What the store holds, as it counts it.", () => store.stats().bytes);
+  gauge("announcements_waiting", "Replies on their way to a channel.", () => store.stats().announcements);
+  gauge("events_queued", "System events that wait or that a turn works on.", () => store.stats().eventsQueued);
+  gauge("events_dead", "System events that were given up and are still kept.", () => store.stats().eventsDead);
   gauge("deliveries", "Requests in the flight recorder.", () => store.stats().deliveries);
 };

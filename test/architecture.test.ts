@@ -36,22 +36,32 @@ const pathOf = (file: string, target: string): string => {
 
 const isOurs = ({ to }: Import): boolean => /^(src|generated|specs|test|scripts)\//.test(to);
 
-const SHARED = ["src/core/errors.ts", "src/core/clock.ts", "src/core/ids.ts", "src/core/tables.ts"];
+const SHARED = [
+  "src/core/errors.ts",
+  "src/core/clock.ts",
+  "src/core/ids.ts",
+  "src/core/tables.ts",
+  "src/core/secret-headers.ts",
+];
+/** How lookup paths and templates are written: one grammar, for what checks them and what uses them. */
+const MAPPING_GRAMMAR = ["src/core/mapping-paths.ts", "src/core/mapping-template.ts"];
 const EVENTS = "src/observe/events.ts";
 const STORE = "src/store/store.ts";
 const BACKEND = "src/backends/backend.ts";
+const CHANNEL = "src/channels/channel.ts";
 
 /** What each room may import: whole rooms, single files, and files of which it may take types alone. */
 const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/store/": { may: ["src/store/", "generated/", ...SHARED, EVENTS] },
   "src/backends/": { may: ["src/backends/", "generated/", ...SHARED, EVENTS] },
-  "src/core/": { may: ["src/core/", "generated/", EVENTS], types: [STORE, BACKEND] },
+  "src/channels/": { may: ["src/channels/", "generated/", "src/core/hops.ts", ...SHARED, EVENTS] },
+  "src/core/": { may: ["src/core/", "generated/", EVENTS], types: [STORE, BACKEND, CHANNEL] },
   "src/handlers/": { may: ["src/handlers/", "src/core/", "generated/", EVENTS], types: [STORE] },
   "src/wire/": {
     may: ["src/wire/", "generated/", "src/observe/", "src/core/secrets.ts", ...SHARED],
     types: ["src/core/", STORE],
   },
-  "src/config/": { may: ["src/config/", "generated/", EVENTS] },
+  "src/config/": { may: ["src/config/", "generated/", ...MAPPING_GRAMMAR, EVENTS] },
   "src/observe/": { may: ["src/observe/", "generated/"] },
   "src/cli/": {
     may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/", "src/gateway.ts", "src/version.ts"],

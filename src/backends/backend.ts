@@ -33,7 +33,8 @@ export type BackendTurn = {
   instructions: string | undefined;
   /** Skills that this turn was started with. */
   skills: readonly { skillId: string; body: string }[];
-  message: { text: string; outside: boolean };
+  /** `context` is what came beside the text, as JSON. */
+  message: { text: string; outside: boolean; context: string | undefined };
   /** The conversation before this message, oldest first. Read on demand: most echo turns never ask. */
   history(): Promise<BackendMessage[]>;
 };

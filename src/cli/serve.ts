@@ -100,8 +100,8 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
 /** The secrets that the running gateway holds in clear. */
 const secretsOf = ({ config, tryOut }: LoadedConfig): string[] => [
   ...Object.values(tryOut ?? {}),
-  ...Object.values(config.channels).map(({ secret }) => secret),
-  ...Object.values(config.webhooks.mappings).flatMap(({ verify }) => (verify ? [verify.secret] : [])),
+  ...Object.values(config.channels).map((channel) => (channel.type === "slack" ? channel.url : channel.secret)),
+  ...Object.values(config.webhooks.mappings).flatMap(({ verify }) => verify?.secret ?? []),
 ];
 
 const levelOf = (level: string | undefined): Level => {

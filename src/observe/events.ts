@@ -1,4 +1,6 @@
-import type { Level, Logger } from "#observe/logger.ts";
+import { createBeatEvents } from "#observe/beat-events.ts";
+import { createEventTools } from "#observe/event-tools.ts";
+import type { Logger } from "#observe/logger.ts";
 import type { Counter, Histogram, Registry } from "#observe/metrics.ts";
 
 type Surface = "rest" | "rpc" | "hooks" | "public";
@@ -36,6 +38,15 @@ interface TurnRun {
   sessionId?: string | undefined;
 }
 
+/** An attempt to announce a reply. */
+interface Announced {
+  channel: string;
+  turnId: string;
+  outcome: "delivered" | "retried" | "failed" | "returned";
+  attempt: number;
+  reason: string | undefined;
+}
+
 const statusClass = (status: number): string => `${Math.trunc(status / 100)}xx`;
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
 
@@ -44,11 +55,8 @@ const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
  * No event throws or waits.
  */
 export const createEvents = ({ logger, registry }: { logger: Logger; registry: Registry }) => {
-  const { log } = logger;
-  const count = <Label extends string = never>(name: string, help: string, labels: readonly Label[] = []) =>
-    registry.counter(`gateway_${name}_total`, help, labels);
-  const time = <Label extends string>(name: string, help: string, labels: readonly Label[]) =>
-    registry.histogram(`gateway_${name}_seconds`, help, labels);
+  const tools = createEventTools({ logger, registry });
+  const { log, count, time, event } = tools;
 
   const requests = count("requests", "Requests answered.", ["surface", "operation", "status"]);
   const requestSeconds = time("request_duration", "From the request's head to the end of its reply.", [
@@ -72,6 +80,11 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     logger.dropped,
   );
 
+  const announcements = count("announcements", "Attempts to announce a reply, by how they ended.", [
+    "channel",
+    "outcome",
+  ]);
+
   const operations = new Map<string, { calls: Counter; seconds: Histogram }>();
   /** The cells of an operation that is called too often to look them up by their labels each time. */
   const operationOf = (operation: string) => {
@@ -81,19 +94,6 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     const cells = { calls, seconds: requestSeconds.at("rpc", operation) };
     operations.set(operation, cells);
     return cells;
-  };
-
-  /** An event that only counts, by the values of its labels, and writes its line. */
-  const event = <Fields extends object, Label extends string & keyof Fields = never>(
-    level: Level,
-    name: string,
-    [metric, help, ...labels]: readonly [metric: string, help: string, ...labels: Label[]],
-  ) => {
-    const family = count<Label>(metric, help, labels);
-    return (fields: Fields): void => {
-      family.at(...labels.map((label) => String(fields[label]))).inc();
-      log(level, name, fields);
-    };
   };
 
   return {
@@ -166,6 +166,16 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Attempts that ended with an error of the backend.",
       "agent",
     ]),
+    /** `retried` will be tried again, `failed` will not, `returned` goes on where the gateway does. */
+    announced: (attempt: Announced): void => {
+      const { channel, outcome } = attempt;
+      announcements.at(channel, outcome).inc();
+      const level = outcome === "delivered" ? "debug" : outcome === "returned" ? "info" : "warn";
+      if (logger.writes(level)) log(level, `announcement.${outcome}`, attempt);
+    },
+    /** As the gateway stopped. `kept`: it goes on with them after its start; else the store forgets them. */
+    announcementsLeft: ({ left, kept }: { left: number; kept: boolean }): void =>
+      log(kept ? "info" : "warn", "announcements.left", { left, kept }),
     sessionCompacted: event<
       {
         sessionId: string;
@@ -183,6 +193,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "compaction.failed",
       ["compaction_failures", "Sessions that could not be compacted by themselves.", "agent"],
     ),
+    ...createBeatEvents(tools),
     storeFailed: event<{ operation: string; error: unknown }, "operation">("error", "store.failed", [
       "store_failures",
       "Calls to the store that failed.",

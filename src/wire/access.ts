@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "#core/call.ts";
 import { createSecretIndex } from "#core/secrets.ts";
 import { createNetworks, createPeerOf, type Peer } from "./address.ts";
+import { createHooksAccess, type HooksAccess, type HooksAccessSettings } from "./hooks-access.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 type RpcCaller = Extract<Caller, { surface: "rpc" }>;
@@ -12,6 +13,7 @@ export type AccessSettings = {
   /** sha256 of the console's token, hex. */
   consoleToken: string | undefined;
   rpcTokens: readonly { name: string; hash: string; permissions: readonly string[] }[];
+  webhooks: HooksAccessSettings;
 };
 
 export type Access = {
@@ -19,6 +21,7 @@ export type Access = {
   isProxy: (address: string) => boolean;
   identifyConsole: (hash: Buffer) => RestCaller | undefined;
   identifyRpc: (hash: Buffer) => RpcCaller | undefined;
+  hooks: HooksAccess;
 };
 
 const CONSOLE = "console";
@@ -38,5 +41,6 @@ export const createAccess = (settings: AccessSettings): Access => {
       }),
       ...console.map((hash) => ({ hash, value: rpcCaller })),
     ]),
+    hooks: createHooksAccess(settings.webhooks),
   };
 };

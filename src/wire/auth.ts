@@ -11,7 +11,9 @@ export const bearerOf = (req: IncomingMessage): string | undefined => {
 };
 
 const SENT = Symbol("sent");
-type Remembering = { [SENT]?: { header: string; hash: Buffer } };
+const SENT_APART = Symbol("sent apart");
+type Sent = { header: string; hash: Buffer };
+type Remembering = { [SENT]?: Sent; [SENT_APART]?: Sent };
 
 /**
  * The hash of the token that a request carries; undefined when it carries none. A connection sends the same token again and again: its
@@ -29,14 +31,24 @@ export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
   return hash;
 };
 
+/** The hash of the token in `x-gateway-token`, where a proxy has a use of its own for Authorization. Remembered likewise. */
+export const gatewayTokenHashOf = ({ headers, socket }: IncomingMessage): Buffer | undefined => {
+  const header = headers["x-gateway-token"] as string | undefined;
+  if (!header) return undefined;
+  const own = socket as Remembering;
+  if (own[SENT_APART]?.header !== header) own[SENT_APART] = { header, hash: hashOf(header) };
+  return own[SENT_APART].hash;
+};
+
 const WINDOW_MS = 60_000;
 const FREE_FAILURES = 20;
 const ADDRESSES = 10_000;
+const ADVICE = "Send Authorization: Bearer <token>.";
 
 /** Counts failed authentications by address. Past 20 a minute an answer asks to wait and closes; a good token still passes. */
 export const createGuessGuard = (clock: Clock) => {
   const failures = new Map<string, { since: number; count: number }>();
-  return (address: string): { error: GatewayError; guessing: boolean } => {
+  return (address: string, advice = ADVICE): { error: GatewayError; guessing: boolean } => {
     const now = clock.monotonic();
     let failed = failures.get(address);
     if (!failed || now - failed.since >= WINDOW_MS) {
@@ -49,7 +61,7 @@ export const createGuessGuard = (clock: Clock) => {
     const guessing = failed.count > FREE_FAILURES;
     const retryAfterMs = guessing ? failed.since + WINDOW_MS - now : undefined;
     const extra = retryAfterMs === undefined ? {} : { retryAfterMs };
-    return { error: new GatewayError("unauthenticated", "Send Authorization: Bearer <token>.", extra), guessing };
+    return { error: new GatewayError("unauthenticated", advice, extra), guessing };
   };
 };
 

@@ -10,7 +10,15 @@ import { endSoon } from "./outbox.ts";
 import { sendProblem } from "./problem.ts";
 import type { UnderWay } from "./under-way.ts";
 
-type CallParts = { path: string; peer: Peer; clock: Clock; events: Events; underWay: UnderWay };
+type CallParts = {
+  path: string;
+  peer: Peer;
+  clock: Clock;
+  events: Events;
+  underWay: UnderWay;
+  /** Told of what was answered with an error. */
+  refused: (call: WireCall, status: number) => void;
+};
 
 /**
  * One HTTP request on its way through the doors, and what the access line will say of it: that is written when the answer was sent or
@@ -26,6 +34,8 @@ export class WireCall {
   operation = "unknown";
   caller: string | undefined = undefined;
   error: string | undefined = undefined;
+  /** What more the error said. */
+  reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
   /** Its place among those under way. */
   at = NOWHERE;
@@ -82,6 +92,7 @@ export class WireCall {
     // The caller's own, or one that somebody has been given: one that nobody knows would say nothing.
     const traceId = this.#trace || req.headers.traceparent !== undefined ? this.trace.traceId : undefined;
     this.#parts.events.requestHandled({ surface, operation, status, ms, requestId, traceId, caller, error, turnId });
+    if (error !== undefined) this.#parts.refused(this, status);
   }
 }
 
@@ -99,6 +110,7 @@ export const failCall = (call: WireCall, thrown: unknown, events: Events, send =
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
   call.error = error.name;
+  call.reason = error.detail;
   call.turnId ??= error.extra.turnId;
   if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
   if (res.headersSent || res.destroyed) {

@@ -1,24 +1,19 @@
 import { newId } from "#core/ids.ts";
-import type { Delivery } from "#store/store.ts";
+import { isSecretHeader } from "#core/secret-headers.ts";
+import type { Delivery, DeliveryStep } from "#store/store.ts";
 import type { WireCall } from "./call.ts";
 
-/** Headers that are, or hold, a secret or a proof of one: never recorded. */
-const SECRET_HEADERS = new Set([
-  "authorization",
-  "proxy-authorization",
-  "x-gateway-token",
-  "cookie",
-  "sec-websocket-protocol",
-  "webhook-signature",
-  "x-hub-signature",
-  "x-hub-signature-256",
-  "stripe-signature",
-  "x-slack-signature",
-]);
+/** As much of a call as the recorder keeps. */
+export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId"> & {
+  readonly req: Pick<WireCall["req"], "method" | "headers" | "rawHeaders">;
+};
 
-/** A request as the flight recorder keeps it. To be made after authentication only. */
+/** One for all: most doors note nothing of the way in. */
+export const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
+
+/** A request as the flight recorder keeps it. To be made after authentication only, but for those that are refused. */
 export const createDelivery = (
-  call: WireCall,
+  call: Recorded,
   { now, caller, body, keepBody }: { now: number; caller: string; body: Buffer | undefined; keepBody: boolean },
 ): Delivery => {
   return {
@@ -32,30 +27,55 @@ export const createDelivery = (
     requestId: call.requestId,
     caller,
     headers: headersOf(call.req.rawHeaders),
-    // A copy: a part of a larger read would keep all of it alive.
-    body: keepBody && body ? Buffer.from(body) : undefined,
+    // May be a part of a larger read: who keeps it keeps a copy.
+    body: keepBody ? body : undefined,
     bytes: body?.length ?? 0,
+    answer: "accepted",
+    status: undefined,
+    mapping: undefined,
+    replayOf: undefined,
+    senderId: call.req.headers["idempotency-key"] as string | undefined,
+    steps: NO_STEPS,
   };
 };
 
-const headersOf = (raw: readonly string[]): string => {
+const TEXT = Symbol("text");
+type Told = readonly string[] & { [TEXT]?: string };
+
+/** A connection that sends the same head again and again has one list of it, and one text of that. */
+const headersOf = (raw: Told): string => {
+  raw[TEXT] ??= textOf(raw);
+  return raw[TEXT];
+};
+
+const textOf = (raw: readonly string[]): string => {
   let text = "";
   for (let n = 0; n < raw.length; n += 2) {
-    const start = startOf(raw[n] as string);
-    if (start !== "") text += text === "" ? start + raw[n + 1] : `\n${start}${raw[n + 1]}`;
+    const { start, isAddress } = lineOf(raw[n] as string);
+    if (start === "") continue;
+    const line = start + (isAddress ? withoutQuery(raw[n + 1] as string) : raw[n + 1]);
+    text += text === "" ? line : `\n${line}`;
   }
   return text;
 };
 
-/** How the line of a header begins, by its name as it was sent; empty for one that is not recorded. Few names are ever sent. */
-const starts = new Map<string, string>();
-const MOST_STARTS = 1_000;
+/** How the line of a header begins; empty for one that is not recorded. */
+type Line = { start: string; isAddress: boolean };
 
-const startOf = (sent: string): string => {
-  const known = starts.get(sent);
+/** By their names as they were sent. Few names are ever sent. */
+const lines = new Map<string, Line>();
+const MOST_LINES = 1_000;
+
+const lineOf = (sent: string): Line => {
+  const known = lines.get(sent);
   if (known !== undefined) return known;
   const name = sent.toLowerCase();
-  const start = SECRET_HEADERS.has(name) ? "" : `${name}: `;
-  if (starts.size < MOST_STARTS) starts.set(sent, start);
-  return start;
+  const line = { start: isSecretHeader(name) ? "" : `${name}: `, isAddress: ADDRESSES.has(name) };
+  if (lines.size < MOST_LINES) lines.set(sent, line);
+  return line;
 };
+
+/** Headers that hold an address. As with the path, nothing is kept of its query: people put tokens there. */
+const ADDRESSES = new Set(["referer", "x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri"]);
+
+const withoutQuery = (address: string): string => address.replace(/\?.*$/s, "").replace(/\/\/[^/]*@/, "//");

@@ -4,6 +4,7 @@ import { GatewayError } from "#core/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
+import type { Refusals } from "./refusals.ts";
 import { HEADER_LIMIT } from "./refuse-bytes.ts";
 import type { UnderWay } from "./under-way.ts";
 
@@ -19,6 +20,7 @@ export type FrontParts = {
   peerOf: (req: IncomingMessage) => Peer;
   guardHost: (req: IncomingMessage) => void;
   underWay: UnderWay;
+  refusals: Refusals;
   events: Events;
   clock: Clock;
 };
@@ -28,11 +30,12 @@ const URL_LIMIT = 8 * 1024;
 /** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
 export const createFront = (parts: FrontParts) => {
   const { doors, peerOf, guardHost, underWay, events, clock } = parts;
+  const refused = parts.refusals.note;
   return (req: IncomingMessage, res: ServerResponse): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay });
+    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay, refused });
     const found = doors().find(({ prefix }) => leadsTo(path, prefix));
     const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
     try {

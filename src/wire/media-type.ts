@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { GatewayError } from "#core/errors.ts";
 
 /** Refuses a body that is not announced as JSON in UTF-8, or that is compressed. */
-export const requireJson = ({ headers }: IncomingMessage): void => {
+export const requireJson = ({ headers }: Pick<IncomingMessage, "headers">): void => {
   if (!isJson(headers["content-type"]) || !isPlain(headers["content-encoding"])) {
     throw new GatewayError("unsupported-media-type", "Send Content-Type: application/json, not compressed.");
   }

@@ -8,13 +8,13 @@ const KEYS = 10_000;
 
 /**
  * At most `maxRequests` of a key in any span of `windowMs`, wherever the span begins: the times of the last `maxRequests` are kept, and
- * a request passes when the oldest of them is out of the window. Zero is off.
+ * a request passes when the oldest of them is out of the window. Answers how many more may come now; undefined where there is no limit.
  */
 export const createRateLimit = (clock: Clock, limit: () => { maxRequests: number; windowMs: number } | undefined) => {
   const windows = new Map<string, Window>();
-  return (key: string): void => {
+  return (key: string): number | undefined => {
     const { maxRequests = 0, windowMs = 0 } = limit() ?? {};
-    if (maxRequests === 0) return;
+    if (maxRequests === 0) return undefined;
     let window = windows.get(key);
     if (window?.times.length !== maxRequests) {
       window = { times: new Float64Array(maxRequests).fill(-Infinity), next: 0 };
@@ -29,7 +29,19 @@ export const createRateLimit = (clock: Clock, limit: () => { maxRequests: number
     }
     window.times[window.next] = now;
     window.next = (window.next + 1) % maxRequests;
+    return outOf(window, now - windowMs);
   };
+};
+
+/** How many of a window's times are not later than `before`. They are in order, from the oldest at `next` on. */
+const outOf = ({ times, next }: Window, before: number): number => {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[(next + middle) % times.length] as number) <= before) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 };
 
 const forgetIdle = (windows: Map<string, Window>, before: number): void => {

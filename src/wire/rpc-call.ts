@@ -3,6 +3,7 @@ import { GatewayError } from "#core/errors.ts";
 import { hashOf } from "#core/secrets.ts";
 import type { Delivery } from "#store/store.ts";
 import type { CallText } from "./call-text.ts";
+import { isIdempotencyKey } from "./idempotency-key.ts";
 import type { RpcCaller, RpcExchange, RpcMethodRow } from "./rpc.ts";
 
 /** The context of one call. A class for the same reason as WireCall. */
@@ -53,10 +54,8 @@ export class RpcCall implements CallContext {
   }
 }
 
-const KEY = /^[!-~](?:[ -~]{0,253}[!-~])?$/;
-
 const checkHeader = (inHeader: string, key: string): void => {
-  if (!KEY.test(inHeader))
+  if (!isIdempotencyKey(inHeader))
     throw new GatewayError("invalid-params", "The header Idempotency-Key has 1 to 255 printable ASCII characters.");
   if (inHeader !== key)
     throw new GatewayError("invalid-params", "`idempotencyKey` is not the key of the header Idempotency-Key.");

@@ -173,6 +173,14 @@ class HttpExchange implements RpcExchange {
     this.#call.error = name;
   }
 
+  get reason(): string | undefined {
+    return this.#call.reason;
+  }
+
+  set reason(words: string | undefined) {
+    this.#call.reason = words;
+  }
+
   get turnId(): string | undefined {
     return this.#call.turnId;
   }

@@ -14,6 +14,7 @@ import { type Peer, requireTls } from "./address.ts";
 import type { GuessGuard } from "./auth.ts";
 import type { WireCall } from "./call.ts";
 import { CLOSE } from "./close-codes.ts";
+import type { Refusals } from "./refusals.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "./rpc.ts";
 import { GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions } from "./subscriptions.ts";
@@ -39,6 +40,7 @@ export type SocketDoorParts = {
   socketsPerAddress(): number;
   recordBodies(): boolean;
   isDraining(): boolean;
+  refusals: Refusals;
   times?: SocketTimes | undefined;
   clock: Clock;
   events: Events;
@@ -83,6 +85,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     clock,
     events,
     recordBodies: parts.recordBodies,
+    refusals: parts.refusals,
     onIdle: connections.idle,
     onHeld: connections.hold,
     onGone(connection) {
@@ -139,17 +142,33 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     return { address: peer.address, token: useOf(hash, caller), servedAt: parts.servedAt({ req, peer }) };
   };
 
-  const refuse = (socket: Duplex, thrown: unknown, requestId: string, began: number, isRpc: boolean): void => {
+  const refuse = (
+    socket: Duplex,
+    thrown: unknown,
+    { req, requestId, began, isRpc }: { req: IncomingMessage; requestId: string; began: number; isRpc: boolean },
+  ): void => {
     const error = GatewayError.from(thrown);
     if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
     const { status } = errors[error.name];
     refuseUpgrade(socket, error, { requestId, isRpc, after: clock.after });
     const ms = clock.monotonic() - began;
     events.requestHandled({ surface: "rpc", operation: OPERATION, status, ms, requestId, error: error.name });
+    const refused = {
+      surface: "rpc",
+      operation: OPERATION,
+      path: PATH,
+      peer: parts.peerOf(req),
+      requestId,
+      req,
+    } as const;
+    parts.refusals.note(
+      { ...refused, caller: undefined, turnId: undefined, error: error.name, reason: error.detail },
+      status,
+    );
   };
   server.on("wsClientError", (error, socket, req) => {
     const { requestId, began } = req as unknown as { requestId: string; began: number };
-    refuse(socket, new GatewayError("invalid-request", `${error.message}.`), requestId, began, true);
+    refuse(socket, new GatewayError("invalid-request", `${error.message}.`), { req, requestId, began, isRpc: true });
   });
 
   return {
@@ -173,7 +192,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
         });
       } catch (error) {
         const isRpc = path === PATH && place.isServed;
-        refuse(socket, error, requestId, began, isRpc);
+        refuse(socket, error, { req, requestId, began, isRpc });
       }
     },
 

@@ -31,6 +31,8 @@ export type RpcExchange = {
   operation: string;
   /** The name of the first error that was answered. */
   error: string | undefined;
+  /** What more that said. */
+  reason: string | undefined;
   /** The first turn that was started. */
   turnId: string | undefined;
   /** Some call in it starts or changes something. */
@@ -92,6 +94,7 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
   const fail = (thrown: unknown, exchange: RpcExchange, id: string | undefined): Answer => {
     const error = GatewayError.from(thrown);
     const { requestId } = exchange;
+    if (exchange.error === undefined) exchange.reason = error.detail;
     exchange.error ??= error.name;
     exchange.turnId ??= error.extra.turnId;
     if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });

@@ -148,6 +148,8 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     work() {},
     cancel() {},
     compaction() {},
+    beat() {},
+    announcement() {},
   });
 
   const leave = ({ subscriber }: Subscribing): void => {

@@ -2,6 +2,8 @@ import type { Clock } from "#core/clock.ts";
 import { newId } from "#core/ids.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
+import { NO_STEPS } from "./delivery.ts";
+import type { Refusals } from "./refusals.ts";
 import type { RpcCaller, RpcExchange } from "./rpc.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import type { PendingCall } from "./turn-follower.ts";
@@ -12,6 +14,7 @@ export type ExchangeParts = {
   clock: Clock;
   events: Events;
   recordBodies(): boolean;
+  refusals: Refusals;
   /** The last of its calls was answered. */
   onIdle(connection: Connection): void;
 };
@@ -22,6 +25,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
   readonly idempotencyKey = undefined;
   operation = "unknown";
   error: string | undefined = undefined;
+  reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
   changes = false;
   readonly #text: string;
@@ -78,6 +82,12 @@ export class SocketExchange implements RpcExchange, PendingCall {
       headers: this.connection.origin.headers,
       body: recordBodies() ? body : undefined,
       bytes: body.length,
+      answer: "accepted",
+      status: undefined,
+      mapping: undefined,
+      replayOf: undefined,
+      senderId: undefined,
+      steps: NO_STEPS,
     };
   }
 
@@ -91,8 +101,9 @@ export class SocketExchange implements RpcExchange, PendingCall {
     const after = this.#after as string;
     this.#after = undefined;
     if (after !== "") this.connection.push(after);
-    const { clock, events } = this.connection.parts;
+    const { clock, events, refusals } = this.connection.parts;
     const ms = clock.monotonic() - this.#began;
     events.socketCallHandled(this, ms);
+    if (this.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.address);
   }
 }

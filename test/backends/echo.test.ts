@@ -15,7 +15,7 @@ backendSuite({
 const run = async (text: string, settings: EchoSettings = {}, attempt = 1) =>
   await collect(
     createEchoBackend(settings).run(
-      turnOf({ message: { text, outside: false }, attempt }),
+      turnOf({ message: { text, outside: false, context: undefined }, attempt }),
       new AbortController().signal,
     ),
   );
@@ -35,7 +35,10 @@ describe("what echo answers", () => {
   });
 
   it("is the bare text, whether it came from outside or not", async () => {
-    const turn = turnOf({ message: { text: "from outside", outside: true }, instructions: "be kind" });
+    const turn = turnOf({
+      message: { text: "from outside", outside: true, context: undefined },
+      instructions: "be kind",
+    });
     expect(textOf(await collect(createEchoBackend().run(turn, new AbortController().signal)))).toBe("from outside");
   });
 

@@ -25,7 +25,7 @@ export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
   model: undefined,
   instructions: undefined,
   skills: [],
-  message: { text: "Good morning, how are you?", outside: false },
+  message: { text: "Good morning, how are you?", outside: false, context: undefined },
   history: async () => [],
   ...more,
 });
@@ -66,7 +66,7 @@ export const backendSuite = ({ name, open, openSlow, openFailing, deterministic 
 
     it("cuts no character in two", async () => {
       for (const text of ["🙂".repeat(50), "a🙂b", "🙂"]) {
-        const turn = turnOf({ message: { text, outside: false } });
+        const turn = turnOf({ message: { text, outside: false, context: undefined } });
         for (const chunk of await collect((await open()).run(turn, new AbortController().signal))) {
           if ("text" in chunk) expect(chunk.text).toBe(Buffer.from(chunk.text).toString());
         }
@@ -76,7 +76,14 @@ export const backendSuite = ({ name, open, openSlow, openFailing, deterministic 
     it("runs several turns at once, each with its own reply", async () => {
       const backend = await open();
       const run = async (text: string) =>
-        textOf(await collect(backend.run(turnOf({ message: { text, outside: false } }), new AbortController().signal)));
+        textOf(
+          await collect(
+            backend.run(
+              turnOf({ message: { text, outside: false, context: undefined } }),
+              new AbortController().signal,
+            ),
+          ),
+        );
       const alone = await run("one");
       const [one, two] = await Promise.all([run("one"), run("two")]);
       if (deterministic) expect(one).toBe(alone);

@@ -2,28 +2,32 @@ import { type Bound, compare, type Figure, median } from "./figures.ts";
 import { type GatewayWish, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { type Cost, type Report, requireClean, unlessIdle } from "./load.ts";
 import type { BenchOptions } from "./options.ts";
-import { completedTurns, droppedLines, requireEnded } from "./turns.ts";
+import { droppedLines, TURNS, type Work } from "./turns.ts";
 
 const WARM_UP_S = 2;
 
 /** A load as far as two servers are compared by it; a client may not know how long each request took. */
 export type Compared = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Partial<Pick<Report, "p99">> & Cost;
 
-export type Wish = Pick<BenchOptions, "rounds" | "seconds" | "say"> & {
+export type Wish = Pick<BenchOptions, "rounds" | "say"> & {
   gate: string;
-  figure: string;
   bound?: Bound;
   bare: Started;
-  gateway?: GatewayWish;
   /** Begins the note. */
   note?: string;
+} & Measured;
+
+export type Measured = Pick<BenchOptions, "seconds"> & {
+  figure: string;
+  gateway?: GatewayWish;
+  /** What is to have ended; without it, turns. */
+  work?: Work;
   run(server: Started, seconds: number, seed: number): Promise<Compared>;
 };
 
 /**
- * Turns that are accepted, beside what a bare server answers to the same bytes: in each round first that one, then a gateway of its own,
- * as what a gateway holds grows with every message. A round counts when nothing was refused, every accepted turn
- * has completed, and no log line was dropped.
+ * What is accepted, beside what a bare server answers to the same bytes: in each round first that one, then a gateway of its own, as what
+ * a gateway holds grows with every message.
  */
 export const compareWithBare = async (wish: Wish): Promise<Figure> => {
   const { gate, figure, rounds, seconds, say, bare, run } = wish;
@@ -31,21 +35,23 @@ export const compareWithBare = async (wish: Wish): Promise<Figure> => {
   const measured: Compared[] = [];
   for (let round = 1; round <= rounds; round++) {
     say(`${gate}: ${figure}, round ${round} of ${rounds}`);
-    await run(bare, WARM_UP_S, round);
-    compared.push(await run(bare, seconds, round));
-    measured.push(await measureGateway(wish, round));
+    await run(bare, WARM_UP_S, 2 * round);
+    compared.push(await run(bare, seconds, 2 * round + 1));
+    measured.push(await measureGateway(wish, 2 * round));
   }
   return figureOf(measured, compared, wish);
 };
 
-const measureGateway = async ({ figure, seconds, gateway: how, run }: Wish, seed: number): Promise<Compared> => {
+/** A load on a gateway of its own. It counts when nothing was refused, all that was accepted has ended, and no log line was dropped. */
+export const measureGateway = async (measured: Measured, seed: number): Promise<Compared> => {
+  const { figure, seconds, gateway: how, work = TURNS, run } = measured;
   await using gateway = await startGateway(how);
   await untilAnswers(`${gateway.url}/readyz`);
   requireClean(await run(gateway, WARM_UP_S, seed), figure);
-  const before = await completedTurns(gateway.url);
-  const load = await run(gateway, seconds, seed);
+  const before = await work.count(gateway.url);
+  const load = await run(gateway, seconds, seed + 1);
   requireClean(load, figure);
-  await requireEnded(gateway.url, before + load.requests);
+  await work.requireEnded(gateway.url, before + load.requests);
   const dropped = await droppedLines(gateway.url);
   if (dropped > 0) throw new Error(`${figure}: ${dropped} log lines were dropped`);
   return load;

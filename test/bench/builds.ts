@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { build } from "esbuild";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { build, type Plugin } from "esbuild";
 import { runProgram } from "./children.ts";
 
 const DIST = "dist/main.js";
@@ -43,13 +43,16 @@ const findMain = async (build: string): Promise<string> => {
 // Inside node_modules, so that the packages that stay outside the bundles are found from there.
 const OUT = "node_modules/.cache/agent-gateway-bench";
 
+/** A file of the gateway, and which one is built in its place. */
+export type Instead = Readonly<Record<string, string>>;
+
 /** Builds one of the bench's own servers as the gateway is built, so that neither pays for a loader. */
-export const buildServer = (name: string): Promise<string> => buildProgram("servers", name);
+export const buildServer = (name: string, instead?: Instead): Promise<string> => buildProgram("servers", name, instead);
 
 /** Builds one of the bench's own clients. */
 export const buildClient = (name: string): Promise<string> => buildProgram("clients", name);
 
-const buildProgram = (folder: string, name: string): Promise<string> =>
+const buildProgram = (folder: string, name: string, instead: Instead = {}): Promise<string> =>
   once(name, async () => {
     await build({
       entryPoints: [`test/bench/${folder}/${name}.ts`],
@@ -62,6 +65,23 @@ const buildProgram = (folder: string, name: string): Promise<string> =>
       target: "node20.19",
       packages: "external",
       logLevel: "warning",
+      plugins: [replacing(instead)],
     });
     return join(OUT, name, `${name}.mjs`);
   });
+
+/** Fails the build when a file that is to be replaced is not in it: it would measure what it says that it leaves out. */
+const replacing = (instead: Instead): Plugin => ({
+  name: "instead",
+  setup: ({ onLoad, onEnd }) => {
+    const left = new Set(Object.keys(instead));
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const name = relative(process.cwd(), path);
+      const other = instead[name];
+      if (other === undefined) return undefined;
+      left.delete(name);
+      return { contents: readFileSync(other, "utf8"), loader: "ts", resolveDir: dirname(resolve(other)) };
+    });
+    onEnd(() => ({ errors: [...left].map((name) => ({ text: `${name} is not in this program any more` })) }));
+  },
+});

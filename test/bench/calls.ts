@@ -1,19 +1,26 @@
-import { REST_KEY, RPC_TOKEN } from "./gateways.ts";
+import { REST_KEY, RPC_TOKEN, WEBHOOK_TOKEN } from "./gateways.ts";
 
 /**
- * What a load sends again and again. In it wrk's load fills in `{session}`, `{address}` and `{guess}` (see load.lua), the WebSocket's
- * only `{session}`.
+ * What a load sends again and again. In it wrk's load fills in `{session}`, `{passing}`, `{address}` and `{guess}` (see load.lua), the
+ * WebSocket's only `{session}`.
  */
 export type Call = { path: string; body: string; headers: Readonly<Record<string, string>> };
 
+/** One of many sessions; one of many of which each has a few messages only; and one for all, for a client that has one body. */
 const SESSION = "bench:{session}";
-const DIGITS = 7;
+export const PASSING_SESSION = "bench:{passing}";
+export const SAME_SESSION = "bench:one";
+/** How many digits a load fills in. That of an address may be any number, so that it is none for a body. */
+const DIGITS = { session: 7, passing: 7, guess: 13 };
 const BODY = 200;
 const TEXT = "What changed since yesterday? ".repeat(BODY / 10);
 
 /** As long as it is when a load has filled it in. */
 export const filledLength = (text: string): number =>
-  Buffer.byteLength(text.replaceAll("{session}", "0".repeat(DIGITS)));
+  Object.entries(DIGITS).reduce(
+    (length, [name, digits]) => length + (text.split(`{${name}}`).length - 1) * (digits - name.length - 2),
+    Buffer.byteLength(text),
+  );
 
 /** A body of 200 bytes, whatever else is in it. */
 const bodyOf = (make: (message: string) => object): string =>
@@ -40,12 +47,26 @@ export const rpcCall = (method: string, params: object): Call => ({
 
 export const statusCall = (): Call => rpcCall("agent.status", { agentName: "main" });
 
-/** P1's: a message to one of many sessions. Without `isSpread` all go to one, for a client that can send one body only. */
-export const messageCall = ({ isSpread = true } = {}): Call => {
-  const params = (message: string) => ({ agentName: "main", message, sessionId: isSpread ? SESSION : "bench:one" });
+/** P1's: a message to one of many sessions. */
+export const messageCall = (sessionId = SESSION): Call => {
+  const params = (message: string) => ({ agentName: "main", message, sessionId });
   const envelope = (message: string) => JSON.parse(envelopeOf("agent.sendMessage", params(message))) as object;
   return { ...rpcCall("agent.sendMessage", {}), body: bodyOf(envelope) };
 };
+
+/** P2's: an event of which the sender says something else each time, as senders do. */
+export const wakeCall = (): Call => ({
+  path: "/hooks/wake",
+  headers: headersOf(WEBHOOK_TOKEN),
+  body: bodyOf((text) => ({ text: `Build {guess} failed. ${text}`, metadata: { source: "ci", event: "build" } })),
+});
+
+/** A turn that a webhook asks for, in a session of its own. */
+export const hookTurnCall = (): Call => ({
+  path: "/hooks/agent",
+  headers: headersOf(WEBHOOK_TOKEN),
+  body: bodyOf((message) => ({ message: `Look at build {guess}. ${message}`, context: { region: "eu-west" } })),
+});
 
 /** A call as it goes over the wire in HTTP/1.1. */
 export const requestText = ({ path, headers, body }: Call, host: string): string => {

@@ -10,26 +10,32 @@ import type { Loaded } from "./servers/preloaded.ts";
 
 export const REST_KEY = "bench-rest-key-of-32-characters!";
 export const RPC_TOKEN = "bench-rpc-token-of-32-characters";
+export const WEBHOOK_TOKEN = "bench-webhook-token-of-32-chars!";
 
 /** What one bench wants otherwise than the others. */
 export type ConfigWish = {
   agent?: object;
   gateway?: object;
   rpc?: object;
+  /** Beside the token; without it webhooks are off. */
+  webhooks?: object;
   limits?: object;
   sessions?: object;
+  recorder?: object;
 };
 
 // Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
-const configOf = ({ agent, gateway, rpc, limits, sessions = {} }: ConfigWish) => ({
+const configOf = ({ agent, gateway, rpc, webhooks, limits, sessions, recorder }: ConfigWish) => ({
   gateway: {
-    rest: { auth: { keys: [{ name: "bench", key: REST_KEY }] } },
+    rest: { auth: { keys: [{ name: "bench", key: REST_KEY, scopes: ["chat", "admin"] }] } },
     rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["*"] }] }, ...rpc },
     ...gateway,
   },
   agents: { main: { backend: "echo", ...agent } },
+  ...(webhooks && { webhooks: { token: WEBHOOK_TOKEN, ...webhooks } }),
   limits: { storeBytes: "16GiB", ...limits },
   sessions,
+  recorder,
 });
 
 export type Started = AsyncDisposable & {
@@ -78,15 +84,21 @@ export const freePort = (): Promise<number> =>
     });
   });
 
-export type GatewayWish = ConfigWish & { nodeArgs?: readonly string[]; channel?: boolean; tls?: boolean };
+export type GatewayWish = ConfigWish & {
+  nodeArgs?: readonly string[];
+  channel?: boolean;
+  tls?: boolean;
+  /** A program in place of the gateway's own, started as that is. */
+  program?: string;
+};
 
 /** The certificate of the tests: for this machine only. */
 export const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("test/config/tls/key.pem") };
 
 /** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
 export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => {
-  const { nodeArgs = [], channel = false, tls = false, gateway, ...config } = wish;
-  const file = await buildGateway();
+  const { nodeArgs = [], channel = false, tls = false, program, gateway, ...config } = wish;
+  const file = program ?? (await buildGateway());
   const port = await freePort();
   const tlsPort = tls ? await freePort() : undefined;
   const listeners = tls && { listeners: [{ port }, { port: tlsPort, tls: TLS }] };
@@ -97,10 +109,15 @@ export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => 
 };
 
 /** The gateway with a full store (servers/preloaded.ts); `ask` sends it a word and resolves with its answer. */
-export const startPreloaded = async (fill: { sessions: number; turns: number; textBytes?: number }) => {
+export const startPreloaded = async (fill: {
+  sessions: number;
+  turns: number;
+  textBytes?: number;
+  events?: number;
+}) => {
   const file = await buildServer("preloaded");
   const place = { ...makeFolder({}), channel: true };
-  const wish = { config: place.config, textBytes: 100, ...fill };
+  const wish = { config: place.config, textBytes: 100, events: 0, ...fill };
   const started = startServer(file, ["--max-old-space-size=8192"], [JSON.stringify(wish)], place);
   const { child } = started;
   const loaded = await nextMessage<Loaded>(child);

@@ -1,14 +1,17 @@
--- Sends one request again and again. Arguments: the request as it goes over the wire, how many sessions there are, a seed. In the
--- request `{session}` is one of them at random, in seven digits; `{address}` an address of the seed's own, another after every 20
--- requests; `{guess}` a number that no request before had.
+-- Sends one request again and again. Arguments: the request as it goes over the wire, how many sessions there are, a seed, and for how
+-- many milliseconds a connection rests before each request, on average; none without it. In the request `{session}` is one of the
+-- sessions at random, in seven digits; `{passing}` the same, but after every 10 requests the first of them goes and another comes;
+-- `{address}` an address of the seed's own, another after every 20 requests; `{guess}` a number that no request before had.
 
 local FREE = 20
+local MESSAGES_EACH = 10
 
 local parts, sessions, seed
 local sent = 0
 
 local fills = {
   session = function() return string.format("%07d", math.random(0, sessions - 1)) end,
+  passing = function() return string.format("%07d", math.floor(sent / MESSAGES_EACH) + math.random(0, sessions - 1)) end,
   address = function()
     local n = math.floor((sent - 1) / FREE)
     return string.format("10.%d.%d.%d", (seed * 8 + math.floor(n / 65536)) % 256, math.floor(n / 256) % 256, n % 256)
@@ -19,6 +22,9 @@ local fills = {
 function init(args)
   parts, sessions, seed = {}, tonumber(args[2]), tonumber(args[3])
   math.randomseed(seed)
+  local rest = tonumber(args[4])
+  -- wrk looks whether there is such a function; even where it answers 0 it costs a timer.
+  if rest then delay = function() return math.random(0, 2 * rest) end end
   local at = 1
   for from, name, to in args[1]:gmatch("(){(%a+)}()") do
     if fills[name] then

@@ -39,6 +39,8 @@ export type LoadWish = {
   sessions: number;
   seed: number;
   connections?: number;
+  /** How long each connection rests before a request, in milliseconds on average; without it there is as much load as they can make. */
+  restMs?: number;
 };
 
 /** Runs a load, and finds what it cost the server meanwhile. */
@@ -54,6 +56,8 @@ export const withCost = async <Found extends { requests: number }>(
   return { ...found, cpu: cpu / found.requests, busy: cpu / elapsed, disturbed: Math.max(0, (busy - cpu) / elapsed) };
 };
 
+export const CONNECTIONS = 50;
+
 /** Throws unless a load would stay on this machine. */
 export const requireOwnMachine = (url: string): URL => {
   const place = new URL(url);
@@ -62,8 +66,11 @@ export const requireOwnMachine = (url: string): URL => {
 };
 
 /** Runs wrk for `seconds` against a server on this machine. */
-export const runLoad = async (wish: LoadWish): Promise<Load> => {
-  const { url, pid, call, seconds, sessions, seed, connections = 50 } = wish;
+export const runLoad = (wish: LoadWish): Promise<Load> => withCost(wish.pid, () => runWrk(wish));
+
+/** The same for one of several loads at once: what each of them costs the server cannot be told. */
+export const runWrk = async (wish: Omit<LoadWish, "pid">): Promise<Report> => {
+  const { url, call, seconds, sessions, seed, connections = CONNECTIONS, restMs } = wish;
   const { host } = requireOwnMachine(url);
   const options = [
     "-t",
@@ -77,10 +84,10 @@ export const runLoad = async (wish: LoadWish): Promise<Load> => {
     "-s",
     "test/bench/load.lua",
   ];
-  const script = [requestText(call, host), String(sessions), String(seed)];
+  const script = [requestText(call, host), `${sessions}`, `${seed}`, ...(restMs === undefined ? [] : [`${restMs}`])];
   const [command, args] = pinned(CLIENT_CORE, "wrk", [...options, url, "--", ...script]);
   const timeoutMs = (seconds + 30) * 1_000;
-  return await withCost(pid, async () => parseReport(await runProgram(command, args, { timeoutMs })));
+  return parseReport(await runProgram(command, args, { timeoutMs }));
 };
 
 /** The line of JSON that load.lua writes below wrk's own words. */

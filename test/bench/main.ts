@@ -6,6 +6,7 @@ import { type Figure, unmeasured } from "./figures.ts";
 import { machine, pinSelf } from "./machine.ts";
 import { type BenchOptions, HELP, readOptions } from "./options.ts";
 import { measureRpc } from "./p1.ts";
+import { measureWakes } from "./p2.ts";
 import { measureChat } from "./p4.ts";
 import { measureSockets } from "./p5.ts";
 import { measureHttp2 } from "./p6.ts";
@@ -17,7 +18,11 @@ import { measureManySessions } from "./p12.ts";
 import { measureInstall } from "./p13-install.ts";
 import { measureStart } from "./p13-start.ts";
 import { measureRefusals } from "./p14.ts";
+import { measureHookRefusals } from "./p14-hooks.ts";
 import { measureStranger } from "./p14-stranger.ts";
+import { measureBeat } from "./p15.ts";
+import { measureSoak } from "./p16.ts";
+import { measureRecorder } from "./recorder.ts";
 import { tableOf } from "./table.ts";
 
 type Bench = (options: BenchOptions) => Promise<Figure[]>;
@@ -25,6 +30,7 @@ type Bench = (options: BenchOptions) => Promise<Figure[]>;
 /** In this order, and each by itself: a figure taken beside another is none. */
 const GATES: readonly [gate: string, bench: Bench][] = [
   ["P1", measureRpc],
+  ["P2", measureWakes],
   ["P4", measureChat],
   ["P5", measureSockets],
   ["P6", measureHttp2],
@@ -36,7 +42,11 @@ const GATES: readonly [gate: string, bench: Bench][] = [
   ["P13", measureStart],
   ["P13", measureInstall],
   ["P14", measureRefusals],
+  ["P14", measureHookRefusals],
   ["P14", measureStranger],
+  ["P15", measureBeat],
+  ["RECORDER", measureRecorder],
+  ["P16", measureSoak],
 ];
 
 const run = async (options: BenchOptions): Promise<boolean> => {

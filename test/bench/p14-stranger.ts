@@ -5,8 +5,13 @@ import { startGateway, untilAnswers } from "./gateways.ts";
 import { machine } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 
-const FIGURE = "body of a stranger that is read before the 401";
-const LIMIT = 4 * 1024;
+const PLACES = {
+  "/rpc": { figure: "body of a stranger that /rpc reads before the 401", atMost: 4 * 1024 },
+  "/hooks/wake": { figure: "body of a stranger that /hooks/wake waits for", atMost: 0 },
+} as const;
+type Path = keyof typeof PLACES;
+const PATHS = Object.keys(PLACES) as Path[];
+const MOST = 64 * 1024;
 const PART = 32;
 const EVERY_MS = 2;
 const ATTEMPTS = 10;
@@ -17,50 +22,57 @@ const FLOOD = 8 * 1024 * 1024;
  * before that is what was too much. An answer that is late makes this more, never less, so that the least of several is what holds.
  */
 export const measureStranger = async ({ say }: BenchOptions): Promise<Figure[]> => {
-  if (!machine.hasProc) return [unmeasured("P14", FIGURE, "needs Linux's /proc")];
+  if (!machine.hasProc) return PATHS.map((path) => unmeasured("P14", PLACES[path].figure, "needs Linux's /proc"));
   say("P14: bodies of strangers");
-  await using gateway = await startGateway();
-  await untilAnswers(`${gateway.url}/readyz`);
-  const port = Number(new URL(gateway.url).port);
-  const read: number[] = [];
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) read.push((await trickle(port)) - PART);
-  const before = bytesReadBy(gateway.pid);
-  await pour(port);
-  const poured = bytesReadBy(gateway.pid) - before;
-  return [
-    measure([Math.min(...read)], {
-      gate: "P14",
-      figure: FIGURE,
-      unit: "bytes",
-      bound: { atMost: LIMIT },
-      note:
-        `in parts of ${PART} bytes, the least of ${ATTEMPTS}; of ${FLOOD / 2 ** 20} MiB poured in at once the process took ` +
-        `${Math.round(poured / 1024)} KiB out of the system's buffer`,
-    }),
-  ];
+  const figures: Figure[] = [];
+  for (const path of PATHS) figures.push(await measureAt(path));
+  return figures;
 };
 
-const HEAD = [
-  "POST /rpc HTTP/1.1",
-  "Host: 127.0.0.1",
-  "Authorization: Bearer wrong-token-of-a-stranger",
-  "Content-Type: application/json",
-  "Transfer-Encoding: chunked\r\n\r\n",
-].join("\r\n");
+const measureAt = async (path: Path): Promise<Figure> => {
+  await using gateway = await startGateway({ webhooks: {} });
+  await untilAnswers(`${gateway.url}/readyz`);
+  const port = Number(new URL(gateway.url).port);
+  const { figure, atMost } = PLACES[path];
+  const sent: number[] = [];
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) sent.push(await trickle(port, path));
+  const before = bytesReadBy(gateway.pid);
+  await pour(port, path);
+  const poured = bytesReadBy(gateway.pid) - before;
+  // Who answers at once answers before the first part; who reads some answers when a part was too much.
+  return measure([atMost === 0 ? Math.min(...sent) : Math.min(...sent) - PART], {
+    gate: "P14",
+    figure,
+    unit: "bytes",
+    bound: { atMost },
+    note:
+      `in parts of ${PART} bytes, the least of ${ATTEMPTS}; of ${FLOOD / 2 ** 20} MiB poured in at once the process took ` +
+      `${Math.round(poured / 1024)} KiB out of the system's buffer`,
+  });
+};
+
+const headOf = (path: Path): string =>
+  [
+    `POST ${path} HTTP/1.1`,
+    "Host: 127.0.0.1",
+    "Authorization: Bearer wrong-token-of-a-stranger",
+    "Content-Type: application/json",
+    "Transfer-Encoding: chunked\r\n\r\n",
+  ].join("\r\n");
 
 const chunkOf = (bytes: number): string => `${bytes.toString(16)}\r\n${" ".repeat(bytes)}\r\n`;
 
 /** Sends a body slowly; resolves with how much of it had gone when the answer came. */
-const trickle = (port: number): Promise<number> =>
+const trickle = (port: number, path: Path): Promise<number> =>
   new Promise((resolve, reject) => {
     let sent = 0;
     const socket = connect({ host: "127.0.0.1", port, noDelay: true }).on("error", reject);
     const timer = setInterval(() => {
-      if (sent >= 16 * LIMIT) socket.destroy(new Error("the gateway reads on and on"));
+      if (sent >= MOST) socket.destroy(new Error("the gateway reads on and on"));
       socket.write(chunkOf(PART));
       sent += PART;
     }, EVERY_MS);
-    socket.write(HEAD);
+    socket.write(headOf(path));
     socket.once("close", () => clearInterval(timer));
     socket.once("data", (answer) => {
       if (!answer.toString("latin1").startsWith("HTTP/1.1 401 ")) reject(new Error(`answered ${answer}`));
@@ -70,12 +82,12 @@ const trickle = (port: number): Promise<number> =>
   });
 
 /** Sends a large body as fast as it is taken; resolves when the connection has ended. */
-const pour = (port: number): Promise<void> =>
+const pour = (port: number, path: Path): Promise<void> =>
   new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port }).on("error", () => {});
     socket.once("close", () => resolve());
     socket.resume();
-    socket.write(HEAD + chunkOf(FLOOD));
+    socket.write(headOf(path) + chunkOf(FLOOD));
   });
 
 /** What a process has read in all, from files and sockets alike. */

@@ -1,6 +1,6 @@
 import { type Compared, compareWithBare } from "./against-bare.ts";
 import { startBare } from "./bare.ts";
-import { messageCall } from "./calls.ts";
+import { messageCall, SAME_SESSION } from "./calls.ts";
 import { type Figure, unmeasured } from "./figures.ts";
 import type { GatewayWish, Started } from "./gateways.ts";
 import { runStreams } from "./h2load.ts";
@@ -42,7 +42,7 @@ const place = ({ url, tlsUrl, pid }: Started) => ({ url: tlsUrl ?? url, pid });
 const streamsTo = (server: Started, seconds: number): Promise<Compared> =>
   runStreams({
     ...place(server),
-    call: messageCall({ isSpread: false }),
+    call: messageCall(SAME_SESSION),
     seconds,
     connections: CONNECTIONS,
     streams: STREAMS,
@@ -93,7 +93,7 @@ const measureTlsStreams = async (options: BenchOptions): Promise<Figure> => {
 const connectionsTo = (server: Started, seconds: number): Promise<Compared> =>
   runStreams({
     ...place(server),
-    call: messageCall({ isSpread: false }),
+    call: messageCall(SAME_SESSION),
     seconds,
     connections: CONNECTIONS * STREAMS,
     streams: 1,

@@ -1,6 +1,14 @@
 import { readMetrics } from "./gateways.ts";
 
-const ALL_ENDED_MS = 2_000;
+/** What a load starts: it counts only if all of that has ended within 2 s, as to let it wait is no speed. */
+export type Work = {
+  /** How much of it has ended so far. */
+  count(url: string): Promise<number>;
+  /** Throws unless within 2 s all that was accepted has ended well, and that is `least` of it. */
+  requireEnded(url: string, least: number): Promise<void>;
+};
+
+export const ALL_ENDED_MS = 2_000;
 const COMPLETED = 'gateway_turns_total{agent="main",status="completed"}';
 
 /** How many turns a gateway has completed so far. */
@@ -26,3 +34,5 @@ export const requireEnded = async (url: string, accepted: number): Promise<void>
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 };
+
+export const TURNS: Work = { count: completedTurns, requireEnded };

@@ -83,6 +83,55 @@ describe.each(operations)("$id", ({ surface, operation }) => {
   });
 });
 
+describe.each(keysOf(get(openapi, "webhooks")))("what is sent: %s", (name) => {
+  const sent = get(openapi, "webhooks", name, "post");
+
+  test("has examples, and they are what its schema says", () => {
+    const examples = examplesOf(get(sent, "requestBody"), "the request");
+    expect(examples.length).toBeGreaterThan(0);
+    for (const { name: example, value, validate } of examples)
+      expect(validate(value), `${example}: ${ajv.errorsText(validate.errors)}`).toBe(true);
+  });
+
+  test("has a name for each of its headers, and a form", () => {
+    for (const parameter of entriesOf(get(sent, "parameters"))) {
+      expect(text(get(parameter, "in"))).toBe("header");
+      expect(get(parameter, "schema", "type")).toBeDefined();
+    }
+  });
+});
+
+describe("a delivery's timeline", () => {
+  const step = get(readSpec("schemas/timeline.yaml"), "TimelineStep", "properties", "name");
+  const names = entriesOf(get(step, "enum")).map(text);
+
+  test("has a word on each of its steps, and no word on others", () => {
+    const told = [...text(get(step, "description")).matchAll(/`([a-z-]+\.[a-z-]+)`/g)].map(([, name]) => name);
+    expect(told.filter((name) => !name?.startsWith("recorder.")).toSorted()).toEqual(names.toSorted());
+  });
+
+  test("is shown in examples that end as they say", () => {
+    const read = operations.find(({ id }) => id === "deliveries.get")?.operation as Node;
+    const shown = answersOf(read).filter(({ status }) => status === "200");
+    for (const { name, value } of shown) {
+      const { outcome, at, timeline } = value as {
+        outcome: string;
+        at: string;
+        timeline: { at: string; name: string }[];
+      };
+      expect(
+        timeline.map((entry) => entry.name),
+        name,
+      ).toEqual(expect.arrayContaining([expect.stringMatching(`\\.${outcome}$`)]));
+      expect(
+        timeline.map((entry) => entry.at),
+        name,
+      ).toEqual(timeline.map((entry) => entry.at).toSorted());
+      expect(timeline[0]?.at).toBe(at);
+    }
+  });
+});
+
 describe("event streams", () => {
   const validate = ajv.compile(whole(get(readSpec("schemas/turn-events.yaml"), "TurnEvent") as Node) as object);
   const streams = operations.flatMap(({ id, operation }) =>

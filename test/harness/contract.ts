@@ -1,7 +1,8 @@
 import { type ErrorName, errors } from "#generated/errors.ts";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import { type Route, routes } from "#generated/routes.ts";
-import { events, problem as problemShape, replies } from "#generated/validators/rest.js";
+import { replies as hooksReplies } from "#generated/validators/hooks.js";
+import { events, problem as problemShape, replies as restReplies } from "#generated/validators/rest.js";
 import type { Validate } from "#generated/validators/validate.ts";
 
 /** Where a request went: what the contract says of its reply depends on it. */
@@ -49,17 +50,12 @@ const BEFORE_ANY: readonly ErrorName[] = [
   "request-timeout",
 ];
 
-/**
- * The operation of a place. A path that has others but not this method is held to the first of them. Webhooks have a door and
- * validators of their own.
- */
+/** The operation of a place. A path that has others but not this method is held to the first of them. */
 export const routeAt = ({ method, path }: Place): Route | undefined => {
   const target = path.split("?")[0] as string;
-  const here = served.filter(({ path: template }) => fits(template, target));
+  const here = (routes as readonly Route[]).filter(({ path: template }) => fits(template, target));
   return here.find((route) => route.method === method) ?? here[0];
 };
-
-const served = (routes as readonly Route[]).filter(({ surface }) => surface !== "hooks");
 
 const fits = (template: string, target: string): boolean => {
   const [parts, given] = [template.split("/"), target.split("/")];
@@ -127,6 +123,8 @@ const headerFaults = (name: string, value: string, { type, const: only, minimum 
 export const mediaOf = (headers: Headers): string | undefined =>
   headers.get("content-type")?.split(";")[0]?.trim() || undefined;
 
+const replies: Record<string, Validate> = { ...restReplies, ...hooksReplies };
+
 const bodyFaults = (route: Route | undefined, { status, headers }: Received, body: string): string[] => {
   const type = mediaOf(headers);
   if (type === undefined) return body === "" ? [] : ["there is a body without a content-type"];
@@ -138,7 +136,7 @@ const bodyFaults = (route: Route | undefined, { status, headers }: Received, bod
       return ["the body is not JSON"];
     }
   }
-  const validate = route ? (replies as Record<string, Validate>)[`${route.operation} ${status} ${type}`] : problemShape;
+  const validate = route ? replies[`${route.operation} ${status} ${type}`] : problemShape;
   if (!validate) return [`there is no validator for ${route?.operation} ${status} ${type}`];
   const found = validate(value) ? [] : wordsOf(validate);
   return status >= 400 && type === "application/problem+json"

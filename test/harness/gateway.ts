@@ -1,12 +1,13 @@
 import { afterAll } from "vitest";
 import type { LoadedConfig } from "#config/config.ts";
-import { diffConfig } from "#config/diff.ts";
+import { applyReload, diffConfig } from "#config/diff.ts";
 import { settle } from "#config/load.ts";
 import { unwritten } from "#config/source.ts";
 import { createRestClient } from "#generated/clients/rest.ts";
 import type { ConfigFile } from "#generated/config-types.ts";
 import { createLogger } from "#observe/logger.ts";
 import { BUILT, type GatewayOptions, startGateway as start } from "../../src/gateway.ts";
+import { createHooks } from "./hooks.ts";
 import { noteGiven } from "./ledger.ts";
 import { checkedFetch, createRest, type Rest } from "./rest.ts";
 
@@ -16,6 +17,7 @@ export const SECRETS = {
   adminKey: "admin-key-of-the-tests",
   rpcToken: "rpc-token-of-the-tests",
   consoleToken: "console-token-of-the-tests",
+  webhookToken: "webhook-token-of-the-tests",
 } as const;
 
 export type LogLine = { level: string; event: string; [field: string]: unknown };
@@ -88,13 +90,16 @@ export const startGateway = async ({ config = {}, ...options }: Start = {}) => {
     rest: createRest(url, SECRETS.key),
     /** As the console calls. */
     console: createRest(url, SECRETS.consoleToken),
+    /** Webhooks, with the shared token. */
+    hooks: createHooks(url),
     /** The generated client, over the checked fetch. */
     client: createRestClient({ baseUrl: url, key: SECRETS.key, fetch: checkedFetch }),
     /** Takes another configuration over, as a changed file would. */
     async reload(next: SomeConfig): Promise<void> {
-      const before = loaded;
-      loaded = await settleConfig(next);
-      gateway.reconfigure(loaded.config, diffConfig(before.config, loaded.config), "file");
+      const { config: before } = loaded;
+      const { config: after, ...read } = await settleConfig(next);
+      loaded = { ...read, config: applyReload(before, after) };
+      gateway.reconfigure(loaded.config, diffConfig(before, after), "file");
     },
     async [Symbol.asyncDispose](): Promise<void> {
       await gateway[Symbol.asyncDispose]();
@@ -130,6 +135,8 @@ const BASE: ConfigFile = {
     rpc: { auth: { tokens: [{ name: "ops", token: SECRETS.rpcToken, permissions: "*" }] } },
     console: { token: SECRETS.consoleToken },
   },
+  // The usual limit is less than a test may send in a minute.
+  webhooks: { token: SECRETS.webhookToken, rateLimit: { maxRequests: 0 } },
   agents: { main: { backend: "echo" } },
 };
 

@@ -53,7 +53,7 @@ const BLANKS: Record<string, string> = { tab: "\t", newline: "\r\n" };
 
 export const textToSend = ({ sent }: Fixture, kept: Kept): string => filled(sent, kept);
 
-const filled = (line: string, kept: Kept): string =>
+export const filled = (line: string, kept: Kept): string =>
   line.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
     const text = kept.get(name) ?? BLANKS[name];
     if (text === undefined) throw new Error(`nothing was kept as ${name}`);
@@ -78,13 +78,16 @@ const KINDS: Record<string, RegExp> = {
   req: new RegExp(`^req_${ID}$`),
   msg: new RegExp(`^msg_${ID}$`),
   turn: new RegExp(`^turn_${ID}$`),
+  evt: new RegExp(`^evt_${ID}$`),
+  dlv: new RegExp(`^dlv_${ID}$`),
+  fresh: new RegExp(`^webhook:${ID}$`),
   time: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
   text: /^/,
   number: /^-?[\d.]+$/,
 };
 
 /** What was got, with a placeholder where it is what the placeholder stands for; of an error only what is `wanted` too. */
-const likeness = (wanted: unknown, got: unknown, kept: Kept, inError = false): unknown => {
+export const likeness = (wanted: unknown, got: unknown, kept: Kept, inError = false): unknown => {
   if (typeof wanted === "string") {
     const [, kind = "", name] = /^<(\w+)(?::(\w+))?>$/.exec(wanted) ?? [];
     const isKind = kind === "any" || (typeof got === typeOf(kind) && KINDS[kind]?.test(String(got)));

@@ -14,10 +14,13 @@ const secrets = {
   webhook: "secret-webhook-token-0123456789",
   older: "secret-older-token-0123456789",
   verify: "secret-to-verify-0123456789",
+  replaced: "secret-that-was-replaced-0123456789",
   channel: "secret-of-a-channel-0123456789",
+  slack: "https://hooks.slack.example/services/T0/B0/secret-0123456789",
   strange: "secret-of-nobody-0123456789",
 };
 
+const VERIFY = { type: "github", secret: [secrets.verify, secrets.replaced] };
 const config = (keyed = secrets.key) => ({
   gateway: {
     rest: {
@@ -34,9 +37,12 @@ const config = (keyed = secrets.key) => ({
   },
   webhooks: {
     token: [secrets.webhook, { value: secrets.older, since: "2026-03-01" }],
-    mappings: { push: { match: {}, message: "{body.x}", verify: { type: "github", secret: secrets.verify } } },
+    mappings: { push: { match: {}, message: "{body.x}", verify: VERIFY } },
   },
-  channels: { ops: { type: "webhook", url: "https://example.com", secret: secrets.channel } },
+  channels: {
+    ops: { type: "webhook", url: "https://example.com", secret: secrets.channel },
+    team: { type: "slack", url: secrets.slack },
+  },
   agents: { main: { backend: "echo" } },
 });
 

@@ -2,7 +2,9 @@ import { afterAll, describe, expect, test } from "vitest";
 import { errors } from "#generated/errors.ts";
 import { routes } from "#generated/routes.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { closeGateways, provocations } from "./provoke.ts";
+import { provocations } from "./provoke.ts";
+import { closeGateways } from "./provoke-gateways.ts";
+import { recorderProvocations } from "./provoke-recorder.ts";
 
 afterAll(closeGateways);
 
@@ -11,7 +13,7 @@ const served = (routes as readonly Route[]).filter(({ surface }) => surface !== 
 describe.each(served)("$operation", (route) => {
   for (const name of route.errors) {
     if (name === "internal") continue; // rest-internal.test.ts and ops-internal.test.ts
-    const provoke = provocations[name];
+    const provoke = recorderProvocations[route.operation]?.[name] ?? provocations[name];
     test(`answers ${errors[name].status} ${name}`, async () => {
       if (!provoke) throw new Error(`nothing in provoke.ts makes ${route.operation} answer ${name}`);
       const reply = await provoke(route);

@@ -1,18 +1,13 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { BackendError } from "#core/errors.ts";
-import openapi from "#generated/openapi.json" with { type: "json" };
 import type { Operation } from "#generated/routes.ts";
 import { createPuppet } from "#test/harness/backends.ts";
-import { restRoutes, type StreamEvent } from "#test/harness/contract.ts";
+import type { StreamEvent } from "#test/harness/contract.ts";
+import { type Example, nameOf, operationsAt, plain, repliesOf, requestsOf } from "#test/harness/examples.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
-import { createRest, type EventStream, type Rest, routeOf } from "#test/harness/rest.ts";
+import { createRest, type EventStream, type Rest } from "#test/harness/rest.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
 import { createEventReader } from "#test/harness/sse.ts";
-
-// The examples of the contract are what its readers try first: each request is sent, and each reply is one that was got.
-
-type Media = { examples?: Record<string, { value?: unknown; $ref?: string }> };
-type Example = { operation: Operation; status: string; type: string; name: string; value: unknown };
 
 const skills = { dirs: [skillsFolder(SUMMARISE)] };
 const CI = "a-key-of-the-build-server";
@@ -23,36 +18,9 @@ const puppet = createPuppet();
 const played = await shareGateway({ config: { skills }, makeBackend: () => puppet.backend, replyWaitMs: 20 });
 const bare = await shareGateway();
 
-const follow = (value: unknown): unknown => {
-  const { $ref } = (value ?? {}) as { $ref?: string };
-  if ($ref === undefined) return value;
-  const keys = $ref.split("/").slice(1);
-  return follow(keys.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], openapi));
-};
-const examplesOf = (operation: Operation, status: string, content: Record<string, Media> = {}): Example[] =>
-  Object.entries(content).flatMap(([type, { examples = {} }]) =>
-    Object.entries(examples).map(([name, example]) => {
-      return { operation, status, type, name, value: (follow(example) as { value: unknown }).value };
-    }),
-  );
-
-type Described = { requestBody?: unknown; responses: Record<string, unknown> };
-const described = (operation: Operation): Described => {
-  const { path, method } = routeOf(operation);
-  return (openapi.paths as unknown as Record<string, Record<string, Described>>)[path]?.[
-    method.toLowerCase()
-  ] as Described;
-};
-const operations = restRoutes.map(({ operation }) => operation as Operation);
-const contentOf = (holder: unknown) => (follow(holder) as { content?: Record<string, Media> } | undefined)?.content;
-const requests = operations.flatMap((operation) =>
-  examplesOf(operation, "request", contentOf(described(operation).requestBody)),
-);
-const replies = operations.flatMap((operation) =>
-  Object.entries(described(operation).responses)
-    .filter(([status]) => Number(status) < 300)
-    .flatMap(([status, response]) => examplesOf(operation, status, contentOf(response))),
-);
+const operations = operationsAt("/api/v1/chat", "/api/v1/skills", "/api/v1/turns", "/api/v1/keys");
+const requests = requestsOf(operations);
+const replies = repliesOf(operations);
 
 /** The contract's example conversation, begun anew. */
 const ADA = "agent:main:rest:ada";
@@ -211,18 +179,6 @@ const accepted = async (operation: Operation) => {
   expect(status).toBe(202);
   return json;
 };
-
-/** A reply with what is new each time made the same. */
-const plain = (value: unknown): unknown =>
-  JSON.parse(
-    JSON.stringify(value)
-      .replaceAll(/\b(msg|turn|key|dlv)_[0-9A-HJKMNP-TV-Z]{26}/g, "$1_id")
-      .replaceAll(/"\d{4}-\d\d-\d\dT[\d:.]+Z"/g, '"a time"')
-      .replaceAll(/sha256:[0-9a-f]{64}/g, "sha256:hash")
-      .replaceAll(/"gw_[\w-]+"/g, '"gw_secret"'),
-  );
-
-const nameOf = ({ operation, status, type, name }: Example) => `${operation} ${status} ${type} ${name}`;
 
 describe("the examples of replies", () => {
   test.each(replies)("$operation $status $type: $name", async (example) => {

@@ -12,8 +12,8 @@ vi.mock("#handlers/rest/table.ts", async (original) => {
     throw new TypeError(CAUSE);
   };
   return {
-    restHandlers: (core: Parameters<typeof restHandlers>[0]) =>
-      Object.fromEntries(Object.keys(restHandlers(core)).map((operation) => [operation, fail])),
+    restHandlers: (...parts: Parameters<typeof restHandlers>) =>
+      Object.fromEntries(Object.keys(restHandlers(...parts)).map((operation) => [operation, fail])),
   };
 });
 
@@ -22,11 +22,12 @@ const bodies: Record<string, unknown> = {
   "chat.send": { message: "hi" },
   "skills.trigger": { skill_id: "x" },
   "keys.create": { name: "x" },
+  "mappings.dryRun": { body: {} },
 };
 
 describe.each(restRoutes)("$operation, when its handler throws", ({ operation, method, path }) => {
   test("answers 500 without a word of the cause, which the log has under the request id", async () => {
-    const target = targetOf(path, { path: { turn_id: "x", key_id: "x" } });
+    const target = targetOf(path, { path: { turn_id: "x", key_id: "x", delivery_id: "x", event_id: "x" } });
     const reply = await gateway.console.send(method, target, { body: bodies[operation] });
     expect(reply.error).toBe("internal");
     expect(Object.keys(reply.problem).toSorted()).toEqual(["request_id", "status", "title", "type"]);

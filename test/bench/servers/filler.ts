@@ -14,7 +14,7 @@ export const loadSessionId = (n: number): string => `bench:${String(n).padStart(
 export const chatSessionId = (): string => `chat:${newBareId(Date.now())}`;
 
 const LIMITS = { turnsPerSession: 100, turns: 10_000, messagesPerSession: 1e9, storeBytes: Number.MAX_SAFE_INTEGER };
-const RECORDER = { entries: 10_000, bytes: 64 * 2 ** 20 };
+const RECORDER = { entries: 10_000, bytes: 64 * 2 ** 20, refused: 1_000 };
 const YIELD_EVERY = 2_000;
 
 /**
@@ -42,12 +42,15 @@ export const fillStore = async (
       caller: "bench",
       text: textOf(2 * n, textBytes),
       outside: false,
+      context: undefined,
       model: undefined,
       countedModel: "echo",
       skillIds: [],
       waited: true,
       idempotency: undefined,
       delivery: undefined,
+      events: undefined,
+      announce: undefined,
       limits: LIMITS,
       recorder: RECORDER,
       claim: { now, node: "node_bench", leaseMs: 30_000, replyMessageId: newId("msg", now) },
@@ -60,6 +63,48 @@ export const fillStore = async (
       reply: textOf(2 * n + 1, textBytes),
       error: undefined,
       usage,
+    });
+    if (n % YIELD_EVERY === 0) await new Promise(setImmediate);
+  }
+};
+
+/** Queues system events, each with the recorded request that brought it, as `/hooks/wake` does. */
+export const fillEvents = async (store: Store, count: number, { beatNow = false } = {}): Promise<void> => {
+  const body = Buffer.from(JSON.stringify({ text: textOf(0, 100), metadata: { source: "bench" } }));
+  for (let n = 0; n < count; n++) {
+    const now = Date.now();
+    await store.queueEvent({
+      now,
+      eventId: newId("evt", now),
+      agent: "main",
+      text: textOf(n, 100),
+      metadata: '{"source":"bench"}',
+      caller: "shared",
+      beatNow,
+      idempotency: undefined,
+      delivery: {
+        deliveryId: newId("dlv", now),
+        at: now,
+        surface: "hooks",
+        operation: "hooks.wake",
+        method: "POST",
+        path: "/hooks/wake",
+        address: "127.0.0.1",
+        requestId: newId("req", now),
+        caller: "shared",
+        headers: "content-type: application/json",
+        body,
+        bytes: body.length,
+        answer: "accepted",
+        status: undefined,
+        mapping: undefined,
+        replayOf: undefined,
+        senderId: undefined,
+        steps: [],
+      },
+      limits: { events: 10_000_000, storeBytes: Number.MAX_SAFE_INTEGER },
+      recorder: RECORDER,
+      streamKeep: 10_000,
     });
     if (n % YIELD_EVERY === 0) await new Promise(setImmediate);
   }

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver, constants as perf } from "node:perf_hooks";
 import { serve } from "#cli/serve.ts";
-import { fillStore, loadSessionId } from "./filler.ts";
+import type { StoreWatcher } from "#store/store.ts";
+import { fillEvents, fillStore, loadSessionId } from "./filler.ts";
 
 // The whole gateway, as `node dist/main.js --config FILE` is, with a store that is full when it begins to answer. It speaks with the
 // bench over its channel: one word in, one answer out.
@@ -16,12 +17,15 @@ export type Delays = {
   worstPause: number;
 };
 export type PageTime = { micros: number };
+/** `beatMs` is null until the beat has ended. */
+export type EventsLeft = { queued: number; dead: number; beatMs: number | null };
 
 const wish = JSON.parse(process.argv[2] ?? "{}") as {
   config: string;
   sessions: number;
   turns: number;
   textBytes: number;
+  events: number;
 };
 const served = await serve(["--config", wish.config, "--port", "0"], process.env);
 if (!served) throw new Error("the gateway did not start");
@@ -31,6 +35,7 @@ await gateway.ready;
 const began = performance.now();
 const sessionIds = Array.from({ length: wish.sessions }, (_, n) => loadSessionId(n));
 await fillStore(gateway.store, { turns: wish.turns, sessionIds, textBytes: wish.textBytes });
+await fillEvents(gateway.store, wish.events);
 const fillMs = performance.now() - began;
 
 const RESOLUTION_MS = 1;
@@ -66,8 +71,39 @@ const answers: Record<string, () => unknown> = {
     fullCollections,
     worstPause,
   }),
+  /** Has the agent beat now. */
+  beat: async () => {
+    const from = performance.now();
+    const stop = gateway.store.watch({
+      ...NOTHING_HEARD,
+      gatewayEntries: (entries) => {
+        if (!entries.some(({ name }) => name === "heartbeat.ran")) return;
+        beatMs = performance.now() - from;
+        stop();
+      },
+    });
+    await fillEvents(gateway.store, 1, { beatNow: true });
+    return {};
+  },
+  events: (): EventsLeft => {
+    const { eventsQueued: queued, eventsDead: dead } = gateway.store.stats();
+    return { queued, dead, beatMs };
+  },
   page: async (): Promise<PageTime> => ({ micros: await timePages() }),
 };
+
+const nothing = () => {};
+const NOTHING_HEARD: StoreWatcher = {
+  entries: nothing,
+  sessionDeleted: nothing,
+  gatewayEntries: nothing,
+  work: nothing,
+  cancel: nothing,
+  compaction: nothing,
+  beat: nothing,
+  announcement: nothing,
+};
+let beatMs: number | null = null;
 
 const PAGES = 2_000;
 const PAGE = 50;

@@ -20,6 +20,7 @@ const exchange = (given: Partial<RpcExchange> = {}): RpcExchange => ({
   delivery: () => expect.unreachable(),
   operation: "unknown",
   error: undefined,
+  reason: undefined,
   turnId: undefined,
   changes: false,
   ...given,

@@ -1,0 +1,66 @@
+import type { HookContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import { HOPS_HEADER, hopsOf } from "#core/hops.ts";
+import { newBareId } from "#core/ids.ts";
+import type { Started } from "#core/turns.ts";
+import type { AgentHookReply } from "#generated/hooks-handlers.ts";
+
+/** The turn that a webhook asks for. */
+export type HookTurn = {
+  /** The default one without it. */
+  agent?: string | undefined;
+  /** A `webhook:` session; a fresh one without it. */
+  session?: string | undefined;
+  model?: string | undefined;
+  channel?: string | undefined;
+  delivery: "none" | "announce";
+  text: string;
+  context?: object | undefined;
+};
+
+export type HookStarted = { body: AgentHookReply; replayed: boolean };
+
+/** Starts a turn apart from people's conversations. It is answered when it is stored; no promise where the store needs none. */
+export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookStarted | Promise<HookStarted> => {
+  const { session, model, channel, delivery, text, context } = wish;
+  // A named agent may have left the configuration: a repeat is answered all the same, and turns.start refuses the rest.
+  const agent = wish.agent ?? core.agents.get(undefined).name;
+  const announce = core.announce({ delivery, channel, hops: hopsOf(ctx.headers[HOPS_HEADER]) });
+  if (delivery === "announce" && !announce) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));
+  const started = core.turns.start({
+    place: {
+      sessionId: session ?? `webhook:${newBareId(core.clock.now())}`,
+      agent,
+      channel: channel ?? "webhook",
+      userId: ctx.caller.name,
+    },
+    surface: "hooks",
+    caller: ctx.caller.name,
+    text,
+    outside: true,
+    context: context && JSON.stringify(context),
+    model,
+    announce,
+    idempotency: ctx.idempotency,
+    delivery: ctx.delivery(),
+  });
+  return started instanceof Promise
+    ? started.then((late) => startedOf(core, wish, late, ctx))
+    : startedOf(core, wish, started, ctx);
+};
+
+/** A repeat is told of the turn that the first request started. */
+const startedOf = (core: Core, wish: HookTurn, { turn, replayed }: Started, ctx: HookContext): HookStarted => ({
+  body: {
+    status: 200,
+    message: "turn started",
+    sessionId: turn.sessionId,
+    turnId: turn.turnId,
+    deliveryId: turn.deliveryId ?? ctx.delivery().deliveryId,
+    agent: turn.agent,
+    model: turn.model ?? core.agents.find(turn.agent)?.model ?? null,
+    channel: wish.channel ?? null,
+    delivery: wish.delivery,
+  },
+  replayed,
+});

@@ -1,0 +1,120 @@
+import type { CallContext, HookContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import { headersOf, whyNotReplayable } from "#core/deliveries.ts";
+import { GatewayError } from "#core/errors.ts";
+import { errors } from "#generated/errors.ts";
+import type { HooksOperation } from "#generated/hooks-handlers.ts";
+import type { RestReplies } from "#generated/rest-handlers.ts";
+import type { AtOnce, Delivery, DeliveryAnswer, DeliveryStep, RecordedDelivery } from "#store/store.ts";
+
+type Place = { operation: HooksOperation; name: string | undefined };
+
+export type ReplayParts = {
+  /** What the webhooks' door does with a request once it is let in; it records what starts nothing. */
+  callHook: (place: Place, raw: Buffer, ctx: HookContext) => AtOnce<{ body: object }>;
+  recordBodies: () => boolean;
+};
+
+/**
+ * Sends a delivery's body through today's mappings and handlers. Whoever asked for it is the caller; its signature, rate limit and
+ * idempotency key are not looked at.
+ */
+export const replay = async (
+  core: Core,
+  { callHook, recordBodies }: ReplayParts,
+  given: RecordedDelivery,
+  ctx: CallContext,
+): Promise<RestReplies["deliveries.replay"]> => {
+  const why = whyNotReplayable(given);
+  if (why !== undefined || given.body === undefined) throw new GatewayError("delivery-not-replayable", why);
+  const again = new Replay(core, given, ctx, recordBodies());
+  const raw = Buffer.from(given.body);
+  try {
+    const { body } = await callHook(placeOf(given), raw, again);
+    return replyOf(again, body);
+  } catch (thrown) {
+    if (again.answer === "unmatched") return replyOf(again, { message: "no mapping matched" });
+    again.refuse(thrown);
+    throw thrown;
+  }
+};
+
+const placeOf = ({ operation, path }: Delivery): Place => ({
+  operation: operation as HooksOperation,
+  name: operation === "hooks.mappedByName" ? path.slice(path.lastIndexOf("/") + 1) : undefined,
+});
+
+type Started = { message?: string; agent?: string; sessionId?: string; turnId?: string; eventId?: string };
+
+const replyOf = (again: Replay, body: Started): RestReplies["deliveries.replay"] => ({
+  delivery_id: again.delivery().deliveryId,
+  replay_of: again.given.deliveryId,
+  outcome: again.answer === "unmatched" ? "unmatched" : "queued",
+  message: body.message ?? "",
+  mapping: (again.answer === "unmatched" ? undefined : again.mapping) ?? null,
+  agent: body.agent ?? null,
+  session_id: body.sessionId ?? null,
+  turn_id: body.turnId ?? null,
+  event_id: body.eventId ?? null,
+});
+
+/** A webhook that came out of the flight recorder, with what its new delivery will tell. */
+class Replay implements HookContext {
+  readonly caller: HookContext["caller"];
+  readonly headers: HookContext["headers"];
+  readonly idempotency = undefined;
+  readonly given: RecordedDelivery;
+  mapping: string | undefined;
+  answer: DeliveryAnswer = "accepted";
+  readonly #core: Core;
+  readonly #ctx: CallContext;
+  readonly #keepBody: boolean;
+  readonly #steps: DeliveryStep[] = [];
+  #delivery: Delivery | undefined = undefined;
+
+  constructor(core: Core, given: RecordedDelivery, ctx: CallContext, keepBody: boolean) {
+    this.#core = core;
+    this.#ctx = ctx;
+    this.#keepBody = keepBody;
+    this.given = given;
+    this.caller = { surface: "hooks", name: ctx.caller.name };
+    this.headers = headersOf(given);
+    this.mapping = given.operation === "hooks.mappedByName" ? given.mapping : undefined;
+  }
+
+  get requestId(): string {
+    return this.#ctx.requestId;
+  }
+
+  get signal(): AbortSignal {
+    return this.#ctx.signal;
+  }
+
+  note(name: string, detail?: string): void {
+    this.#steps.push({ at: this.#core.clock.now(), name, detail });
+  }
+
+  delivery(): Delivery {
+    this.#delivery ??= this.#create();
+    this.#delivery.mapping = this.mapping;
+    this.#delivery.answer = this.answer;
+    return this.#delivery;
+  }
+
+  /** Where and when it came from is the replay's; what it says is the given one's. */
+  #create(): Delivery {
+    const { operation, method, path, headers, body, bytes, senderId, deliveryId } = this.given;
+    const kept = this.#keepBody ? body : undefined;
+    const sent = { surface: "hooks", operation, method, path, headers, body: kept, bytes, senderId } as const;
+    return { ...this.#ctx.delivery(), ...sent, replayOf: deliveryId, steps: this.#steps };
+  }
+
+  /** Records that it was refused. Its body is the given one's. */
+  refuse(thrown: unknown): void {
+    const { name: error, detail } = GatewayError.from(thrown);
+    const { status } = errors[error];
+    this.answer = "refused";
+    this.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
+    void this.#core.deliveries.record({ ...this.delivery(), body: undefined, status });
+  }
+}

@@ -1,0 +1,53 @@
+import type { Config } from "#config/config.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Core } from "#core/core.ts";
+import { hooksHandlers } from "#handlers/hooks/table.ts";
+import type { Events } from "#observe/events.ts";
+import type { GuessGuard } from "#wire/auth.ts";
+import { createHooksDoor } from "#wire/hooks.ts";
+import type { HooksAccess } from "#wire/hooks-access.ts";
+import { createHookCalls } from "#wire/hooks-call.ts";
+import { createHooksGate } from "#wire/hooks-gate.ts";
+import { createRateLimit } from "#wire/rate-limit.ts";
+import type { Refusals } from "#wire/refusals.ts";
+
+type HooksSurfaceParts = {
+  core: Core;
+  config: () => Config;
+  /** Who may send, as the configuration says it now. */
+  access: () => HooksAccess;
+  guard: GuessGuard;
+  refusals: Pick<Refusals, "admits">;
+  clock: Clock;
+  events: Events;
+};
+
+/** The webhooks: their handlers, their door, and the way in for what the flight recorder sends again. */
+export const createHooksSurface = ({ core, config, access, guard, refusals, clock, events }: HooksSurfaceParts) => {
+  const limit = () => config().webhooks.rateLimit;
+  const { record } = core.deliveries;
+  const { run, call } = createHookCalls({ handlers: hooksHandlers(core), record });
+  // Another path needs a restart.
+  const { path } = config().webhooks;
+  const gate = createHooksGate({
+    path,
+    access,
+    run,
+    guard,
+    rateLimit: createRateLimit(clock, limit),
+    limit,
+    record,
+    admitsRefusal: refusals.admits,
+    now: clock.now,
+    events,
+  });
+  const door = createHooksDoor({
+    path,
+    gate,
+    bodyLimit: () => config().limits.webhookBody,
+    recordBodies: () => config().recorder.bodies,
+    clock,
+    events,
+  });
+  return { door, call };
+};

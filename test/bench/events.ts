@@ -1,0 +1,67 @@
+import { REST_KEY, readMetrics } from "./gateways.ts";
+import { ALL_ENDED_MS, type Work } from "./turns.ts";
+
+const ACCEPTED = 'gateway_requests_total{surface="hooks",operation="hooks.wake",status="2xx"}';
+const LOST = [
+  ["refused", "gateway_events_refused_total"],
+  ["given up", "gateway_events_died_total"],
+  ["dead", "gateway_events_dead "],
+] as const;
+
+const acceptedEvents = async (url: string): Promise<number> => (await readMetrics(url))(ACCEPTED);
+
+/** Waits until no event waits and no turn works on one. */
+const untilHandedOver = async (url: string): Promise<void> => {
+  const end = performance.now() + ALL_ENDED_MS;
+  for (;;) {
+    const queued = (await readMetrics(url))("gateway_events_queued ");
+    if (queued === 0) return;
+    if (performance.now() > end) throw new Error(`after 2 s ${queued} events wait`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+};
+
+/** Throws unless within 2 s nothing waits any more, and nothing was refused or given up. */
+export const requireNoneLost = async (url: string): Promise<void> => {
+  await untilHandedOver(url);
+  const read = await readMetrics(url);
+  for (const [name, metric] of LOST) {
+    const lost = read(metric);
+    if (lost > 0) throw new Error(`${lost} events were ${name}`);
+  }
+};
+
+/** Throws unless within 2 s every event that was accepted was handled. Each is then looked up, which may take longer. */
+const requireHandled = async (url: string, least: number): Promise<void> => {
+  await requireNoneLost(url);
+  const accepted = await acceptedEvents(url);
+  if (accepted < least) throw new Error(`only ${accepted} of ${least} events were accepted`);
+  const handled = await countHandled(url);
+  if (handled !== accepted) throw new Error(`${accepted} events were accepted, and ${handled} handled`);
+};
+
+type EventPage = { events: { event_id: string; status: string }[]; next_cursor: string | null };
+
+/** How many events there are, each of them handled. */
+const countHandled = async (url: string): Promise<number> => {
+  const handled = new Set<string>();
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const page: EventPage = await readPage(url, cursor);
+    for (const { event_id, status } of page.events) {
+      if (status !== "handled") throw new Error(`${event_id} is ${status}`);
+      handled.add(event_id);
+    }
+    cursor = page.next_cursor;
+  }
+  return handled.size;
+};
+
+const readPage = async (url: string, cursor: string): Promise<EventPage> => {
+  const query = new URLSearchParams({ limit: "500", ...(cursor !== "" && { cursor }) });
+  const answer = await fetch(`${url}/api/v1/events?${query}`, { headers: { authorization: `Bearer ${REST_KEY}` } });
+  if (answer.status !== 200) throw new Error(`/api/v1/events answered ${answer.status}: ${await answer.text()}`);
+  return (await answer.json()) as EventPage;
+};
+
+export const EVENTS: Work = { count: acceptedEvents, requireEnded: requireHandled };

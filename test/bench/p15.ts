@@ -1,0 +1,69 @@
+import { messageCall } from "./calls.ts";
+import { compare, type Figure, measure, unmeasured } from "./figures.ts";
+import { startPreloaded } from "./gateways.ts";
+import { requireClean, runLoad } from "./load.ts";
+import { whyNoLoad } from "./machine.ts";
+import type { BenchOptions } from "./options.ts";
+import type { Delays, EventsLeft } from "./servers/preloaded.ts";
+
+const SESSIONS = 1_000;
+/** Shorter than the beat, so that all of the load meets it. */
+const LOAD_S = 2;
+const LONGEST_BEAT_MS = 30_000;
+
+/** P15: how P1's calls fare while a beat hands over 100 000 events that were queued. */
+export const measureBeat = async ({ rounds, short, say }: BenchOptions): Promise<Figure[]> => {
+  const events = short ? 50_000 : 100_000;
+  const name = `a beat with ${events} events`;
+  const why = whyNoLoad();
+  if (why) return [unmeasured("P15", name, why)];
+  const seen: { idle: number; during: number; worst: number; beatMs: number; pause: number }[] = [];
+  for (let round = 0; round < rounds; round++) {
+    say(`P15: round ${round + 1} of ${rounds}, ${events} events`);
+    await using server = await startPreloaded({ sessions: SESSIONS, turns: SESSIONS, events });
+    const load = { url: server.url, pid: server.pid, call: messageCall(), sessions: SESSIONS, seconds: LOAD_S };
+    await runLoad({ ...load, seed: 1 });
+    const idle = await runLoad({ ...load, seed: 2 });
+    await server.ask("watch");
+    await server.ask("beat");
+    const during = await runLoad({ ...load, seed: 3 });
+    const delays = await server.ask<Delays>("delays");
+    for (const run of [idle, during]) requireClean(run, "P15");
+    const beatMs = await untilHandled(() => server.ask<EventsLeft>("events"));
+    seen.push({ idle: idle.p99, during: during.p99, worst: delays.worst, beatMs, pause: delays.worstPause });
+  }
+  const list = (pick: (round: (typeof seen)[number]) => number) =>
+    seen.map((round) => Math.round(pick(round))).join(", ");
+  return [
+    compare(
+      seen.map(({ during }) => during),
+      seen.map(({ idle }) => idle),
+      {
+        gate: "P15",
+        figure: `/rpc during ${name}, p99`,
+        unit: "us",
+        bound: { atMost: 3, what: "x without" },
+        note: `the beats took ${list(({ beatMs }) => beatMs)} ms, of which the load of ${LOAD_S * 1_000} ms met the first`,
+      },
+    ),
+    measure([Math.max(...seen.map(({ worst }) => worst))], {
+      gate: "P15",
+      figure: `event loop during ${name}, worst of all rounds`,
+      unit: "ms",
+      bound: { atMost: 20 },
+      note: `each round's worst: ${list(({ worst }) => worst)} ms; longest pause of a collection: ${list(({ pause }) => pause)} ms`,
+    }),
+  ];
+};
+
+/** How long the beat took; throws unless every event was handled. */
+const untilHandled = async (ask: () => Promise<EventsLeft>): Promise<number> => {
+  const end = performance.now() + LONGEST_BEAT_MS;
+  for (;;) {
+    const { queued, dead, beatMs } = await ask();
+    if (dead > 0) throw new Error(`${dead} events are dead`);
+    if (queued === 0 && beatMs !== null) return beatMs;
+    if (performance.now() > end) throw new Error(`${queued} events wait after ${LONGEST_BEAT_MS} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+};

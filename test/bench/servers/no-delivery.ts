@@ -1,0 +1,31 @@
+import { newId } from "#core/ids.ts";
+
+// Stands in for wire/delivery.ts in servers/unrecorded.ts.
+
+type Real = typeof import("#wire/delivery.ts");
+
+export const NO_STEPS: Real["NO_STEPS"] = Object.freeze([]);
+
+/** One for all requests: answers name a delivery. */
+const NONE: ReturnType<Real["createDelivery"]> = {
+  deliveryId: newId("dlv", Date.now()),
+  at: 0,
+  surface: "rpc",
+  operation: "",
+  method: "",
+  path: "",
+  address: "",
+  requestId: "",
+  caller: "",
+  headers: "",
+  body: undefined,
+  bytes: 0,
+  answer: "accepted",
+  status: undefined,
+  mapping: undefined,
+  replayOf: undefined,
+  senderId: undefined,
+  steps: NO_STEPS,
+};
+
+export const createDelivery: Real["createDelivery"] = () => NONE;

@@ -1,0 +1,167 @@
+import github from "@octokit/webhooks-examples";
+
+// What senders send. GitHub's are the examples of its own package; the others are written by us, in the shape that each sender documents.
+
+type Body = Record<string, unknown>;
+
+/** The examples of one of GitHub's events, all that its package has. */
+export const githubExamples = (event: string): Body[] =>
+  (github as unknown as { name: string; examples: Body[] }[]).find(({ name }) => name === event)?.examples ?? [];
+
+/** The headers that GitHub sends beside id and signature. */
+export const githubHeaders = (event: string): Record<string, string> => ({
+  accept: "*/*",
+  "content-type": "application/json",
+  "user-agent": "GitHub-Hookshot/044aadd",
+  "x-github-event": event,
+  "x-github-hook-id": "292430182",
+  "x-github-hook-installation-target-id": "79929171",
+  "x-github-hook-installation-target-type": "repository",
+});
+
+export const stripeHeaders = {
+  accept: "*/*; q=0.5, application/xml",
+  "cache-control": "no-cache",
+  "content-type": "application/json; charset=utf-8",
+  "user-agent": "Stripe/1.0 (+https://stripe.com/docs/webhooks)",
+};
+
+/** In Stripe's documented shape of an event about an invoice. */
+export const stripeInvoicePaid = {
+  id: "evt_1SVt3vB7WZ01zgkWxA9dVhDk",
+  object: "event",
+  api_version: "2025-10-29.clover",
+  created: 1763711671,
+  data: {
+    object: {
+      id: "in_1SVt3rB7WZ01zgkWb1cJq2Lm",
+      object: "invoice",
+      account_country: "DE",
+      amount_due: 4900,
+      amount_paid: 4900,
+      amount_remaining: 0,
+      attempt_count: 1,
+      attempted: true,
+      billing_reason: "subscription_cycle",
+      collection_method: "charge_automatically",
+      created: 1763711667,
+      currency: "eur",
+      customer: "cus_TSjN0xQkR2sVb7",
+      customer_email: "ada@example.com",
+      customer_name: "Ada Lovelace",
+      description: null,
+      hosted_invoice_url: "https://invoice.stripe.com/i/acct_1B7WZ01zgkW/live_YWNjdF8x",
+      lines: {
+        object: "list",
+        data: [
+          {
+            id: "il_1SVt3rB7WZ01zgkWc4sPv9Xy",
+            object: "line_item",
+            amount: 4900,
+            currency: "eur",
+            description: "1 × Team (at €49.00 / month)",
+            quantity: 1,
+          },
+        ],
+        has_more: false,
+        url: "/v1/invoices/in_1SVt3rB7WZ01zgkWb1cJq2Lm/lines",
+      },
+      livemode: true,
+      metadata: {},
+      number: "8F1C2A7B-0042",
+      period_end: 1763711667,
+      period_start: 1761033267,
+      status: "paid",
+      status_transitions: {
+        finalized_at: 1763711669,
+        marked_uncollectible_at: null,
+        paid_at: 1763711670,
+        voided_at: null,
+      },
+      subtotal: 4900,
+      total: 4900,
+    },
+  },
+  livemode: true,
+  pending_webhooks: 1,
+  request: { id: null, idempotency_key: null },
+  type: "invoice.paid",
+};
+
+export const slackHeaders = {
+  accept: "*/*",
+  "content-type": "application/json",
+  "user-agent": "Slackbot 1.0 (+https://api.slack.com/robots)",
+};
+
+/** In the documented shape of Slack's Events API. */
+export const slackMention = {
+  token: "z26uFbvR1xHJEdHE1OQiO6t8",
+  team_id: "T123ABC456",
+  api_app_id: "A123ABC456",
+  event: {
+    type: "app_mention",
+    user: "U061F7AUR",
+    text: "<@U0LAN0Z89> is the build green?",
+    ts: "1763711671.000100",
+    channel: "C123ABC456",
+    event_ts: "1763711671.000100",
+  },
+  type: "event_callback",
+  event_id: "Ev123ABC456",
+  event_time: 1763711671,
+  authorizations: [
+    { enterprise_id: null, team_id: "T123ABC456", user_id: "U0LAN0Z89", is_bot: true, is_enterprise_install: false },
+  ],
+  is_ext_shared_channel: false,
+  event_context: "4-eyJldCI6ImFwcF9tZW50aW9uIn0",
+};
+
+/** What Slack asks an address before it sends events there. */
+export const slackChallenge = {
+  token: "z26uFbvR1xHJEdHE1OQiO6t8",
+  challenge: "3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P",
+  type: "url_verification",
+};
+
+export const grafanaHeaders = { "content-type": "application/json", "user-agent": "Grafana" };
+
+/** In the documented shape of Grafana's webhook contact point. */
+export const grafanaFiring = {
+  receiver: "agent gateway",
+  status: "firing",
+  orgId: 1,
+  alerts: [
+    {
+      status: "firing",
+      labels: { alertname: "DiskFull", grafana_folder: "Databases", instance: "db-1" },
+      annotations: { summary: "The disk of db-1 is nearly full." },
+      startsAt: "2026-11-21T08:54:31Z",
+      endsAt: "0001-01-01T00:00:00Z",
+      generatorURL: "https://grafana.example.com/alerting/grafana/cdeqmlhvflz40f/view",
+      fingerprint: "c6eadffa33fcdf37",
+      silenceURL: "https://grafana.example.com/alerting/silence/new?alertmanager=grafana",
+      dashboardURL: "",
+      panelURL: "",
+      values: { B: 95.2, C: 1 },
+      valueString: "[ var='B' labels={instance=db-1} value=95.2 ]",
+    },
+  ],
+  groupLabels: { alertname: "DiskFull" },
+  commonLabels: { alertname: "DiskFull", grafana_folder: "Databases", instance: "db-1" },
+  commonAnnotations: { summary: "The disk of db-1 is nearly full." },
+  externalURL: "https://grafana.example.com/",
+  version: "1",
+  groupKey: '{}:{alertname="DiskFull"}',
+  truncatedAlerts: 0,
+  title: "[FIRING:1] DiskFull (Databases db-1)",
+  state: "alerting",
+  message: "**Firing**\n\nValue: B=95.2, C=1\nLabels:\n - alertname = DiskFull\n",
+};
+
+/** In the shape that the Standard Webhooks specification recommends. */
+export const userCreated = {
+  type: "user.created",
+  timestamp: "2026-11-21T08:54:31.123456Z",
+  data: { id: "1f81eb52-5198-4599-803e-771906343485", name: "Ada Lovelace", email: "ada@example.com" },
+};

@@ -1,0 +1,129 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
+import { SECRETS, type SomeConfig, type TestGateway } from "./gateway.ts";
+import { CERTIFICATE, OVER_TLS, openHttp2 } from "./http2.ts";
+import { countSent, countSettled } from "./ledger.ts";
+import { type Connection, openConnection, requestText } from "./raw.ts";
+import { checkReply, type Reply } from "./rest.ts";
+
+export type HookSending = {
+  /** Null sends none. */
+  token?: string | null;
+  /** Beside or instead of the usual ones; null leaves one out. */
+  headers?: Record<string, string | null>;
+  method?: string;
+  /** Nothing is served there: what comes back is no operation's. */
+  nowhere?: boolean;
+};
+
+type Sent = { method: string; path: string; headers: Record<string, string>; body: string | Uint8Array };
+
+/** Where the contract has webhooks; a gateway may have them elsewhere. */
+const CONTRACT_PATH = "/hooks";
+
+const sentOf = (path: string, given: unknown, sending: HookSending): Sent => {
+  const { token = SECRETS.webhookToken, headers = {}, method = "POST" } = sending;
+  const body = typeof given === "string" || given instanceof Uint8Array ? given : JSON.stringify(given);
+  const all = {
+    "content-type": "application/json",
+    authorization: token === null ? null : `Bearer ${token}`,
+    ...headers,
+  };
+  const kept = Object.entries(all).filter((header): header is [string, string] => header[1] !== null);
+  return { method, path, body, headers: Object.fromEntries(kept) };
+};
+
+/** A way to send webhooks; `below` is what follows the path that they are received at. Bytes and text are sent as they are. */
+export type HookClient = {
+  send(below: string, body: unknown, sending?: HookSending): Promise<Reply>;
+  wake(body: unknown, sending?: HookSending): Promise<Reply>;
+  agent(body: unknown, sending?: HookSending): Promise<Reply>;
+  mapped(body: unknown, sending?: HookSending): Promise<Reply>;
+  named(name: string, body: unknown, sending?: HookSending): Promise<Reply>;
+};
+
+const clientOf = (exchange: (sent: Sent, place: { method: string; path: string }) => Promise<Reply>, base: string) => {
+  const send: HookClient["send"] = (below, body, sending = {}) => {
+    const sent = sentOf(base + below, body, sending);
+    return exchange(sent, { method: sent.method, path: sending.nowhere ? "/nowhere" : CONTRACT_PATH + below });
+  };
+  return {
+    send,
+    wake: (body, sending) => send("/wake", body, sending),
+    agent: (body, sending) => send("/agent", body, sending),
+    mapped: (body, sending) => send("", body, sending),
+    named: (name, body, sending) => send(`/${name}`, body, sending),
+  } satisfies HookClient;
+};
+
+/** Sends webhooks over HTTP/1.1, each on a connection of its own. All that comes back is held to the contract. */
+export const createHooks = (url: string, base = CONTRACT_PATH): HookClient =>
+  clientOf(async (sent, place) => {
+    await using connection = await openConnection(url);
+    return await exchangeOn(connection, sent, place);
+  }, base);
+
+const exchangeOn = (connection: Connection, sent: Sent, place: { method: string; path: string }): Promise<Reply> => {
+  connection.write(requestText(sent, sent.headers, sent.body));
+  return connection.reply(place);
+};
+
+type Open = (gateway: TestGateway) => Promise<HookClient & AsyncDisposable>;
+
+/** One connection, and another when it was closed. */
+const overHttp1: Open = async ({ url }) => {
+  let connection = await openConnection(url);
+  let isEnding = false;
+  const client = clientOf(async (sent, place) => {
+    if (isEnding) {
+      await connection[Symbol.asyncDispose]();
+      connection = await openConnection(url);
+    }
+    const reply = await exchangeOn(connection, sent, place);
+    isEnding = reply.headers.get("connection") === "close";
+    return reply;
+  }, CONTRACT_PATH);
+  return { ...client, [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose]() };
+};
+
+const overHttp2: Open = async ({ url }) => {
+  const http2 = await openHttp2(url);
+  const client = clientOf(async (sent, place) => {
+    countSent();
+    try {
+      const { status, headers, text } = await http2.exchange(sent, sent.headers, sent.body);
+      return checkReply(place, status, headers, text);
+    } finally {
+      countSettled();
+    }
+  }, CONTRACT_PATH);
+  return { ...client, [Symbol.asyncDispose]: () => http2[Symbol.asyncDispose]() };
+};
+
+const overHttp1Tls: Open = async ({ url }) => {
+  const client = clientOf(async ({ headers, body, ...sent }, place) => {
+    countSent();
+    try {
+      const address = new URL(sent.path, url.replace("127.0.0.1", "localhost"));
+      const asked = request(address, { method: sent.method, headers, ca: CERTIFICATE, agent: false });
+      asked.end(body);
+      const [response] = (await once(asked, "response")) as [IncomingMessage];
+      const parts: Buffer[] = [];
+      for await (const part of response) parts.push(part as Buffer);
+      const received = new Headers(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
+      return checkReply(place, response.statusCode as number, received, Buffer.concat(parts).toString("utf8"));
+    } finally {
+      countSettled();
+    }
+  }, CONTRACT_PATH);
+  return { ...client, async [Symbol.asyncDispose]() {} };
+};
+
+/** The ways that webhooks come in, by their names, and what a gateway has to be configured with for them. */
+export const hookTransports: Record<string, { open: Open; config?: SomeConfig }> = {
+  "HTTP/1.1": { open: overHttp1 },
+  "HTTP/1.1 over TLS": { open: overHttp1Tls, config: OVER_TLS },
+  "HTTP/2 in clear text": { open: overHttp2 },
+  "HTTP/2 over TLS": { open: overHttp2, config: OVER_TLS },
+};

@@ -1,0 +1,83 @@
+import { createHmac } from "node:crypto";
+import { sign as signGithub, verify as verifyGithub } from "@octokit/webhooks-methods";
+import { verifySlackRequest } from "@slack/bolt";
+import { Webhook } from "standardwebhooks";
+import Stripe from "stripe";
+import type { SignatureType } from "#wire/hooks-access.ts";
+
+export type Signed = Record<string, string>;
+
+/** One kind of sender, as its own reference implementation signs and verifies. Bodies are text, as those take nothing else. */
+export type ReferenceSender = {
+  /** A secret of the kind that it gives out. */
+  makeSecret(seed: string): string;
+  /** The headers that sign the body; `id` is that of the delivery where a header has it, `at` in milliseconds. */
+  sign(secret: string, body: string, options?: { at?: number; id?: string }): Promise<Signed>;
+  /** Whether the reference takes it, at this machine's time. */
+  accepts(secret: string, body: string, headers: Signed): Promise<boolean>;
+  /** The headers that a signature covers or is in: no byte of them may change. */
+  signed: readonly string[];
+};
+
+const seconds = (at: number): number => Math.floor(at / 1_000);
+const accepted = async (verify: () => unknown): Promise<boolean> => {
+  try {
+    return (await verify()) !== false;
+  } catch {
+    return false;
+  }
+};
+const { webhooks } = new Stripe("sk_test_of_nobody");
+
+export const senders: Record<SignatureType, ReferenceSender> = {
+  "standard-webhooks": {
+    makeSecret: (seed) => `whsec_${Buffer.from(seed.padEnd(24, "-")).toString("base64")}`,
+    sign: async (secret, body, { at = Date.now(), id = "msg_2Lml6qkBTVFkPzBwjHEWMVD6wJP" } = {}) => ({
+      "webhook-id": id,
+      "webhook-timestamp": String(seconds(at)),
+      "webhook-signature": new Webhook(secret).sign(id, new Date(at), body),
+    }),
+    accepts: (secret, body, headers) =>
+      accepted(() => new Webhook(secret).verify(body, headers, { jsonParse: false }) ?? true),
+    signed: ["webhook-id", "webhook-timestamp", "webhook-signature"],
+  },
+  github: {
+    makeSecret: (seed) => `${seed}-secret-of-the-repository`,
+    sign: async (secret, body, { id = "72d3162e-cc78-11e3-81ab-4c9367dc0958" } = {}) => ({
+      "x-github-delivery": id,
+      "x-hub-signature-256": await signGithub(secret, body),
+    }),
+    accepts: (secret, body, headers) =>
+      accepted(() => verifyGithub(secret, body, headers["x-hub-signature-256"] ?? "")),
+    signed: ["x-hub-signature-256"],
+  },
+  stripe: {
+    makeSecret: (seed) => `whsec_${seed}OfTheEndpoint`,
+    sign: async (secret, payload, { at = Date.now() } = {}) => ({
+      "stripe-signature": webhooks.generateTestHeaderString({ payload, secret, timestamp: seconds(at) }),
+    }),
+    accepts: (secret, body, headers) =>
+      accepted(() => webhooks.signature?.verifyHeader(body, headers["stripe-signature"] ?? "", secret, 300)),
+    signed: ["stripe-signature"],
+  },
+  // Its reference only verifies: what is signed here is held to that in every test that it is used in.
+  slack: {
+    makeSecret: (seed) => `${seed}-signing-secret`,
+    sign: async (secret, body, { at = Date.now() } = {}) => {
+      const timestamp = String(seconds(at));
+      const signature = createHmac("sha256", secret).update(`v0:${timestamp}:${body}`).digest("hex");
+      return { "x-slack-request-timestamp": timestamp, "x-slack-signature": `v0=${signature}` };
+    },
+    accepts: (signingSecret, body, headers) =>
+      accepted(() => {
+        const given = {
+          "x-slack-signature": headers["x-slack-signature"] as string,
+          "x-slack-request-timestamp": headers["x-slack-request-timestamp"] as unknown as number,
+        };
+        verifySlackRequest({ signingSecret, body, headers: given });
+      }),
+    signed: ["x-slack-request-timestamp", "x-slack-signature"],
+  },
+};
+
+export const senderTypes = Object.keys(senders) as SignatureType[];

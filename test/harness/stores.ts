@@ -1,0 +1,17 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Store } from "#store/store.ts";
+
+/** A store whose every transaction has to be waited for, as with an engine that waits for a disk or a database. */
+export const slowStore = (store: Store): Store =>
+  new Proxy(store, {
+    get: (own, name) => {
+      const method = own[name as keyof Store];
+      if (typeof method !== "function" || AT_ONCE.has(name)) return method;
+      return async (...args: never[]) => {
+        await nextTurn();
+        return await (method as (...args: never[]) => unknown).apply(own, args);
+      };
+    },
+  });
+
+const AT_ONCE: ReadonlySet<string | symbol> = new Set(["watch", "stats", "agentCounts"]);

@@ -1,0 +1,202 @@
+import { describe, expect, it } from "vitest";
+import type { Backend } from "#backends/backend.ts";
+import { BackendError } from "#core/errors.ts";
+import { createPuppet } from "#test/harness/backends.ts";
+import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { type HookClient, hookTransports } from "#test/harness/hooks.ts";
+import { createRest } from "#test/harness/rest.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { readExposition, readSeries } from "#test/process/exposition.ts";
+import { openSocket } from "#test/wire/ws/socket.ts";
+
+/** What the gateway's stream tells, from now on. */
+const follow = async (gateway: TestGateway) => {
+  const socket = await openSocket(gateway);
+  await socket.call("rpc.subscribe", { gateway: null });
+  return socket;
+};
+
+const eventOf = async ({ console }: TestGateway, eventId: unknown) =>
+  (await console.call("events.get", { path: { event_id: String(eventId) } })).json;
+const metricOf = async ({ url, rpcToken }: TestGateway, name: string, labels?: Record<string, string>) => {
+  const { text } = await createRest(url, rpcToken).call("ops.metrics");
+  return readSeries(readExposition(text), name, labels);
+};
+const isOf =
+  (eventId: unknown) =>
+  (push: { eventId: string }): boolean =>
+    push.eventId === eventId;
+const agentsWith = (every: string): SomeConfig => ({ agents: { main: { backend: "echo", heartbeat: { every } } } });
+
+describe("a wake", () => {
+  it("is handled at the agent's next heartbeat, and can be followed all the way", async () => {
+    await using gateway = await startGateway({ config: agentsWith("200ms") });
+    using socket = await follow(gateway);
+    const { json } = await gateway.hooks.wake({ text: "The build is green.", metadata: { source: "ci" } });
+    const { eventId } = json;
+    const { turnId } = await socket.pushed("event.handled", isOf(eventId));
+    expect(await eventOf(gateway, eventId)).toMatchObject({ status: "handled", attempts: 0, turn_id: turnId });
+    const turn = await gateway.rest.call("turns.get", { path: { turn_id: turnId } });
+    expect(turn.json).toMatchObject({ status: "completed", session_id: "agent:main:main", agent: "main" });
+    expect(turn.json.reply).toContain(`${eventId}`);
+    expect(turn.json.reply).toContain('The build is green.\nmetadata: {"source":"ci"}');
+    expect(await socket.pushed("heartbeat.ran")).toMatchObject({
+      agentName: "main",
+      events: 1,
+      turnIds: [turnId],
+    });
+    expect(socket.order.filter((name) => /^(event|heartbeat)\./.test(name)).slice(0, 3)).toEqual([
+      "event.queued",
+      "event.handled",
+      "heartbeat.ran",
+    ]);
+  });
+
+  it("of mode: now is handled now", async () => {
+    await using gateway = await startGateway({ config: agentsWith("30d") });
+    using socket = await follow(gateway);
+    const plain = await gateway.hooks.wake({ text: "can wait" });
+    const { json } = await gateway.hooks.wake({ text: "cannot wait", mode: "now" });
+    for (const { eventId } of [plain.json, json]) await socket.pushed("event.handled", isOf(eventId));
+    expect(await metricOf(gateway, "gateway_beats_total", { agent: "main" })).toBe(1);
+  });
+
+  it("for an agent whose heartbeat is off is refused, but for mode: now", async () => {
+    await using gateway = await startGateway({ config: agentsWith("off") });
+    using socket = await follow(gateway);
+    expect(await gateway.hooks.wake({ text: "plain" })).toMatchObject({ status: 409, error: "heartbeat-off" });
+    const { json } = await gateway.hooks.wake({ text: "now", mode: "now" });
+    await socket.pushed("event.handled", isOf(json.eventId));
+  });
+
+  it("waits where agent.status shows it, with the time of the next beat", async () => {
+    await using gateway = await startGateway({ config: agentsWith("30m") });
+    const rpc = createRpc(gateway.url);
+    for (const text of ["one", "two"]) await gateway.hooks.wake({ text });
+    const { result } = await rpc.call("agent.status", { agentName: "main" });
+    expect(result).toMatchObject({ waitingEvents: 2, heartbeat: { every: "30m" } });
+    const inMs = Date.parse(result.heartbeat.nextAt as string) - Date.now();
+    expect(inMs).toBeGreaterThan(29 * 60_000);
+    expect(inMs).toBeLessThan(34 * 60_000);
+    expect(await metricOf(gateway, "gateway_events_queued")).toBe(2);
+  });
+
+  it("past limits.events is refused with Retry-After, and counted in metrics and health", async () => {
+    await using gateway = await startGateway({ config: { ...agentsWith("30m"), limits: { events: 2 } } });
+    for (const text of ["one", "two"]) expect(await gateway.hooks.wake({ text })).toMatchObject({ status: 200 });
+    for (let n = 0; n < 3; n++) {
+      const refused = await gateway.hooks.wake({ text: "too much" });
+      expect(refused).toMatchObject({ status: 503, error: "gateway-busy" });
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    }
+    expect(await metricOf(gateway, "gateway_events_refused_total", { reason: "gateway-busy" })).toBe(3);
+    expect(await metricOf(gateway, "gateway_events_queued")).toBe(2);
+    const { result } = await createRpc(gateway.url).call("system.health");
+    expect(result.status).toBe("degraded");
+    expect(result.parts.find(({ name }) => name === "events")).toMatchObject({
+      ...{ status: "degraded", detail: expect.stringMatching(/limits\.events.* 3 were refused/) },
+    });
+  });
+
+  it("whose turns fail three times is dead, and is handled when it is replayed", async () => {
+    let isBroken = true;
+    await using gateway = await startGateway({
+      config: agentsWith("20ms"),
+      makeBackend: () => backendThat(() => isBroken),
+    });
+    using socket = await follow(gateway);
+    const { eventId } = (await gateway.hooks.wake({ text: "poison" })).json;
+    const dead = await socket.pushed("event.dead", isOf(eventId));
+    expect(dead).toMatchObject({ attempts: 3, reason: "told to fail" });
+    expect(await eventOf(gateway, eventId)).toMatchObject({ status: "dead", attempts: 3, reason: "told to fail" });
+    expect(await metricOf(gateway, "gateway_events_dead")).toBe(1);
+    isBroken = false;
+    const path = { event_id: String(eventId) };
+    expect((await gateway.console.call("events.replay", { path })).json).toMatchObject({
+      status: "queued",
+      attempts: 0,
+    });
+    await socket.pushed("event.handled", isOf(eventId));
+    expect(await metricOf(gateway, "gateway_events_dead")).toBe(0);
+  });
+
+  it("for an agent that leaves the configuration is dead, and one for an agent that comes is handled", async () => {
+    const other = { backend: "echo", heartbeat: { every: "20ms" } } as const;
+    await using gateway = await startGateway({ config: agentsWith("30m") });
+    using socket = await follow(gateway);
+    const gone = await gateway.hooks.wake({ text: "for main" });
+    await gateway.reload({ agents: { other } });
+    expect(await socket.pushed("event.dead", isOf(gone.json.eventId))).toMatchObject({ attempts: 0 });
+    const { json } = await gateway.hooks.wake({ text: "for other" });
+    expect(json.agent).toBe("other");
+    await socket.pushed("event.handled", isOf(json.eventId));
+  });
+});
+
+describe("a gateway that stops while a beat runs", () => {
+  it("lets its turn end, begins no other, and tells what it forgets", async () => {
+    const { backend, next } = createPuppet();
+    const gateway = await startGateway({ config: agentsWith("30d"), makeBackend: () => backend });
+    using socket = await follow(gateway);
+    for (let n = 1; n <= 101; n++) await gateway.hooks.wake({ text: `event ${n}` });
+    const last = await gateway.hooks.wake({ text: "the last", mode: "now" });
+    const run = await next();
+    const drained = gateway.gateway.drain("a test", 30_000);
+    await gateway.logged("draining");
+    run.end();
+    await drained;
+    await gateway[Symbol.asyncDispose]();
+    expect(gateway.linesOf("beat.ran")).toMatchObject([{ events: 100, turns: 1 }]);
+    expect(gateway.linesOf("events.given-up")).toMatchObject([{ agent: "main", count: 2 }]);
+    expect(gateway.linesOf("drained")).toMatchObject([{ handedBack: 0 }]);
+    await socket.pushed("event.dead", isOf(last.json.eventId));
+  });
+});
+
+describe("5 000 wakes while beats run", () => {
+  it("are each in one turn that completed; none is dropped, none is repeated", async () => {
+    const completed: string[][] = [];
+    let turns = 0;
+    // Every fifth turn fails, most wait a little.
+    const backend = backendThat(
+      () => ++turns % 5 === 0,
+      (text) => completed.push([...text.matchAll(/\bevt_\w+/g)].map(([eventId]) => eventId)),
+    );
+    await using gateway = await startGateway({ config: agentsWith("5ms"), makeBackend: () => backend });
+    const sent: string[] = [];
+    const send = async (client: HookClient, n: number) => {
+      const reply = await client.wake({ text: `event ${n}`, mode: n % 50 === 0 ? "now" : "next-heartbeat" });
+      expect(reply.status).toBe(200);
+      sent.push(String(reply.json.eventId));
+    };
+    const { open } = hookTransports["HTTP/1.1"] as (typeof hookTransports)[string];
+    const senders = Array.from({ length: 10 }, async (_, sender) => {
+      await using client = await open(gateway);
+      for (let n = sender; n < 5_000; n += 10) await send(client, n);
+    });
+    await Promise.all(senders);
+    await gateway.until(() => gateway.gateway.store.stats().eventsQueued === 0);
+    const { eventsDead } = gateway.gateway.store.stats();
+    const handled = completed.flat();
+    expect(new Set(handled).size).toBe(handled.length);
+    expect(handled.length + eventsDead).toBe(sent.length);
+    const dead = new Set(gateway.linesOf("event.dead").map(({ eventId }) => eventId));
+    expect(dead.size).toBe(eventsDead);
+    expect(handled.filter((eventId) => dead.has(eventId))).toEqual([]);
+    expect(new Set([...handled, ...dead])).toEqual(new Set(sent));
+    expect(completed.length).toBeGreaterThan(20);
+  }, 60_000);
+});
+
+/** Repeats what it is told, unless it is told to fail. */
+const backendThat = (fails: () => boolean, hear: (text: string) => void = () => {}): Backend => ({
+  kind: "told",
+  models: undefined,
+  async *run({ message: { text } }) {
+    await new Promise((resolve) => setTimeout(resolve, 3));
+    if (fails()) throw new BackendError("told to fail");
+    hear(text);
+    yield { text };
+  },
+  summarise: async () => "a summary",
+});

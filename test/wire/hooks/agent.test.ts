@@ -1,0 +1,104 @@
+import { afterAll, describe, expect, test } from "vitest";
+import type { BackendTurn } from "#backends/backend.ts";
+import { createPuppet } from "#test/harness/backends.ts";
+import { type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+
+const { backend, next } = createPuppet(["fast", "deep"]);
+const played: Start = { makeBackend: () => backend };
+const gateway = await startGateway(played);
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+/** Sends it, lets the turn reply, and tells what the backend was given. */
+const sent = async (body: object, at: TestGateway = gateway): Promise<{ turn: BackendTurn; reply: Reply }> => {
+  const reply = await at.hooks.agent(body);
+  expect(reply.status).toBe(200);
+  const one = await next();
+  one.say("done");
+  one.end();
+  return { turn: one.turn, reply };
+};
+
+describe("what /hooks/agent asks for reaches the agent", () => {
+  test("the message, exactly as it was sent, marked as something from outside", async () => {
+    const message = ' {body.x} {{ "Grüße" \u0000 👋 \n';
+    const { turn } = await sent({ message });
+    expect(turn.message).toMatchObject({ text: message, outside: true, context: undefined });
+  });
+
+  test("the context, as JSON", async () => {
+    const context = { region: "eu-west", alerts: [1, { deep: null }], "": true };
+    const { turn } = await sent({ message: "hi", context });
+    expect(JSON.parse(turn.message.context as string)).toEqual(context);
+    expect((await sent({ message: "hi", context: {} })).turn.message.context).toBe("{}");
+  });
+
+  test("the model, where the agent knows it; another is refused by name", async () => {
+    expect((await sent({ message: "hi", model: "deep" })).turn.model).toBe("deep");
+    const { error, problem } = await gateway.hooks.agent({ message: "hi", model: "gigantic" });
+    expect([error, problem.detail]).toEqual(["unknown-model", "The agent main takes fast, deep."]);
+  });
+
+  test("the session: a fresh one each time, or the one that was named, with what was said there before", async () => {
+    const one = await sent({ message: "one" });
+    const two = await sent({ message: "two" });
+    expect(one.reply.json.sessionId).not.toBe(two.reply.json.sessionId);
+    expect(await two.turn.history()).toEqual([]);
+    const session = "webhook:of the alerts";
+    await sent({ message: "first", session });
+    const again = await sent({ message: "second", session });
+    expect(again.reply.json.sessionId).toBe(session);
+    expect((await again.turn.history()).map(({ text }) => text)).toEqual(["first", "done"]);
+  });
+
+  test("the channel, as a label of its session", async () => {
+    const { reply } = await sent({ message: "hi", channel: "#ops & co" });
+    expect(reply.json.channel).toBe("#ops & co");
+    const rpc = createRpc(gateway.url);
+    const { result } = await rpc.call("session.get", { sessionId: String(reply.json.sessionId) });
+    expect(result.session).toMatchObject({ channel: "#ops & co", userId: "shared", agentName: "main" });
+  });
+});
+
+describe("a turn of /hooks/agent", () => {
+  test("is answered before it has run, and its result is at /turns/{turn_id}", async () => {
+    const { json } = await gateway.hooks.agent({ message: "hi" });
+    const path = { turn_id: String(json.turnId) };
+    expect((await gateway.rest.call("turns.get", { path })).json.status).toMatch(/queued|running/);
+    const one = await next();
+    const events = (await gateway.rest.stream("turns.events", { path })).all();
+    one.say("the result");
+    one.end();
+    await events;
+    const turn = await gateway.rest.call("turns.get", { path });
+    expect(turn.json).toMatchObject({
+      status: "completed",
+      reply: "the result",
+      session_id: json.sessionId,
+      delivery_id: json.deliveryId,
+    });
+  });
+
+  test("and all that it names can be looked up", async () => {
+    const { reply } = await sent({ message: "hi" });
+    const { turnId, sessionId, deliveryId } = reply.json;
+    expect((await gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } })).status).toBe(200);
+    const delivery = await gateway.console.call("deliveries.get", { path: { delivery_id: String(deliveryId) } });
+    expect(delivery.json).toMatchObject({ turn_id: turnId, session_id: sessionId, body: '{"message":"hi"}' });
+    const event = await gateway.hooks.wake({ text: "hi", metadata: { a: [1] } });
+    const found = await gateway.console.call("events.get", { path: { event_id: String(event.json.eventId) } });
+    expect(found.json).toMatchObject({ text: "hi", metadata: { a: [1] }, delivery_id: event.json.deliveryId });
+  });
+
+  test("does not wait for another session's: isolated", async () => {
+    const first = await gateway.hooks.agent({ message: "slow" });
+    const slow = await next();
+    const { reply } = await sent({ message: "quick" });
+    const quick = await gateway.rest.call("turns.get", { path: { turn_id: String(reply.json.turnId) } });
+    expect(["running", "completed"]).toContain(quick.json.status);
+    const path = { turn_id: String(first.json.turnId) };
+    expect((await gateway.rest.call("turns.get", { path })).json.status).toBe("running");
+    slow.end();
+  });
+});

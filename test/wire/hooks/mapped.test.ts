@@ -1,0 +1,378 @@
+import { describe, expect, it, test } from "vitest";
+import { createPuppet } from "#test/harness/backends.ts";
+import { type SomeConfig, shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { hookTransports } from "#test/harness/hooks.ts";
+import type { Reply } from "#test/harness/rest.ts";
+
+type Mappings = NonNullable<NonNullable<SomeConfig["webhooks"]>["mappings"]>;
+const withMappings = (mappings: Mappings, more: SomeConfig = {}): SomeConfig => ({
+  ...more,
+  webhooks: { mappings, ...more.webhooks },
+});
+const AGENTS = { main: { backend: "echo" }, other: { backend: "echo", model: "fast" } } as const;
+
+/** What a turn came to, once it has ended. */
+const ended = async ({ rest }: TestGateway, { json }: Reply) => {
+  const events = await (await rest.stream("turns.events", { path: { turn_id: String(json.turnId) } })).all();
+  return events.at(-1)?.data.reply;
+};
+type Step = { name: string; detail: Record<string, unknown> | null };
+const deliveryOf = async ({ console }: TestGateway, deliveryId: unknown) => {
+  const { json } = await console.call("deliveries.get", { path: { delivery_id: String(deliveryId) } });
+  return json as { outcome: string; status: number | null; mapping: string | null; timeline: Step[] };
+};
+const stepOf = ({ timeline }: { timeline: Step[] }, name: string) =>
+  timeline.find((step) => step.name === name)?.detail;
+
+describe("a payload without a name", () => {
+  const MAPPINGS: Mappings = {
+    signed: { match: {}, message: "signed", verify: { type: "github", secret: "a-secret-of-a-sender" } },
+    push: {
+      match: { "headers.X-GitHub-Event": "push", "body.ref": ["refs/heads/main", "refs/heads/next"] },
+      message: "{body.pusher.name} pushed {body.commits.0.id} ({headers.x-github-event}){body.missing}",
+      session: "webhook:github",
+      agent: "other",
+      model: "deep",
+      channel: "ops",
+      delivery: "announce",
+    },
+    alert: {
+      match: { "body.status": "firing", "body.count": 100, "body.loud": true },
+      message: "{body}".replace("body", "body.labels"),
+    },
+    silent: { match: { "body.quiet": "yes" }, message: "{body.text}" },
+  };
+  const MAIN = { ref: "refs/heads/main", pusher: { name: "ada" }, commits: [{ id: "c0ffee" }] };
+  const PUSH = { headers: { "X-GitHub-Event": "push" } };
+
+  describe.each(Object.entries(hookTransports))("over %s", (_, { open, config }) => {
+    it("starts the turn of the first mapping that matches, and says what it resolved to", async () => {
+      await using gateway = await startGateway({
+        config: withMappings(MAPPINGS, {
+          ...config,
+          agents: AGENTS,
+          gateway: { ...config?.gateway, defaultAgent: "main" },
+        }),
+      });
+      await using client = await open(gateway);
+      const reply = await client.mapped(MAIN, PUSH);
+      expect(reply.json).toEqual({
+        status: 200,
+        message: "turn started",
+        sessionId: "webhook:github",
+        turnId: expect.stringMatching(/^turn_/),
+        deliveryId: expect.stringMatching(/^dlv_/),
+        agent: "other",
+        model: "deep",
+        channel: "ops",
+        delivery: "announce",
+        mapping: "push",
+      });
+      const unmatched = await client.mapped({ ...MAIN, ref: "refs/heads/draft" }, PUSH);
+      expect([unmatched.status, unmatched.error]).toEqual([404, "mapping-not-found"]);
+    });
+  });
+
+  describe("over one connection", async () => {
+    const gateway = await shareGateway({
+      config: withMappings(MAPPINGS, { agents: AGENTS, gateway: { defaultAgent: "main" } }),
+    });
+
+    it("is told to the agent as the template makes it, and kept as what came from outside", async () => {
+      const { hooks, gateway: inner } = gateway;
+      const reply = await hooks.mapped(MAIN, PUSH);
+      expect(await ended(gateway, reply)).toBe("ada pushed c0ffee (push)");
+      const entries = await inner.store.readEntries("webhook:github", { after: 0, limit: 10 });
+      expect(entries.find(({ name }) => name === "message.created")).toMatchObject({
+        text: "ada pushed c0ffee (push)",
+        outside: true,
+      });
+    });
+
+    it("has its numbers and flags compared as JSON writes them, and objects filled in as JSON", async () => {
+      const { hooks } = gateway;
+      const reply = await hooks.mapped('{"status":"firing","count":1e2,"loud":true,"labels":{"a":[1,"x"]}}');
+      expect(reply.json).toMatchObject({
+        mapping: "alert",
+        agent: "main",
+        model: null,
+        channel: null,
+        delivery: "none",
+      });
+      expect(await ended(gateway, reply)).toBe('{"a":[1,"x"]}');
+    });
+
+    it("gets a session of its own, apart from all others, where the mapping names none", async () => {
+      const { hooks } = gateway;
+      const alert = { status: "firing", count: 100, loud: true, labels: {} };
+      const [one, two] = [await hooks.mapped(alert), await hooks.mapped(alert)];
+      for (const { json } of [one, two]) expect(json.sessionId).toMatch(/^webhook:[0-9A-HJKMNP-TV-Z]{26}$/);
+      expect(one.json.sessionId).not.toBe(two.json.sessionId);
+    });
+
+    it("that no mapping matches is 404, and its timeline says why of each that was tried", async () => {
+      const { hooks, console } = gateway;
+      const before = await console.call("deliveries.list", { query: { outcome: "unmatched" } });
+      const reply = await hooks.mapped({ ref: "refs/heads/draft", status: "firing", count: "99", quiet: "yes" }, PUSH);
+      expect([reply.status, reply.problem.detail]).toEqual([404, "No mapping matched the payload."]);
+      const { json } = await console.call("deliveries.list", { query: { outcome: "unmatched" } });
+      const [found, ...others] = json.deliveries as { delivery_id: string }[];
+      expect(others).toEqual(before.json.deliveries);
+      const delivery = await deliveryOf(gateway, found?.delivery_id);
+      expect(delivery).toMatchObject({ outcome: "unmatched", status: 404, mapping: null, turn_id: null });
+      expect(stepOf(delivery, "mapping.tried")).toEqual({
+        matched: null,
+        tried: [
+          {
+            mapping: "push",
+            path: "body.ref",
+            expected: ["refs/heads/main", "refs/heads/next"],
+            found: "refs/heads/draft",
+          },
+          { mapping: "alert", path: "body.count", expected: ["100"], found: "99" },
+          { mapping: "silent", path: "message", expected: ["some text"], found: null },
+        ],
+        untold: 0,
+      });
+    });
+
+    it("that a mapping took tells which, why those before did not, and the message", async () => {
+      const { hooks } = gateway;
+      const reply = await hooks.mapped({ quiet: "yes", text: "Speak up." });
+      expect(await ended(gateway, reply)).toBe("Speak up.");
+      const delivery = await deliveryOf(gateway, reply.json.deliveryId);
+      expect(delivery).toMatchObject({ outcome: "completed", mapping: "silent", turn_id: reply.json.turnId });
+      expect(stepOf(delivery, "mapping.tried")).toMatchObject({
+        matched: "silent",
+        tried: [
+          { mapping: "push", path: "headers.X-GitHub-Event", found: null },
+          { mapping: "alert", path: "body.status", found: null },
+        ],
+      });
+      expect(stepOf(delivery, "message.rendered")).toMatchObject({ mapping: "silent", message: "Speak up." });
+      expect(delivery.timeline.map(({ name }) => name)).toEqual(
+        expect.arrayContaining(["token.accepted", "mapping.tried", "message.rendered", "turn.completed"]),
+      );
+    });
+
+    it("with an idempotency key starts one turn, however often it comes", async () => {
+      const { hooks } = gateway;
+      const keyed = { headers: { "X-GitHub-Event": "push", "Idempotency-Key": "push-1" } };
+      const replies = await Promise.all(Array.from({ length: 5 }, () => hooks.mapped(MAIN, keyed)));
+      expect(new Set(replies.map(({ json }) => json.turnId)).size).toBe(1);
+      expect(new Set(replies.map(({ json }) => json.deliveryId)).size).toBe(1);
+      expect(replies.filter(({ headers }) => headers.get("idempotent-replayed") === "true")).toHaveLength(4);
+      const other = await hooks.mapped({ ...MAIN, more: 1 }, keyed);
+      expect([other.status, other.error]).toEqual([422, "idempotency-mismatch"]);
+    });
+
+    it("of a mapping with a session that is another agent's is refused", async () => {
+      const { hooks } = gateway;
+      const session = "webhook:taken";
+      await hooks.agent({ message: "mine", session, agent: "main" });
+      await gateway.reload(
+        withMappings(
+          { taken: { match: { "body.v": "1" }, message: "x", session, agent: "other" }, ...MAPPINGS },
+          { agents: AGENTS, gateway: { defaultAgent: "main" } },
+        ),
+      );
+      await gateway.logged("config.reloaded");
+      const reply = await hooks.mapped({ v: 1 });
+      expect([reply.status, reply.error]).toEqual([409, "session-conflict"]);
+    });
+  });
+});
+
+describe("a payload with a mapping's name", async () => {
+  const gateway = await shareGateway({
+    config: withMappings({
+      everything: { match: {}, message: "{body.text}" },
+      ci: { match: { "body.status": "failed" }, message: "{body.job} failed", session: "webhook:ci" },
+      signed: { match: {}, message: "x", verify: { type: "github", secret: "a-secret-of-a-sender" } },
+    }),
+  });
+
+  it("is tried with that mapping alone", async () => {
+    const { hooks } = gateway;
+    const reply = await hooks.named("ci", { status: "failed", job: "build" });
+    expect(reply.json).toMatchObject({ mapping: "ci", sessionId: "webhook:ci", message: "turn started" });
+    expect(await ended(gateway, reply)).toBe("build failed");
+  });
+
+  it("that does not match is 200 and nothing is started, as senders switch off an address that fails", async () => {
+    const { hooks, gateway: inner } = gateway;
+    const before = inner.store.stats().sessions;
+    const reply = await hooks.named("ci", { status: "passed" });
+    expect([reply.status, reply.json]).toEqual([
+      200,
+      { status: 200, message: "no mapping matched", deliveryId: expect.stringMatching(/^dlv_/) },
+    ]);
+    expect(inner.store.stats().sessions).toBe(before);
+    const delivery = await deliveryOf(gateway, reply.json.deliveryId);
+    expect(delivery).toMatchObject({
+      outcome: "unmatched",
+      status: 200,
+      mapping: "ci",
+      turn_id: null,
+      session_id: null,
+    });
+    expect(stepOf(delivery, "mapping.tried")).toEqual({
+      matched: null,
+      tried: [{ mapping: "ci", path: "body.status", expected: ["failed"], found: "passed" }],
+      untold: 0,
+    });
+  });
+
+  it("whose message would say nothing calls no agent", async () => {
+    const { hooks } = gateway;
+    for (const body of [{}, { text: null }, { text: " \n" }, []]) {
+      const { json } = await hooks.named("everything", body);
+      expect(json).toMatchObject({ message: "no mapping matched" });
+      const delivery = await deliveryOf(gateway, json.deliveryId);
+      expect(stepOf(delivery, "mapping.tried")).toMatchObject({ tried: [{ path: "message", found: null }] });
+    }
+  });
+
+  it("that nobody has is 404, with the shared token alone", async () => {
+    const { hooks } = gateway;
+    const reply = await hooks.named("nothing", {});
+    expect([reply.status, reply.error, reply.problem.detail]).toEqual([
+      404,
+      "mapping-not-found",
+      "No mapping is named nothing.",
+    ]);
+    expect((await hooks.named("nothing", {}, { token: null })).status).toBe(401);
+    for (const name of ["constructor", "__proto__", "everything/x", "Everything", "everything "])
+      expect((await hooks.send(`/${encodeURI(name)}`, {})).status).toBe(404);
+  });
+
+  it("and a signature of its own does not take the shared token", async () => {
+    const { hooks } = gateway;
+    expect((await hooks.named("signed", {})).status).toBe(401);
+  });
+
+  it("with an idempotency key is not that of another mapping", async () => {
+    const { hooks } = gateway;
+    const keyed = { headers: { "Idempotency-Key": "one" } };
+    const body = { status: "failed", job: "build", text: "x" };
+    const ci = await hooks.named("ci", body, keyed);
+    const everything = await hooks.named("everything", body, keyed);
+    expect(everything.json.turnId).not.toBe(ci.json.turnId);
+    expect((await hooks.named("ci", body, keyed)).json.turnId).toBe(ci.json.turnId);
+  });
+
+  it("that did not match keeps no key", async () => {
+    const { hooks } = gateway;
+    const keyed = { headers: { "Idempotency-Key": "two" } };
+    expect((await hooks.named("ci", { status: "passed" }, keyed)).json.message).toBe("no mapping matched");
+    expect((await hooks.named("ci", { status: "failed", job: "a" }, keyed)).json.message).toBe("turn started");
+  });
+});
+
+describe("F13: a hostile payload", async () => {
+  const gateway = await shareGateway({
+    config: withMappings({
+      all: {
+        match: {},
+        message:
+          "<{body.a}|{body.a.b}|{body.constructor}|{body.toString}|{body.length}|{body.0}|{headers.x-a}|{headers.constructor}>",
+      },
+      proto: { match: { "body.isAdmin": "true" }, message: "polluted" },
+    }),
+  });
+
+  test.each([
+    ['{"__proto__":{"isAdmin":true,"a":"x"}}', "<|||||||>"],
+    ['{"a":{"__proto__":{"b":"x"}}}', '<{"__proto__":{"b":"x"}}|||||||>'],
+    ['{"constructor":{"prototype":{"isAdmin":true}}}', '<||{"prototype":{"isAdmin":true}}|||||>'],
+    ['{"a":"{body.a} {{ }} {headers.x-a}"}', "<{body.a} {{ }} {headers.x-a}|||||||>"],
+    ['{"a":1e400}', "<|||||||>"],
+    ['{"a":"\\ud800"}', null],
+    ['{"a":"\\u0000"}', "<\u0000|||||||>"],
+    ['["x","y"]', "<|||||x||>"],
+    ['{"a":1,"a":2}', "<2|||||||>"],
+    [`{"a":${"[".repeat(60)}${"]".repeat(60)}}`, `<${"[".repeat(60)}${"]".repeat(60)}|||||||>`],
+  ])("%s is filled in as what it is", async (body, text) => {
+    const { hooks } = gateway;
+    const reply = await hooks.named("all", body);
+    expect(reply.status).toBe(200);
+    const said = await ended(gateway, reply);
+    if (text !== null) expect(said).toBe(text);
+    expect((await hooks.named("proto", body)).json.message).toBe("no mapping matched");
+    expect(Object.prototype).not.toHaveProperty("isAdmin");
+  });
+
+  test.each(['"text"', "5", "null", "true", "", "{", "[1,]", `${"[".repeat(65)}${"]".repeat(65)}`])(
+    "%s is refused before a mapping sees it",
+    async (body) => {
+      const { hooks } = gateway;
+      expect((await hooks.named("all", body)).status).toBe(400);
+    },
+  );
+});
+
+it("a message that would be too long is refused, and can be seen", async () => {
+  await using gateway = await startGateway({
+    config: withMappings({ long: { match: {}, message: "{body.text}".repeat(5) } }),
+  });
+  const fits = await gateway.hooks.named("long", { text: "x".repeat(200_000) });
+  expect(fits.status).toBe(200);
+  const reply = await gateway.hooks.named("long", { text: "x".repeat(250_000) });
+  expect([reply.status, reply.error, reply.problem.detail]).toEqual([
+    413,
+    "too-large",
+    "The message of the mapping long has more than 1048576 characters.",
+  ]);
+  const { json } = await gateway.console.call("deliveries.list", { query: { outcome: "refused" } });
+  expect(json.deliveries).toMatchObject([{ status: 413, mapping: "long" }]);
+});
+
+it("a session that holds too many turns refuses the next, and nothing is kept of it", async () => {
+  const { backend, next } = createPuppet();
+  await using gateway = await startGateway({
+    makeBackend: () => backend,
+    config: withMappings(
+      { ci: { match: {}, message: "x", session: "webhook:ci" } },
+      { limits: { turnsPerSession: 2 } },
+    ),
+  });
+  const replies = [];
+  // One runs, and two wait.
+  for (let n = 0; n < 4; n++) replies.push(await gateway.hooks.named("ci", {}));
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
+  expect(replies[3]?.error).toBe("session-busy");
+  expect(replies[3]?.headers.get("retry-after")).toMatch(/^\d+$/);
+  for (let n = 0; n < 3; n++) (await next()).end();
+});
+
+it("what was found in a body is not recorded where bodies are not", async () => {
+  await using gateway = await startGateway({
+    config: withMappings({ ci: { match: { "body.v": "1" }, message: "x" } }, { recorder: { bodies: false } }),
+  });
+  const { json } = await gateway.hooks.named("ci", { v: "private" });
+  const delivery = await deliveryOf(gateway, json.deliveryId);
+  expect(stepOf(delivery, "mapping.tried")).toMatchObject({
+    tried: [{ mapping: "ci", path: "body.v", expected: ["1"] }],
+  });
+  expect(JSON.stringify(delivery)).not.toContain("private");
+});
+
+it("a reload takes over mappings with the agents that they name, and refuses those that cannot be", async () => {
+  const config = (mappings: Mappings, names: string[]): SomeConfig =>
+    withMappings(mappings, {
+      agents: Object.fromEntries(names.map((name) => [name, { backend: "echo" }])),
+      gateway: { defaultAgent: "main" },
+    });
+  await using gateway = await startGateway({ config: config({ one: { match: {}, message: "first" } }, ["main"]) });
+  expect((await gateway.hooks.named("one", {})).json).toMatchObject({ agent: "main" });
+  await expect(gateway.reload(config({ one: { match: {}, message: "{foo}" } }, ["main"]))).rejects.toThrow(
+    "webhooks.mappings.one.message holds `{foo}`",
+  );
+  expect((await gateway.hooks.named("one", {})).status).toBe(200);
+  await gateway.reload(config({ two: { match: {}, message: "second", agent: "late" } }, ["main", "late"]));
+  await gateway.logged("config.reloaded");
+  const reply = await gateway.hooks.mapped({});
+  expect(reply.json).toMatchObject({ mapping: "two", agent: "late" });
+  expect(await ended(gateway, reply)).toBe("second");
+  expect((await gateway.hooks.named("one", {})).status).toBe(404);
+});

@@ -1,0 +1,225 @@
+import type { Backend } from "#backends/backend.ts";
+import { GatewayError } from "#core/errors.ts";
+import type { ErrorName } from "#generated/errors.ts";
+import type { Store } from "#store/store.ts";
+import { createPuppet } from "#test/harness/backends.ts";
+import type { Route } from "#test/harness/contract.ts";
+import { type SomeConfig, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { type HookClient, type HookSending, hookTransports } from "#test/harness/hooks.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { makeBackend } from "../../../src/settings.ts";
+
+const stuck: Backend = { ...createPuppet().backend, kind: "stuck" };
+const choosy: Backend = { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" };
+const backends: Record<string, Backend> = { stuck, choosy };
+
+const agents = {
+  main: { backend: "echo" },
+  other: { backend: "echo" },
+  quiet: { backend: "echo", heartbeat: { every: "off" } },
+  stuck: { backend: "echo" },
+  choosy: { backend: "echo" },
+} as const;
+
+/** What a webhook asks for: for each operation that starts a turn the same, in its own words. */
+const KINDS = {
+  usual: {},
+  session: { session: "webhook:one" },
+  conflict: { session: "webhook:taken", agent: "other" },
+  stuck: { session: "webhook:stuck", agent: "stuck" },
+} as const;
+type Kind = keyof typeof KINDS;
+
+const mappings = Object.fromEntries(
+  Object.entries(KINDS).map(([kind, turn]) => [kind, { match: { "body.kind": kind }, message: "hi", ...turn }]),
+);
+
+type Change = HookSending & {
+  kind?: Kind;
+  /** Behind the path. */
+  query?: string;
+  name?: string;
+  fields?: Record<string, unknown>;
+  body?: unknown;
+};
+
+/** Makes each webhook answer with each of its errors, for real, over one kind of connection. */
+export const createProvocations = (way: keyof typeof hookTransports) => {
+  const { open, config: ofWay } = hookTransports[way] as (typeof hookTransports)[string];
+  const started = new Map<string, Promise<{ gateway: TestGateway; client: HookClient & AsyncDisposable }>>();
+
+  const gatewayFor = (name: string, { config = {}, ...options }: Start = {}) => {
+    const known = started.get(name);
+    if (known) return known;
+    const whole: SomeConfig = {
+      agents,
+      ...config,
+      gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], ...ofWay?.gateway },
+      webhooks: { mappings, ...config.webhooks },
+    };
+    const starting = startGateway({
+      makeBackend: (agent, settings) => backends[agent] ?? makeBackend(agent, settings),
+      config: whole,
+      ...options,
+    }).then(async (gateway) => ({ gateway, client: await open(gateway) }));
+    started.set(name, starting);
+    return starting;
+  };
+
+  /** Sends what an operation usually is sent, but for the change. */
+  const call = (client: HookClient, route: Route, change: Change = {}): Promise<Reply> => {
+    const { kind = "usual", query = "", name = kind, fields, ...sending } = change;
+    const usual =
+      route.operation === "hooks.wake"
+        ? { text: "hi" }
+        : route.operation === "hooks.agent"
+          ? { message: "hi", ...KINDS[kind] }
+          : { kind };
+    const below = route.path.slice("/hooks".length).replace("{name}", name) + query;
+    return client.send(below, "body" in change ? change.body : { ...usual, ...fields }, sending);
+  };
+  const usually = async (route: Route, change?: Change) => call((await gatewayFor("usual")).client, route, change);
+  const withConfig = async (name: string, config: SomeConfig) => (await gatewayFor(name, { config })).client;
+
+  let keys = 0;
+  const freshKey = () => ({ "idempotency-key": `provoked-${++keys}` });
+
+  let storeError: GatewayError | undefined;
+  const failingStore = (store: Store): Store =>
+    new Proxy(store, {
+      get: (own, name) => {
+        const method = own[name as keyof Store];
+        if (typeof method !== "function" || !/^(queueEvent|startTurn)$/.test(String(name))) return method;
+        return (...args: never[]) => {
+          if (storeError) throw storeError;
+          return (method as (...args: never[]) => unknown).apply(own, args);
+        };
+      },
+    });
+  const withFailingStore = async (error: GatewayError, route: Route): Promise<Reply> => {
+    const { client } = await gatewayFor("failing store", { wrapStore: failingStore });
+    storeError = error;
+    try {
+      return await call(client, route);
+    } finally {
+      storeError = undefined;
+    }
+  };
+
+  /** Fills the queue of a session whose turn never ends. */
+  const fillQueue = async (client: HookClient): Promise<void> => {
+    for (let n = 0; n < 2; n++) await client.agent({ message: "hi", ...KINDS.stuck });
+  };
+
+  const provocations: Partial<Record<ErrorName, (route: Route) => Promise<Reply>>> = {
+    "parse-error": (route) => usually(route, { body: '{"text":"hi' }),
+    "invalid-request": (route) =>
+      usually(route, route.operation.startsWith("hooks.mapped") ? { body: "7" } : { fields: { surprise: 1 } }),
+    unauthenticated: (route) => usually(route, { token: null }),
+    "tls-required": (route) => usually(route, { headers: { "x-forwarded-for": "203.0.113.7" } }),
+    "address-not-allowed": async (route) =>
+      call(await withConfig("closed", { webhooks: { allowedIps: ["203.0.113.0/24"] } }), route),
+    "origin-not-allowed": (route) => usually(route, { headers: { origin: "https://pages.example" } }),
+    "agent-not-found": (route) => usually(route, { fields: { agent: "mian" } }),
+    "mapping-not-found": (route) => usually(route, { name: "unusual", fields: { kind: "unusual" } }),
+    "unknown-model": (route) => usually(route, { fields: { agent: "choosy", model: "gigantic" } }),
+    "method-not-allowed": (route) => usually(route, { method: "PATCH" }),
+    "uri-too-long": (route) => usually(route, { query: `?${"a".repeat(9_000)}` }),
+    "headers-too-large": (route) => usually(route, { headers: { "x-padding": "a".repeat(20_000) } }),
+    "too-large": (route) => usually(route, { body: " ".repeat(256 * 1024 + 1) }),
+    "unsupported-media-type": (route) => usually(route, { headers: { "content-type": "application/xml" } }),
+    "heartbeat-off": (route) => usually(route, { fields: { agent: "quiet" } }),
+    "request-timeout": async (route) => {
+      const { client } = await gatewayFor("impatient", { requestMs: 50 });
+      return call(client, route, { headers: { "content-length": "1000" } });
+    },
+    "rate-limited": async (route) => {
+      const client = await withConfig("limited", { webhooks: { rateLimit: { maxRequests: 1 } } });
+      await call(client, route);
+      return call(client, route);
+    },
+    "store-unavailable": (route) => withFailingStore(new GatewayError("store-unavailable"), route),
+    // The memory engine stores in one step, so nobody comes in between: an engine that waits for a disk or a database answers this.
+    "idempotency-in-progress": (route) => withFailingStore(new GatewayError("idempotency-in-progress"), route),
+    "idempotency-mismatch": async (route) => {
+      const headers = freshKey();
+      await usually(route, { headers });
+      return usually(route, { headers, ...otherwise(route) });
+    },
+    "turn-not-found": async (route) => {
+      const { gateway } = await gatewayFor("usual");
+      const headers = freshKey();
+      const { json } = await usually(route, { headers });
+      await gateway.gateway.store.deleteSession(String(json.sessionId), Date.now());
+      return usually(route, { headers });
+    },
+    "event-not-found": async (route) => {
+      const { gateway } = await gatewayFor("usual");
+      const headers = freshKey();
+      const { json } = await usually(route, { headers, fields: { mode: "now" } });
+      await forget(gateway.gateway.store, String(json.eventId));
+      return usually(route, { headers, fields: { mode: "now" } });
+    },
+    "session-conflict": async (route) => {
+      const { client } = await gatewayFor("usual");
+      await client.agent({ message: "hi", session: "webhook:taken", agent: "main" });
+      return call(client, route, { kind: "conflict" });
+    },
+    "session-full": async (route) => {
+      const client = await withConfig("short sessions", { limits: { messagesPerSession: 2 } });
+      await call(client, route, { kind: "session" });
+      return call(client, route, { kind: "session" });
+    },
+    "session-busy": async (route) => {
+      const client = await withConfig("short queues", { limits: { turnsPerSession: 1 } });
+      await fillQueue(client);
+      return call(client, route, { kind: "stuck" });
+    },
+    "gateway-busy": async (route) => {
+      const limits = { turns: 1, events: 1 };
+      const client = await withConfig("one queue", { limits });
+      if (route.operation === "hooks.wake") await client.wake({ text: "hi" });
+      else await fillQueue(client);
+      return call(client, route);
+    },
+    "store-full": async (route) => {
+      const client = await withConfig("small store", { limits: { storeBytes: 1 } });
+      await call(client, route);
+      return call(client, route);
+    },
+    "shutting-down": async (route) => {
+      const { gateway, client } = await gatewayFor(`${route.operation}, the end`);
+      await client.agent({ message: "hi", ...KINDS.stuck });
+      const drained = gateway.gateway.drain("test", 1_000);
+      const reply = await call(client, route);
+      await drained;
+      return reply;
+    },
+  };
+
+  return {
+    provocations,
+    async close(): Promise<void> {
+      for (const starting of started.values()) {
+        const { gateway, client } = await starting;
+        await client[Symbol.asyncDispose]();
+        await gateway[Symbol.asyncDispose]();
+      }
+    },
+  };
+};
+
+/** The same request in other words. */
+const otherwise = ({ operation }: Route): Change => {
+  if (operation === "hooks.wake") return { fields: { text: "ho" } };
+  return { fields: operation === "hooks.agent" ? { message: "ho" } : { more: true } };
+};
+
+/** Ages an event out as soon as it was handled. */
+const forget = async (store: Store, eventId: string): Promise<void> => {
+  while ((await store.getEvent(eventId))?.status === "queued") await new Promise(setImmediate);
+  const lost = { name: "turn-failed", detail: "lost" } as const;
+  const before = { sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0 };
+  const now = Date.now();
+  while (await store.sweep({ now, maxAttempts: 3, lost, ...before, eventsBefore: now + 1_000 }));
+};

@@ -1,0 +1,246 @@
+import { describe, expect, test } from "vitest";
+import type { Store } from "#store/store.ts";
+import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import type { HookClient } from "#test/harness/hooks.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { senders } from "#test/harness/senders.ts";
+
+const secret = senders.github.makeSecret("first");
+const mappings = {
+  one: { match: { "body.kind": "known" }, message: "one" },
+  signed: { match: { "body.kind": "known" }, message: "signed", verify: { type: "github", secret } },
+} as const;
+const PROXY = { trustedProxies: ["127.0.0.1"] };
+const start = (config: SomeConfig = {}) =>
+  startGateway({ config: { gateway: PROXY, ...config, webhooks: { mappings, ...config.webhooks } } });
+
+type Recorded = {
+  delivery_id: string;
+  outcome: string;
+  status: number | null;
+  operation: string;
+  path: string;
+  caller: string | null;
+  mapping: string | null;
+  sender_id: string | null;
+  body: string | null;
+  bytes: number;
+  headers: Record<string, string>;
+  timeline: { name: string; detail: Record<string, unknown> | null }[];
+};
+
+/** The delivery of a request, by the id that its answer names. */
+const deliveryOf = async ({ console }: TestGateway, { requestId }: Reply): Promise<Recorded | undefined> => {
+  const { json } = await console.call("deliveries.list", { query: { id: requestId } });
+  const [found] = json.deliveries as { delivery_id: string }[];
+  if (!found) return undefined;
+  const got = await console.call("deliveries.get", { path: { delivery_id: found.delivery_id } });
+  return got.json as unknown as Recorded;
+};
+const stepsOf = (delivery: Recorded | undefined) =>
+  delivery?.timeline.filter(({ name }) => !/^(request\.received|turn\.|event\.)/.test(name));
+
+describe("a webhook that is let in is recorded", () => {
+  test("with what the door noted on its way, in order", async () => {
+    await using gateway = await start({ webhooks: { rateLimit: { maxRequests: 10 } } });
+    const headers = { "idempotency-key": "deploy-7", "x-github-event": "push" };
+    const reply = await gateway.hooks.mapped({ kind: "known" }, { headers });
+    const delivery = await deliveryOf(gateway, reply);
+    expect(delivery).toMatchObject({
+      delivery_id: reply.json.deliveryId,
+      operation: "hooks.mapped",
+      path: "/hooks",
+      caller: "shared",
+      mapping: "one",
+      sender_id: "deploy-7",
+      body: '{"kind":"known"}',
+      bytes: 16,
+      headers: { "x-github-event": "push", "content-type": "application/json" },
+    });
+    expect(stepsOf(delivery)?.map(({ name }) => name)).toEqual([
+      "token.accepted",
+      "rate-limit.counted",
+      "mapping.tried",
+      "message.rendered",
+    ]);
+    expect(
+      stepsOf(delivery)
+        ?.slice(0, 2)
+        .map(({ detail }) => detail),
+    ).toEqual([{ name: "shared" }, { left: 9, max_requests: 10, window_ms: 60_000 }]);
+  });
+
+  test("without its headers that are secret, and without its query", async () => {
+    await using gateway = await start();
+    const hidden = [
+      "authorization",
+      "x-gateway-token",
+      "cookie",
+      "x-api-key",
+      "x-gitlab-token",
+      "x-hub-signature",
+      "stripe-signature",
+    ];
+    const headers = Object.fromEntries(hidden.slice(1).map((name) => [name, "not to be seen"]));
+    const reply = await gateway.hooks.send("/wake?token=not-to-be-seen", { text: "hi" }, { headers });
+    const delivery = await deliveryOf(gateway, reply);
+    expect(delivery?.path).toBe("/hooks/wake");
+    expect(Object.keys(delivery?.headers ?? {}).filter((name) => hidden.includes(name))).toEqual([]);
+    expect(JSON.stringify(delivery)).not.toMatch(/not.to.be.seen/);
+  });
+
+  test("also when it matched no mapping, be it answered 404 or 200", async () => {
+    await using gateway = await start();
+    const [all, named] = [
+      await gateway.hooks.mapped({ kind: "other" }),
+      await gateway.hooks.named("one", { kind: "other" }),
+    ];
+    expect(await deliveryOf(gateway, all)).toMatchObject({ outcome: "unmatched", status: 404, mapping: null });
+    expect(await deliveryOf(gateway, named)).toMatchObject({ outcome: "unmatched", status: 200, mapping: "one" });
+    expect((await deliveryOf(gateway, named))?.delivery_id).toBe(named.json.deliveryId);
+  });
+
+  test("also when it is a repeat, which names what it repeats", async () => {
+    await using gateway = await start();
+    const send = () => gateway.hooks.agent({ message: "hi" }, { headers: { "idempotency-key": "a" } });
+    const [first, again] = [await send(), await send()];
+    const delivery = await deliveryOf(gateway, again);
+    expect(delivery?.outcome).toBe("repeated");
+    expect(delivery?.delivery_id).not.toBe(first.json.deliveryId);
+    expect(stepsOf(delivery)?.at(-1)).toMatchObject({
+      name: "request.repeated",
+      detail: { turn_id: first.json.turnId, delivery_id: first.json.deliveryId },
+    });
+  });
+
+  test("without its body where bodies are switched off", async () => {
+    await using gateway = await start({ recorder: { bodies: false } });
+    const reply = await gateway.hooks.wake({ text: "hi" });
+    expect(await deliveryOf(gateway, reply)).toMatchObject({ body: null, bytes: 13 });
+  });
+});
+
+describe("a webhook that is refused is recorded", () => {
+  const strangers: [string, (hooks: HookClient) => Promise<Reply>, object][] = [
+    [
+      "without a token",
+      (hooks) => hooks.wake({ text: "hi" }, { token: null }),
+      { name: "token.refused", detail: { reason: "missing" } },
+    ],
+    [
+      "with a wrong one",
+      (hooks) => hooks.wake({ text: "hi" }, { token: "wrong" }),
+      { name: "token.refused", detail: { reason: "wrong" } },
+    ],
+    [
+      "without a signature",
+      (hooks) => hooks.named("signed", {}),
+      { name: "signature.refused", detail: { type: "github", reason: "missing" } },
+    ],
+    [
+      "with a wrong signature",
+      (hooks) => hooks.named("signed", {}, { headers: { "x-hub-signature-256": `sha256=${"0".repeat(64)}` } }),
+      { name: "signature.refused", detail: { type: "github", reason: "wrong" } },
+    ],
+    ["with another method", (hooks) => hooks.send("/wake", "", { method: "GET" }), {}],
+    [
+      "from a foreign page",
+      (hooks) => hooks.wake({ text: "hi" }, { headers: { origin: "https://pages.example" } }),
+      {},
+    ],
+    ["in clear text", (hooks) => hooks.wake({ text: "hi" }, { headers: { "x-forwarded-for": "203.0.113.7" } }), {}],
+  ];
+
+  test.each(strangers)("%s: with why, and without what nobody authenticated sent", async (_, send, step) => {
+    await using gateway = await start();
+    const reply = await send(gateway.hooks);
+    const delivery = await deliveryOf(gateway, reply);
+    expect(delivery).toMatchObject({ outcome: "refused", status: reply.status, caller: null, body: null, bytes: 0 });
+    const steps = stepsOf(delivery) ?? [];
+    expect(steps.at(-1)).toEqual({
+      at: expect.anything(),
+      name: "request.refused",
+      detail: { error: reply.error, status: reply.status, detail: reply.problem.detail },
+    });
+    if ("name" in step) expect(steps.at(-2)).toMatchObject(step);
+  });
+
+  const known: [string, (hooks: HookClient) => Promise<Reply>, string | null][] = [
+    ["no JSON", (hooks) => hooks.wake("{"), "{"],
+    ["another shape", (hooks) => hooks.wake({ texts: 1 }), '{"texts":1}'],
+    ["an agent that is not there", (hooks) => hooks.wake({ text: "hi", agent: "x" }), '{"text":"hi","agent":"x"}'],
+    ["another media type", (hooks) => hooks.wake("hi", { headers: { "content-type": "text/plain" } }), null],
+    ["too much", (hooks) => hooks.wake(" ".repeat(300_000)), null],
+    ["a mapping that is not there", (hooks) => hooks.named("two", {}), null],
+  ];
+
+  test.each(known)("as it was %s: with who sent it, and with the body as far as it was read", async (_, send, body) => {
+    await using gateway = await start();
+    const reply = await send(gateway.hooks);
+    const delivery = await deliveryOf(gateway, reply);
+    expect(delivery).toMatchObject({ outcome: "refused", status: reply.status, caller: "shared", body });
+    expect(stepsOf(delivery)?.map(({ name }) => name)).toEqual(["token.accepted", "request.refused"]);
+  });
+
+  test("as it came too often, or as the store was full", async () => {
+    await using limited = await start({ webhooks: { rateLimit: { maxRequests: 1 } } });
+    await limited.hooks.wake({ text: "hi" });
+    expect(await deliveryOf(limited, await limited.hooks.wake({ text: "hi" }))).toMatchObject({
+      status: 429,
+      caller: "shared",
+    });
+    await using full = await start({ limits: { events: 1 } });
+    await full.hooks.wake({ text: "hi" });
+    const delivery = await deliveryOf(full, await full.hooks.wake({ text: "ho" }));
+    expect(delivery).toMatchObject({ status: 503, outcome: "refused", body: '{"text":"ho"}' });
+  });
+
+  test("under the name of its mapping; of a stranger a name that no mapping has is not kept, as it may be a token", async () => {
+    await using gateway = await start();
+    const send = (name: string, token: string | null) => gateway.hooks.named(name, {}, token === null ? { token } : {});
+    expect(await deliveryOf(gateway, await send("one", null))).toMatchObject({ path: "/hooks/one", mapping: "one" });
+    expect(await deliveryOf(gateway, await send("hunter2", null))).toMatchObject({
+      path: "/hooks/{name}",
+      mapping: null,
+    });
+    expect(await deliveryOf(gateway, await send("hunter2", ""))).toMatchObject({
+      path: "/hooks/hunter2",
+      mapping: null,
+    });
+  });
+
+  test("with no more of a stranger's headers than tell one from another", async () => {
+    await using gateway = await start();
+    const reply = await gateway.hooks.wake({}, { token: null, headers: { "x-padding": "x".repeat(12_000) } });
+    expect(JSON.stringify(await deliveryOf(gateway, reply)).length).toBeLessThan(6_000);
+  });
+
+  test("and what leads nowhere is not", async () => {
+    await using gateway = await start();
+    const reply = await gateway.hooks.send("/a/b", {}, { nowhere: true });
+    expect(await deliveryOf(gateway, reply)).toBeUndefined();
+  });
+});
+
+test("a recorder that fails refuses nothing: the answer is the same, and the log has it", async () => {
+  const wrapStore = (store: Store): Store =>
+    new Proxy(store, {
+      get: (own, name) => {
+        if (name === "recordDelivery") {
+          return () => {
+            throw new Error("no room for records");
+          };
+        }
+        const method = own[name as keyof Store];
+        return typeof method === "function" ? (method as (...args: never[]) => unknown).bind(own) : method;
+      },
+    });
+  await using gateway = await startGateway({ wrapStore, config: { webhooks: { mappings } } });
+  const send = () => gateway.hooks.agent({ message: "hi" }, { headers: { "idempotency-key": "a" } });
+  expect((await gateway.hooks.wake({ text: "hi" }, { token: null })).status).toBe(401);
+  expect((await gateway.hooks.named("one", {})).json.message).toBe("no mapping matched");
+  expect((await gateway.hooks.mapped({})).status).toBe(404);
+  expect([(await send()).status, (await send()).status]).toEqual([200, 200]);
+  await gateway.until(() => gateway.linesOf("store.failed", { operation: "record" }).length >= 4);
+  expect(gateway.linesOf("unexpected.error")).toEqual([]);
+});

@@ -1,0 +1,321 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { SECRETS, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { type HookClient, hookTransports } from "#test/harness/hooks.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
+import type { SignatureType } from "#wire/hooks-access.ts";
+
+const secretOf = (type: SignatureType): string => senders[type].makeSecret("first");
+const NEXT = "next";
+
+const mappings = Object.fromEntries(
+  senderTypes.map((type) => [
+    type,
+    {
+      match: { "body.kind": "known" },
+      message: "from {body.from}",
+      verify: { type, secret: [senders[type].makeSecret(NEXT), secretOf(type)] },
+    },
+  ]),
+);
+
+/** A body as that sender sends it, with the id that tells this delivery from others where that is in the body. */
+const bodyOf = (id: string, more: object = {}) =>
+  JSON.stringify({ id: `evt_${id}`, event_id: `Ev_${id}`, kind: "known", from: id, ...more });
+
+let ids = 0;
+const freshId = (): string => `delivery-${++ids}`;
+const signedAs = async (type: SignatureType, body: string, id: string, secret = secretOf(type)): Promise<Signed> => {
+  const { sign, accepts } = senders[type];
+  const headers = await sign(secret, body, { id });
+  expect(await accepts(secret, body, headers)).toBe(true);
+  return headers;
+};
+
+/** How many sessions, turns and deliveries there are. */
+const countAll = ({ gateway }: TestGateway) => {
+  const { sessions, turnsQueued, turnsRunning, eventsQueued } = gateway.store.stats();
+  return { sessions, turnsQueued, turnsRunning, eventsQueued };
+};
+
+describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, config }) => {
+  const trusting = { ...config?.gateway, trustedProxies: ["127.0.0.1"] };
+  const gateway = await startGateway({ config: { gateway: trusting, webhooks: { mappings } } });
+  const client = await open(gateway);
+  afterAll(async () => {
+    await client[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+  });
+
+  describe.each(senderTypes)("a webhook of %s", (type) => {
+    // Each from an address of its own, as one that fails too often is cut off.
+    const from = { "x-forwarded-for": `198.51.100.${senderTypes.indexOf(type)}`, "x-forwarded-proto": "https" };
+    const send = (body: string, headers: Record<string, string>): Promise<Reply> =>
+      client.named(type, body, { token: null, headers: { ...from, ...headers } });
+
+    test("starts a turn where its signature is good, and no token is asked for", async () => {
+      const id = freshId();
+      const { status, json } = await send(bodyOf(id), await signedAs(type, bodyOf(id), id));
+      expect(status).toBe(200);
+      expect(json).toMatchObject({ message: "turn started", mapping: type, agent: "main" });
+    });
+
+    test("is taken with each secret of the list", async () => {
+      const id = freshId();
+      const headers = await signedAs(type, bodyOf(id), id, senders[type].makeSecret(NEXT));
+      expect((await send(bodyOf(id), headers)).status).toBe(200);
+    });
+
+    test("is 401 with a wrong signature, and nothing else happens", async () => {
+      const id = freshId();
+      const headers = await signedAs(type, bodyOf(id), id);
+      const before = countAll(gateway);
+      const replies = [
+        await send(bodyOf(id), {}),
+        await send(`${bodyOf(id)} `, headers),
+        await send(bodyOf(id).replace("known", "other"), headers),
+        await send("{", headers),
+        await send("", headers),
+        await send(bodyOf(id), await signedAs(type, bodyOf(id), id, senders[type].makeSecret("stranger"))),
+        await send(bodyOf(id), { authorization: `Bearer ${SECRETS.webhookToken}` }),
+        await send(bodyOf(id), { "x-gateway-token": SECRETS.webhookToken, "idempotency-key": id }),
+      ];
+      for (const { error, problem } of replies) {
+        expect(error).toBe("unauthenticated");
+        expect(problem.detail).toBe("The signature is missing, wrong, or too old.");
+      }
+      expect(countAll(gateway)).toEqual(before);
+      // The key was not used up either.
+      expect((await send(bodyOf(id), headers)).headers.get("idempotent-replayed")).toBeNull();
+    });
+
+    test("that its sender sends again starts nothing again: its own id is the key", async () => {
+      const id = freshId();
+      const first = await send(bodyOf(id), await signedAs(type, bodyOf(id), id));
+      const before = countAll(gateway);
+      const again = await send(bodyOf(id), await signedAs(type, bodyOf(id), id));
+      expect(again.headers.get("idempotent-replayed")).toBe("true");
+      expect(again.json).toEqual(first.json);
+      expect(countAll(gateway)).toEqual(before);
+      const other = freshId();
+      const next = await send(bodyOf(other), await signedAs(type, bodyOf(other), other));
+      expect(next.headers.get("idempotent-replayed")).toBeNull();
+      expect(next.json.turnId).not.toBe(first.json.turnId);
+    });
+
+    test("that its mapping does not match is 200, and starts nothing", async () => {
+      const id = freshId();
+      const body = bodyOf(id, { kind: "other" });
+      const before = countAll(gateway);
+      const { status, json } = await send(body, await signedAs(type, body, id));
+      expect([status, json.message]).toEqual([200, "no mapping matched"]);
+      expect(countAll(gateway)).toEqual(before);
+    });
+
+    test("that is authentic and no JSON is 400, of another media type 415", async () => {
+      const [id, body] = [freshId(), "payload=%7B%7D"];
+      const headers = await signedAs(type, body, id);
+      expect((await send(body, headers)).error).toBe("parse-error");
+      const form = { ...headers, "content-type": "application/x-www-form-urlencoded" };
+      expect((await send(body, form)).error).toBe("unsupported-media-type");
+    });
+  });
+});
+
+describe("a signed webhook", async () => {
+  const started = new Set<TestGateway>();
+  const start = async (config: Parameters<typeof startGateway>[0] = {}) => {
+    const gateway = await startGateway(config);
+    started.add(gateway);
+    return gateway;
+  };
+  afterAll(async () => {
+    for (const gateway of started) await gateway[Symbol.asyncDispose]();
+  });
+  const gateway = await start({ config: { webhooks: { mappings } } });
+  const send = (type: SignatureType, body: string, headers: Signed, client: HookClient = gateway.hooks) =>
+    client.named(type, body, { token: null, headers });
+  const MINUTE = 60_000;
+
+  test.each(["standard-webhooks", "stripe", "slack"] as const)(
+    "of %s is refused when it is older, or newer, than five minutes",
+    async (type) => {
+      const { sign } = senders[type];
+      const body = bodyOf(freshId());
+      const errorAt = async (at: number) => (await send(type, body, await sign(secretOf(type), body, { at }))).error;
+      expect(await errorAt(Date.now() - 6 * MINUTE)).toBe("unauthenticated");
+      expect(await errorAt(Date.now() + 6 * MINUTE)).toBe("unauthenticated");
+      expect(await errorAt(Date.now() - 4 * MINUTE)).toBeUndefined();
+    },
+  );
+
+  test.each(["standard-webhooks", "github"] as const)("of %s with the id of another body is 422", async (type) => {
+    const id = freshId();
+    const other = bodyOf(id, { more: 1 });
+    await send(type, bodyOf(id), await signedAs(type, bodyOf(id), id));
+    expect((await send(type, other, await signedAs(type, other, id))).error).toBe("idempotency-mismatch");
+  });
+
+  test.each(["stripe", "slack"] as const)(
+    "of %s may differ in what its sender keeps up to date: the signed id tells what it is",
+    async (type) => {
+      const id = freshId();
+      const retry = bodyOf(id, { pending_webhooks: 2 });
+      const first = await send(type, bodyOf(id), await signedAs(type, bodyOf(id), id));
+      const again = await send(type, retry, await signedAs(type, retry, id));
+      expect([again.status, again.json.turnId]).toEqual([200, first.json.turnId]);
+    },
+  );
+
+  test("F20: five times at once is one turn", async () => {
+    for (const type of senderTypes) {
+      const id = freshId();
+      const headers = await signedAs(type, bodyOf(id), id);
+      const replies = await Promise.all(Array.from({ length: 5 }, () => send(type, bodyOf(id), headers)));
+      expect(new Set(replies.map(({ json }) => json.turnId)).size).toBe(1);
+      expect(replies.filter((reply) => reply.headers.get("idempotent-replayed") === "true")).toHaveLength(4);
+    }
+  });
+
+  test("whose sender gives no id starts a turn each time", async () => {
+    const body = JSON.stringify({ kind: "known" });
+    for (const type of ["github", "stripe", "slack"] as const) {
+      const { "x-github-delivery": _, ...headers } = await signedAs(type, body, freshId());
+      const [one, two] = [await send(type, body, headers), await send(type, body, headers)];
+      expect([one.status, two.status]).toEqual([200, 200]);
+      expect(one.json.turnId).not.toBe(two.json.turnId);
+    }
+  });
+
+  test("may have an id of any length, in any letters", async () => {
+    for (const id of ["x".repeat(5_000), "é ü", "a b ", "\t"]) {
+      const { makeSecret } = senders.github;
+      const headers = { ...(await senders.github.sign(makeSecret("first"), bodyOf(id))), "x-github-delivery": id };
+      const first = await send("github", bodyOf(id), headers);
+      expect(first.status).toBe(200);
+      if (id.trim() === "") continue;
+      expect((await send("github", bodyOf(id), headers)).json.turnId).toBe(first.json.turnId);
+    }
+  });
+
+  test("shares its keys with no other mapping and with no token", async () => {
+    const key = freshId();
+    const headers = await signedAs("github", bodyOf(key), key);
+    const signed = await send("github", bodyOf(key), headers);
+    const standard = await send(
+      "standard-webhooks",
+      bodyOf(key),
+      await signedAs("standard-webhooks", bodyOf(key), key),
+    );
+    const token = await gateway.hooks.agent({ message: "hi" }, { headers: { "idempotency-key": key } });
+    expect(new Set([signed, standard, token].map(({ json }) => json.turnId)).size).toBe(3);
+    // What a client adds of its own counts for nothing.
+    const again = await send("github", bodyOf(key), { ...headers, "idempotency-key": "another" });
+    expect(again.json.turnId).toBe(signed.json.turnId);
+  });
+
+  test("has a rate of its own, and one that is wrong uses up none of it", async () => {
+    const limited = await start({
+      config: { webhooks: { mappings, rateLimit: { maxRequests: 2, windowMs: 60_000 } } },
+    });
+    const again = async () => {
+      const id = freshId();
+      return send("github", bodyOf(id), await signedAs("github", bodyOf(id), id), limited.hooks);
+    };
+    for (let n = 0; n < 5; n++) expect((await send("github", bodyOf("x"), {}, limited.hooks)).status).toBe(401);
+    expect([(await again()).status, (await again()).status]).toEqual([200, 200]);
+    const { error, headers } = await again();
+    expect(error).toBe("rate-limited");
+    expect(headers.get("ratelimit-policy")).toBe('"token";q=2;w=60');
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
+    const body = bodyOf(freshId());
+    expect((await send("stripe", body, await signedAs("stripe", body, "x"), limited.hooks)).status).toBe(200);
+    expect((await limited.hooks.wake({ text: "hi" })).status).toBe(200);
+  });
+
+  test("is held to its limits before its signature is looked at", async () => {
+    const body = bodyOf("x".repeat(256 * 1024));
+    expect((await send("github", body, await signedAs("github", body, "x"))).error).toBe("too-large");
+  });
+
+  test("stops counting as soon as a reload takes its secret away, and begins as soon as one gives it", async () => {
+    const rotating = await start({ config: { webhooks: { mappings } } });
+    const statusWith = async (seed: string) => {
+      const id = freshId();
+      const headers = await signedAs("github", bodyOf(id), id, senders.github.makeSecret(seed));
+      return (await send("github", bodyOf(id), headers, rotating.hooks)).status;
+    };
+    const withSecrets = (...seeds: string[]) => ({
+      webhooks: {
+        mappings: {
+          github: {
+            match: {},
+            message: "hi",
+            verify: { type: "github" as const, secret: seeds.map(senders.github.makeSecret) },
+          },
+        },
+      },
+    });
+    expect([await statusWith("first"), await statusWith("third")]).toEqual([200, 401]);
+    await rotating.reload(withSecrets(NEXT, "third"));
+    expect([await statusWith("first"), await statusWith(NEXT), await statusWith("third")]).toEqual([401, 200, 200]);
+  });
+
+  test("tells on its timeline who signed it, and with which secret", async () => {
+    const id = freshId();
+    const { json } = await send("github", bodyOf(id), await signedAs("github", bodyOf(id), id));
+    const got = await gateway.console.call("deliveries.get", { path: { delivery_id: String(json.deliveryId) } });
+    expect(got.json).toMatchObject({ caller: "github", mapping: "github", sender_id: id, body: bodyOf(id) });
+    const step = (got.json.timeline as { name: string; detail: unknown }[]).find(
+      ({ name }) => name === "signature.accepted",
+    );
+    expect(step?.detail).toEqual({ type: "github", secret: 2 });
+    expect(Object.keys(got.json.headers as object)).not.toContain("x-hub-signature-256");
+    expect(got.json.headers).toMatchObject({ "x-github-delivery": id });
+  });
+});
+
+describe("Slack's url_verification", async () => {
+  const gateway = await startGateway({ config: { webhooks: { mappings } } });
+  afterAll(() => gateway[Symbol.asyncDispose]());
+  const challenge = "3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P";
+  const body = JSON.stringify({ token: "Jhj5dZrVaK7ZwHHjRyZWjbDl", challenge, type: "url_verification" });
+
+  test("is answered with its challenge, where its signature is good, and starts nothing", async () => {
+    const before = countAll(gateway);
+    const headers = await signedAs("slack", body, "");
+    const { status, json, headers: got } = await gateway.hooks.named("slack", body, { token: null, headers });
+    expect([status, json]).toEqual([200, { challenge }]);
+    expect(got.get("content-type")).toBe("application/json");
+    expect(countAll(gateway)).toEqual(before);
+    const { json: list } = await gateway.console.call("deliveries.list", { query: { outcome: "challenge" } });
+    expect(list.deliveries).toMatchObject([{ status: 200, mapping: "slack", caller: "slack" }]);
+  });
+
+  test("is 401 without it: nobody is given back what they sent", async () => {
+    const reply = await gateway.hooks.named("slack", body, { token: null });
+    expect(reply.error).toBe("unauthenticated");
+    expect(reply.text).not.toContain(challenge);
+  });
+
+  test("is only Slack's, and only that", async () => {
+    const { json } = await gateway.hooks.named("github", body, {
+      token: null,
+      headers: await signedAs("github", body, "a"),
+    });
+    expect(json.message).toBe("no mapping matched");
+    for (const other of [
+      { type: "url_verification" },
+      { type: "url_verification", challenge: 7 },
+      { challenge },
+      [challenge],
+    ]) {
+      const text = JSON.stringify(other);
+      const reply = await gateway.hooks.named("slack", text, {
+        token: null,
+        headers: await signedAs("slack", text, ""),
+      });
+      expect(reply.json.message).toBe("no mapping matched");
+    }
+  });
+});

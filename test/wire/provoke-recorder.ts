@@ -1,0 +1,125 @@
+import type { ErrorName } from "#generated/errors.ts";
+import type { SomeConfig, TestGateway } from "#test/harness/gateway.ts";
+import { openConnection, requestText } from "#test/harness/raw.ts";
+import { targetOf } from "#test/harness/rest.ts";
+import { agents, call, gatewayFor, keyFor, newSession, type Provoke, usual } from "./provoke-gateways.ts";
+
+/** Of the request that it came with: one that was refused is answered without the id of its delivery. */
+const deliveryOf = async (gateway: TestGateway, requestId: string): Promise<string> => {
+  const { json } = await gateway.console.call("deliveries.list", { query: { id: requestId } });
+  return String((json.deliveries as { delivery_id: string }[])[0]?.delivery_id);
+};
+
+type Sent = [below: string, body: unknown];
+type Then = (gateway: TestGateway, sent: Sent) => Promise<unknown>;
+
+/** Sends a webhook, lets something happen, and replays it. */
+const replayOf = async (gateway: TestGateway, sent: Sent, route: Parameters<Provoke>[0], then?: Then) => {
+  const { requestId } = await gateway.hooks.send(...sent);
+  const delivery_id = await deliveryOf(gateway, requestId);
+  await then?.(gateway, sent);
+  return call(gateway, route, { path: { delivery_id } });
+};
+const replaying =
+  (sent: Sent): Provoke =>
+  async (route) =>
+    replayOf(await usual(), sent, route);
+
+/** The same on a gateway of its own, which is called `name`. */
+const replayingOn =
+  (name: string, config: SomeConfig, sentTo: (session: string) => Sent, then?: Then): Provoke =>
+  async (route) =>
+    replayOf(await gatewayFor(`replay, ${name}`, { config }), sentTo(`webhook:${newSession()}`), route, then);
+
+const stuckIn = (session: string): Sent => ["/agent", { message: "hi", agent: "stuck", session }];
+const sendAgain: Then = ({ hooks }, sent) => hooks.send(...sent);
+const gateway = { defaultAgent: "main" };
+const { other: _, ...others } = agents;
+const leave: Then = ({ reload }) => reload({ agents: others, gateway });
+const withAlert = (message: string): SomeConfig => ({
+  agents,
+  gateway,
+  webhooks: { mappings: { alert: { match: {}, message } } },
+});
+
+/** How errors come about on a replay, where it has a way of its own. */
+const replay: Partial<Record<ErrorName, Provoke>> = {
+  "parse-error": replaying(["/wake", '{"text": "hi']),
+  "unknown-model": replaying(["/agent", { message: "hi", agent: "choosy", model: "gigantic" }]),
+  "delivery-not-replayable": async (route) => {
+    const { requestId } = await (await usual()).rest.call("chat.send", { body: { message: "hi" } });
+    return call(await usual(), route, { path: { delivery_id: await deliveryOf(await usual(), requestId) } });
+  },
+  "session-conflict": async (route) => {
+    const [{ hooks }, session] = [await usual(), `webhook:${newSession()}`];
+    await hooks.agent({ message: "hi", agent: "other", session });
+    return replaying(["/agent", { message: "hi", agent: "main", session }])(route);
+  },
+  "agent-not-found": replayingOn("an agent leaves", {}, () => ["/wake", { text: "hi", agent: "other" }], leave),
+  "mapping-not-found": replayingOn(
+    "a mapping leaves",
+    withAlert("hi"),
+    () => ["/alert", {}],
+    ({ reload }) => reload({ agents, gateway }),
+  ),
+  "heartbeat-off": replayingOn(
+    "a heartbeat ends",
+    {},
+    () => ["/wake", { text: "hi" }],
+    ({ reload }) => reload({ agents: { ...agents, main: { backend: "echo", heartbeat: { every: "off" } } }, gateway }),
+  ),
+  "session-full": replayingOn("short sessions", { limits: { messagesPerSession: 2 } }, stuckIn, sendAgain),
+  "session-busy": replayingOn("short queues", { limits: { turnsPerSession: 1 } }, stuckIn, sendAgain),
+  "gateway-busy": replayingOn("one queue", { limits: { turns: 1 } }, stuckIn, sendAgain),
+  "store-full": replayingOn("small store", { limits: { storeBytes: 1 } }, stuckIn),
+  "too-large": replayingOn(
+    "a mapping says more",
+    withAlert("{body.text}"),
+    () => ["/alert", { text: "x".repeat(200_000) }],
+    ({ reload }) => reload(withAlert("{body.text}".repeat(6))),
+  ),
+  "shutting-down": async (route) => {
+    const ending = await gatewayFor("replay, the end");
+    const { requestId } = await ending.hooks.send(...stuckIn(`webhook:${newSession()}`));
+    const delivery_id = await deliveryOf(ending, requestId);
+    await using connection = await openConnection(ending.url);
+    const drained = ending.gateway.drain("test", 1_000);
+    const place = { method: route.method, path: targetOf(route.path, { path: { delivery_id } }) };
+    connection.write(requestText(place, { authorization: `Bearer ${keyFor(route)}` }));
+    const reply = await connection.reply(place);
+    await drained;
+    return reply;
+  },
+};
+
+const unknown: Provoke = async (route) => call(await usual(), route);
+
+/** An event, once it is so. */
+const eventIn = async ({ gateway: { store } }: TestGateway, event_id: string, status: string) => {
+  while ((await store.getEvent(event_id))?.status !== status) await new Promise(setImmediate);
+  return { event_id };
+};
+
+/** What the operations of the flight recorder have beside what any operation has. */
+export const recorderProvocations: Record<string, Partial<Record<ErrorName, Provoke>>> = {
+  "deliveries.get": { "delivery-not-found": unknown },
+  "deliveries.replay": { ...replay, "delivery-not-found": unknown },
+  "events.get": { "event-not-found": unknown },
+  "events.replay": {
+    "event-not-found": unknown,
+    "event-not-dead": async (route) => {
+      const { json } = await (await usual()).hooks.wake({ text: "hi" });
+      return call(await usual(), route, { path: { event_id: String(json.eventId) } });
+    },
+    "agent-not-found": async (route) => {
+      const left = await gatewayFor("an agent leaves its events");
+      const sent: Sent = ["/wake", { text: "hi", agent: "other" }];
+      const { json } = await left.hooks.send(...sent);
+      await leave(left, sent);
+      return call(left, route, { path: await eventIn(left, String(json.eventId), "dead") });
+    },
+  },
+  "mappings.dryRun": {
+    "mapping-not-found": async (route) => call(await usual(), route, { fields: { name: "github-pull" } }),
+  },
+};

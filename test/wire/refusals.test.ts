@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import type { Delivery } from "#store/store.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { createRefusals, type Refused } from "#wire/refusals.ts";
+
+const call = (more: Partial<Refused> & { address?: string } = {}): Refused => ({
+  ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1", caller: undefined, turnId: undefined },
+  ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
+  peer: { address: more.address ?? "192.0.2.1", safe: true, tls: false },
+  ...more,
+});
+
+const start = () => {
+  const clock = createManualClock();
+  const recorded: Delivery[] = [];
+  const refusals = createRefusals({ record: (delivery) => recorded.push(delivery), clock });
+  return { clock, recorded, refusals, note: (more?: Parameters<typeof call>[0]) => refusals.note(call(more), 401) };
+};
+
+describe("a flood of refusals", () => {
+  test("from one address is recorded 20 times a minute, and each of its errors by itself", async () => {
+    const { clock, recorded, note } = start();
+    for (let n = 0; n < 100; n++) note();
+    expect(recorded).toHaveLength(20);
+    await clock.advance(1_000);
+    note({ error: "forbidden" });
+    expect(recorded).toHaveLength(21);
+    await clock.advance(58_999);
+    note();
+    expect(recorded).toHaveLength(21);
+    await clock.advance(1);
+    note();
+    expect(recorded).toHaveLength(22);
+  });
+
+  test("from many addresses is recorded 20 times a second", async () => {
+    const { clock, recorded, note } = start();
+    for (let second = 0; second < 3; second++) {
+      for (let n = 0; n < 1_000; n++) note({ address: `192.0.2.${second}.${n}` });
+      expect(recorded).toHaveLength(20 * (second + 1));
+      await clock.advance(1_000);
+    }
+  });
+
+  test("uses up nothing of the time of an address that is not recorded, as others fill the second", async () => {
+    const { clock, recorded, note } = start();
+    for (let n = 0; n < 20; n++) note({ address: `192.0.2.${n}` });
+    for (let n = 0; n < 100; n++) note({ address: "203.0.113.7" });
+    await clock.advance(1_000);
+    note({ address: "203.0.113.7" });
+    expect(recorded.at(-1)?.address).toBe("203.0.113.7");
+  });
+
+  test("is bounded for the webhooks' door by the same count", () => {
+    const { recorded, refusals, note } = start();
+    for (let n = 0; n < 20; n++) expect(refusals.admits("192.0.2.1", "unauthenticated")).toBe(true);
+    expect(refusals.admits("192.0.2.1", "unauthenticated")).toBe(false);
+    note({ address: "192.0.2.2" });
+    expect(recorded).toHaveLength(0);
+  });
+});
+
+describe("what is recorded of a refusal", () => {
+  const one = (more: Parameters<typeof call>[0]): Delivery | undefined => {
+    const { recorded, note } = start();
+    note(more);
+    return recorded[0];
+  };
+
+  test.each([
+    ["who is not let in", { error: "unauthenticated" }, true],
+    ["who may not do it", { error: "forbidden", operation: "agent.reload" }, true],
+    ["who calls too often", { error: "rate-limited", operation: "agent.list" }, true],
+    ["what would have started work", { error: "session-busy", operation: "agent.sendMessage" }, true],
+    ["the same over REST", { surface: "rest", error: "invalid-request", operation: "chat.send" }, true],
+    ["not what reads", { error: "session-not-found", operation: "session.get" }, false],
+    ["not what went well", { error: undefined, operation: "agent.sendMessage" }, false],
+    ["not work that was started and failed", { error: "turn-failed", operation: "chat.send", turnId: "turn_1" }, false],
+    ["not webhooks, whose door does that", { surface: "hooks", error: "unauthenticated" }, false],
+    ["not what belongs to no surface", { surface: "public", path: "/metrics", error: "unauthenticated" }, false],
+    ["but REST's, also before its door", { surface: "public", path: "/api/v1/x", error: "origin-not-allowed" }, true],
+  ] as const)("%s", (_what, more, is) => expect(one(more) !== undefined).toBe(is));
+
+  test("is why, in the caller's words, and no body", () => {
+    expect(one({})).toMatchObject({ answer: "refused", status: 401, body: undefined, bytes: 0 });
+    const [step] = one({})?.steps ?? [];
+    const detail = { error: "unauthenticated", status: 401, detail: "Send a token." };
+    expect([step?.name, JSON.parse(step?.detail ?? "")]).toEqual(["request.refused", detail]);
+  });
+
+  test("is where a stranger called only as far as the contract knows it", () => {
+    const at = (path: string, method = "GET") => {
+      const found = one({ surface: "rest", path, req: { method, headers: {}, rawHeaders: [] } });
+      return [found?.operation, found?.path];
+    };
+    expect(at("/api/v1/turns/turn_1")).toEqual(["turns.get", "/api/v1/turns/{turn_id}"]);
+    expect(at("/api/v1/turns/gw_a-token/cancel", "POST")).toEqual(["turns.cancel", "/api/v1/turns/{turn_id}/cancel"]);
+    expect(at("/api/v1/gw_a-token")).toEqual(["unknown", "/api/v1/*"]);
+    expect(at("/api/v1/chat/send")).toEqual(["unknown", "/api/v1/*"]);
+  });
+
+  test("is where somebody known called, as it was", () => {
+    const found = one({ surface: "rest", path: "/api/v1/turns/turn_1", caller: "ci", error: "forbidden" });
+    expect(found).toMatchObject({ path: "/api/v1/turns/turn_1", caller: "ci" });
+  });
+
+  test("is of its head no more than a few KiB, whole lines of it", () => {
+    const rawHeaders = Array.from({ length: 20 }, (_, n) => [`X-${n}`, "a".repeat(1_000)]).flat();
+    const found = one({
+      req: { method: "M".repeat(100), headers: { "idempotency-key": "k".repeat(9_000) }, rawHeaders },
+    });
+    expect(found?.headers.split("\n").map((line) => line.length)).toEqual([1_005, 1_005, 1_005, 1_005]);
+    expect([found?.method.length, found?.senderId?.length]).toEqual([32, 256]);
+    expect(one({ req: { method: "GET", headers: {}, rawHeaders: ["X-A", "a".repeat(9_000)] } })?.headers).toBe("");
+  });
+});

@@ -1,0 +1,138 @@
+import { describe, expect, test } from "vitest";
+import { createPuppet } from "#test/harness/backends.ts";
+import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { recorderOf } from "./recorder.ts";
+
+const idOf = ({ json }: Reply): string => String(json.deliveryId);
+const startWith = async (recorder: SomeConfig["recorder"], more: Parameters<typeof startGateway>[0] = {}) => {
+  const gateway = await startGateway({ ...more, config: { ...more.config, recorder } });
+  const recorded = recorderOf(gateway);
+  return Object.assign(gateway, {
+    recorded,
+    keptIds: async () => (await recorded.list({ limit: "500" })).map(({ delivery_id }) => delivery_id),
+  });
+};
+
+describe("without bodies (recorder.bodies: false)", () => {
+  const mappings = { push: { match: { "body.ref": "main" }, message: "{body.by} pushed" } };
+  const config = { webhooks: { mappings } };
+
+  test("a delivery has everything else, and cannot be sent again", async () => {
+    await using gateway = await startWith({ bodies: false }, { config });
+    const { recorded, hooks } = gateway;
+    const secret = "a word that nobody keeps";
+    await gateway.rest.call("chat.send", { body: { message: secret, user_id: "ada" } });
+    await createRpc(gateway.url).call("agent.sendMessage", { agentName: "main", message: secret });
+    const sent = [
+      await hooks.wake({ text: secret }),
+      await hooks.agent({ message: secret }),
+      await hooks.mapped({ ref: "main", by: "ada" }),
+      await hooks.wake({ text: secret, surprise: 1 }),
+    ];
+    for (const { delivery_id, bytes } of await recorded.list()) {
+      const { body, body_encoding, replayable, headers } = await recorded.get(delivery_id);
+      expect([body, body_encoding, replayable]).toEqual([null, null, false]);
+      expect(Number(headers["content-length"])).toBe(bytes);
+    }
+    expect(await recorded.list()).toHaveLength(6);
+    expect((await recorded.replay(idOf(sent[0] as Reply))).error).toBe("delivery-not-replayable");
+    const kept = await Promise.all((await gateway.keptIds()).map((id) => gateway.gateway.store.getDelivery(id)));
+    expect(JSON.stringify(kept)).not.toContain(secret);
+  });
+
+  test("nothing of a body is told by why no mapping matched", async () => {
+    await using gateway = await startWith({ bodies: false }, { config });
+    const { deliveryId } = (await gateway.hooks.named("push", { ref: "a-branch-of-mine" })).json;
+    const { tried } = await gateway.recorded.detailOf(String(deliveryId), "mapping.tried");
+    expect(tried).toMatchObject([{ mapping: "push", path: "body.ref", expected: ["main"] }]);
+    expect(JSON.stringify(tried)).not.toContain("a-branch-of-mine");
+  });
+
+  test("is hot: what comes after a reload has none", async () => {
+    await using gateway = await startWith({ bodies: true });
+    const before = idOf(await gateway.hooks.agent({ message: "hi" }));
+    await gateway.reload({ recorder: { bodies: false } });
+    const after = idOf(await gateway.hooks.agent({ message: "hi" }));
+    expect((await gateway.recorded.get(before)).body).not.toBeNull();
+    expect((await gateway.recorded.get(after)).body).toBeNull();
+  });
+});
+
+describe("the recorder's bounds", () => {
+  test("let the oldest go first, of all that comes in", async () => {
+    await using gateway = await startWith({ entries: 3 });
+    const sent: string[] = [];
+    for (let n = 0; n < 5; n++) sent.unshift(idOf(await gateway.hooks.agent({ message: `n${n}` })));
+    expect(await gateway.keptIds()).toEqual(sent.slice(0, 3));
+    expect((await gateway.console.call("deliveries.get", { path: { delivery_id: sent[4] as string } })).error).toBe(
+      "delivery-not-found",
+    );
+    await gateway.hooks.mapped({ nothing: "matches" });
+    expect((await gateway.recorded.list()).map(({ outcome }) => outcome)).toEqual([
+      "unmatched",
+      "completed",
+      "completed",
+    ]);
+  });
+
+  test("count bytes, bodies among them", async () => {
+    await using gateway = await startWith({ bytes: 25_000 });
+    const sent: string[] = [];
+    for (let n = 0; n < 5; n++) sent.unshift(idOf(await gateway.hooks.agent({ message: "x".repeat(10_000) })));
+    expect(await gateway.keptIds()).toEqual(sent.slice(0, 2));
+  });
+
+  test("keep what is unfinished, however much comes after it, and let it go once it is", async () => {
+    const puppet = createPuppet();
+    await using gateway = await startWith({ entries: 2 }, { makeBackend: () => puppet.backend });
+    const send = async (session: string) => idOf(await gateway.hooks.agent({ message: "x", session }));
+    const running = await send("webhook:a");
+    const run = await puppet.next();
+    const waiting = await send("webhook:a");
+    const woken = idOf(await gateway.hooks.wake({ text: "for a later heartbeat" }));
+    for (let n = 0; n < 5; n++) {
+      await send(`webhook:b${n}`);
+      (await puppet.next()).end();
+    }
+    await gateway.until(() => gateway.linesOf("turn.ended").length === 5);
+    expect((await gateway.keptIds()).slice(-3)).toEqual([woken, waiting, running]);
+    expect((await gateway.recorded.get(running)).outcome).toBe("running");
+    run.end();
+    (await puppet.next()).end();
+    await gateway.until(() => gateway.linesOf("turn.ended").length === 7);
+    for (let n = 0; n < 3; n++) {
+      await send(`webhook:c${n}`);
+      (await puppet.next()).end();
+    }
+    await gateway.until(() => gateway.linesOf("turn.ended").length === 10);
+    const kept = await gateway.keptIds();
+    expect([kept.includes(running), kept.includes(waiting), kept.includes(woken)]).toEqual([false, false, true]);
+  });
+});
+
+describe("the end of a session", () => {
+  test("erases the bodies of what came for it, and what steps told of them; that it came stays", async () => {
+    const mappings = { push: { match: {}, message: "{body.by} pushed", session: "webhook:a" } };
+    await using gateway = await startWith({}, { config: { webhooks: { mappings } } });
+    const { recorded, hooks } = gateway;
+    const mapped = idOf(await hooks.mapped({ by: "somebody-to-forget" }));
+    const agent = idOf(await hooks.agent({ message: "somebody-to-forget", session: "webhook:a" }));
+    const other = idOf(await hooks.agent({ message: "kept", session: "webhook:b" }));
+    const rpc = createRpc(gateway.url);
+    await rpc.call("session.delete", { sessionId: "webhook:a" });
+    for (const id of [mapped, agent]) {
+      const found = await recorded.get(id);
+      expect(found).toMatchObject({ outcome: "gone", body: null, replayable: false, session_id: "webhook:a" });
+      expect(JSON.stringify(found)).not.toContain("somebody-to-forget");
+      expect(found.timeline.map(({ name }) => name)).toContain("token.accepted");
+    }
+    expect(await recorded.get(other)).toMatchObject({
+      outcome: "completed",
+      body: '{"message":"kept","session":"webhook:b"}',
+    });
+    const kept = await Promise.all([mapped, agent].map((id) => gateway.gateway.store.getDelivery(id)));
+    expect(JSON.stringify(kept)).not.toContain("somebody-to-forget");
+  });
+});

@@ -1,0 +1,244 @@
+import { describe, expect, test } from "vitest";
+import { createPuppet } from "#test/harness/backends.ts";
+import { type SomeConfig, shareGateway, startGateway } from "#test/harness/gateway.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { senders } from "#test/harness/senders.ts";
+import { recorderOf } from "./recorder.ts";
+
+const SECRET = senders.github.makeSecret("replayed");
+const ECHO = { backend: "echo" } as const;
+const TWO: SomeConfig = { gateway: { defaultAgent: "main" }, agents: { main: ECHO, b: ECHO } };
+const GITHUB = { "x-github-event": "push" };
+type Mappings = NonNullable<NonNullable<SomeConfig["webhooks"]>["mappings"]>;
+const push = { match: { "headers.x-github-event": "push", "body.ref": "main" }, message: "{body.by} pushed" };
+const configWith = (mappings: Mappings, more: SomeConfig = {}): SomeConfig => ({ ...more, webhooks: { mappings } });
+
+const gateway = await shareGateway({
+  config: configWith({ push, signed: { ...push, verify: { type: "github", secret: SECRET } } }),
+});
+const { hooks, console } = gateway;
+const recorder = recorderOf(gateway);
+const idOf = ({ json }: Reply): string => String(json.deliveryId);
+const turnOf = async (turn_id: unknown) =>
+  (await gateway.rest.call("turns.get", { path: { turn_id: String(turn_id) } })).json;
+
+describe("deliveries.replay", () => {
+  test("of a wake queues its event again, as a delivery of its own that says of which it is and who asked", async () => {
+    const woken = await hooks.wake({ text: "the disk is full", metadata: { disk: 1 } });
+    const { json } = await recorder.replay(idOf(woken), gateway.adminKey);
+    expect(json).toMatchObject({ replay_of: idOf(woken), outcome: "queued", message: "event queued", agent: "main" });
+    const event = await console.call("events.get", { path: { event_id: String(json.event_id) } });
+    expect(event.json).toMatchObject({ text: "the disk is full", metadata: { disk: 1 }, caller: "admin" });
+    expect(event.json.event_id).not.toBe(woken.json.eventId);
+    const again = await recorder.get(String(json.delivery_id));
+    const given = await recorder.get(idOf(woken));
+    expect(again).toMatchObject({
+      replay_of: idOf(woken),
+      caller: "admin",
+      event_id: json.event_id,
+      outcome: "queued",
+    });
+    for (const field of ["surface", "operation", "method", "path", "headers", "body", "bytes"] as const)
+      expect([field, again[field]]).toEqual([field, given[field]]);
+    expect(again.timeline.map(({ name }) => name)).toEqual(["request.replayed", "event.queued"]);
+    expect(await recorder.detailOf(again.delivery_id, "request.replayed")).toMatchObject({
+      replay_of: idOf(woken),
+      by: "admin",
+    });
+  });
+
+  test("of a hook for an agent starts its turn again, in the session that it named", async () => {
+    const body = { message: "look", session: "webhook:again", context: { region: "eu" } };
+    const sent = await hooks.agent(body);
+    const { json } = await recorder.replay(idOf(sent));
+    expect(json).toMatchObject({ outcome: "queued", session_id: "webhook:again", agent: "main", mapping: null });
+    expect(json.turn_id).not.toBe(sent.json.turnId);
+    expect(await turnOf(json.turn_id)).toMatchObject({
+      status: "completed",
+      reply: "look",
+      delivery_id: json.delivery_id,
+    });
+  });
+
+  test("of a mapped payload goes through today's mappings, by the headers that were kept", async () => {
+    const config = configWith({ push: { ...push, message: "then: {body.by}" } });
+    await using changing = await startGateway({ config });
+    const recorder = recorderOf(changing);
+    const sent = await changing.hooks.mapped({ ref: "main", by: "ada" }, { headers: GITHUB });
+    const all = { match: {}, message: "all: {body.by}" };
+    await changing.reload(configWith({ "new-first": { ...all, match: { "body.by": "ada" } }, push }));
+    await changing.logged("config.reloaded");
+    const { json } = await recorder.replay(idOf(sent));
+    expect(json).toMatchObject({ outcome: "queued", mapping: "new-first" });
+    expect(await recorder.detailOf(String(json.delivery_id), "message.rendered")).toMatchObject({
+      message: "all: ada",
+    });
+    await changing.reload(configWith({ other: { ...all, match: { "headers.x-github-event": "push" } } }));
+    await changing.until(() => changing.linesOf("config.reloaded")[1]);
+    expect((await recorder.replay(idOf(sent))).json).toMatchObject({ outcome: "queued", mapping: "other" });
+  });
+
+  test("of a signed one looks at no signature, however old it is, and at no idempotency key", async () => {
+    const body = JSON.stringify({ ref: "main", by: "ada" });
+    const headers = { ...GITHUB, ...(await senders.github.sign(SECRET, body, { id: "once-only" })) };
+    const sent = await hooks.named("signed", body, { token: null, headers });
+    const turns = new Set([sent.json.turnId]);
+    for (let n = 0; n < 3; n++) {
+      const { json } = await recorder.replay(idOf(sent));
+      expect(json).toMatchObject({ outcome: "queued", mapping: "signed" });
+      turns.add(json.turn_id);
+      expect(await recorder.get(String(json.delivery_id))).toMatchObject({ sender_id: "once-only", caller: "console" });
+    }
+    expect(turns.size).toBe(4);
+    expect(await recorder.list({ id: "once-only" })).toHaveLength(4);
+    const again = await hooks.named("signed", body, { token: null, headers });
+    expect(again.json.turnId).toBe(sent.json.turnId);
+  });
+
+  test("of what no mapping matches today starts nothing, says so, and is recorded", async () => {
+    for (const sent of [await hooks.mapped({ ref: "x" }), await hooks.named("push", { ref: "x" })]) {
+      const deliveryId = (await recorder.newest({ id: sent.requestId })).delivery_id;
+      const { status, json } = await recorder.replay(deliveryId);
+      expect([status, json.outcome, json.message, json.turn_id]).toEqual([
+        200,
+        "unmatched",
+        "no mapping matched",
+        null,
+      ]);
+      const again = await recorder.get(String(json.delivery_id));
+      expect(again).toMatchObject({ outcome: "unmatched", replay_of: deliveryId, turn_id: null });
+      expect(again.timeline.map(({ name }) => name)).toEqual(["request.replayed", "mapping.tried"]);
+    }
+  });
+
+  test("of a replay works as well, and names the delivery that it sends again", async () => {
+    const sent = await hooks.agent({ message: "twice" });
+    const first = (await recorder.replay(idOf(sent))).json;
+    const second = (await recorder.replay(String(first.delivery_id))).json;
+    expect(second).toMatchObject({ outcome: "queued", replay_of: first.delivery_id });
+  });
+
+  test("of what was refused works once there is room", async () => {
+    const puppet = createPuppet();
+    const config: SomeConfig = { limits: { turnsPerSession: 1 } };
+    await using tight = await startGateway({ config, makeBackend: () => puppet.backend });
+    const recorder = recorderOf(tight);
+    const send = (message: string) => tight.hooks.agent({ message, session: "webhook:tight" });
+    await send("runs");
+    await send("waits");
+    const refused = await send("comes too late");
+    expect(refused.error).toBe("session-busy");
+    const { delivery_id } = await recorder.newest({ outcome: "refused" });
+    expect((await recorder.replay(delivery_id)).error).toBe("session-busy");
+    const [replayed] = await recorder.list({ outcome: "refused" });
+    expect(replayed).toMatchObject({ replay_of: delivery_id, status: 429, caller: "console" });
+    expect(await recorder.detailOf(String(replayed?.delivery_id), "request.refused")).toMatchObject({
+      error: "session-busy",
+    });
+    (await puppet.next()).end();
+    const next = await puppet.next();
+    const { json } = await recorder.replay(delivery_id);
+    expect(json.outcome).toBe("queued");
+    next.end();
+    expect((await puppet.next()).turn.message.text).toBe("comes too late");
+  });
+
+  test("keeps no body where bodies are switched off by now, and cannot be replayed itself", async () => {
+    await using changing = await startGateway();
+    const recorder = recorderOf(changing);
+    const sent = await changing.hooks.agent({ message: "kept" });
+    await changing.reload({ recorder: { bodies: false } });
+    const { json } = await recorder.replay(idOf(sent));
+    expect(json.outcome).toBe("queued");
+    expect(await recorder.get(String(json.delivery_id))).toMatchObject({ body: null, replayable: false });
+    expect((await recorder.replay(String(json.delivery_id))).error).toBe("delivery-not-replayable");
+  });
+
+  test("counts in no rate limit of the webhooks", async () => {
+    const webhooks = { rateLimit: { maxRequests: 1, windowMs: 60_000 } };
+    await using limited = await startGateway({ config: { webhooks } });
+    const recorder = recorderOf(limited);
+    const sent = await limited.hooks.agent({ message: "one" });
+    expect((await limited.hooks.agent({ message: "two" })).error).toBe("rate-limited");
+    for (let n = 0; n < 3; n++) expect((await recorder.replay(idOf(sent))).status).toBe(200);
+  });
+
+  test("takes no body, and an id that the recorder has", async () => {
+    const path = { delivery_id: idOf(await hooks.wake({ text: "hi" })) };
+    expect((await console.call("deliveries.replay", { path, body: {} })).error).toBe("invalid-request");
+    expect((await recorder.replay("dlv_01M7YN0XENG6PX2VW8BN0JQS4T")).error).toBe("delivery-not-found");
+  });
+});
+
+describe("what cannot be sent again", () => {
+  const refused = async (deliveryId: string): Promise<string | undefined> => {
+    expect((await recorder.get(deliveryId)).replayable).toBe(false);
+    const { error, problem } = await recorder.replay(deliveryId);
+    expect(error).toBe("delivery-not-replayable");
+    return problem.detail;
+  };
+
+  test("is what came by REST or RPC: its client can send it itself", async () => {
+    await gateway.rest.call("chat.send", { body: { message: "hi" } });
+    expect(await refused((await recorder.newest({ surface: "rest" })).delivery_id)).toMatch(/only webhooks/);
+    await createRpc(gateway.url).call("agent.sendMessage", { agentName: "main", message: "hi" });
+    expect(await refused((await recorder.newest({ surface: "rpc" })).delivery_id)).toMatch(/only webhooks/);
+  });
+
+  test("is what came from a stranger", async () => {
+    const { requestId } = await hooks.agent({ message: "hi" }, { token: null });
+    expect(await refused((await recorder.newest({ id: requestId })).delivery_id)).toMatch(/Nobody was authenticated/);
+  });
+
+  test("is what lost its body with its session", async () => {
+    const sent = await hooks.agent({ message: "hi", session: "webhook:erased" });
+    await gateway.gateway.store.deleteSession("webhook:erased", Date.now());
+    expect(await refused(idOf(sent))).toMatch(/session was deleted/);
+    expect((await recorder.get(idOf(sent))).outcome).toBe("gone");
+  });
+
+  test("is a sender's challenge", async () => {
+    const secret = senders.slack.makeSecret("challenged");
+    const verify = { type: "slack", secret } as const;
+    await using slack = await startGateway({ config: configWith({ slack: { match: {}, message: "x", verify } }) });
+    const body = JSON.stringify({ type: "url_verification", token: "verification-token", challenge: "c" });
+    await slack.hooks.named("slack", body, { token: null, headers: await senders.slack.sign(secret, body) });
+    const recorder = recorderOf(slack);
+    const { delivery_id, outcome } = await recorder.newest();
+    expect([outcome, (await recorder.replay(delivery_id)).error]).toEqual(["challenge", "delivery-not-replayable"]);
+  });
+});
+
+describe("a replay that today's configuration refuses", () => {
+  const sentTo = async (before: SomeConfig, below: string, body: object, after: SomeConfig) => {
+    const changing = await startGateway({ config: before });
+    const sent = await changing.hooks.send(below, body, { headers: GITHUB });
+    const { delivery_id } = await recorderOf(changing).newest({ id: sent.requestId });
+    await changing.reload(after);
+    await changing.logged("config.reloaded");
+    return { changing, recorder: recorderOf(changing), delivery_id };
+  };
+
+  test.each([
+    ["mapping-not-found", configWith({ push }), "/push", { ref: "main" }, configWith({ other: push })],
+    ["agent-not-found", TWO, "/agent", { message: "x", agent: "b" }, { agents: { main: ECHO } }],
+    ["heartbeat-off", {}, "/wake", { text: "x" }, { agents: { main: { ...ECHO, heartbeat: { every: "off" } } } }],
+  ] as const)("answers %s, and is recorded as refused", async (error, before, below, body, after) => {
+    const { changing, recorder, delivery_id } = await sentTo(before, below, body, after);
+    await using _changing = changing;
+    expect((await recorder.replay(delivery_id)).error).toBe(error);
+    const [newest] = await recorder.list({ outcome: "refused" });
+    expect(newest).toMatchObject({ replay_of: delivery_id, caller: "console" });
+    expect(await recorder.detailOf(String(newest?.delivery_id), "request.refused")).toMatchObject({ error });
+  });
+
+  test("answers invalid-request where what was kept is refused by the contract, as it was then", async () => {
+    const { requestId } = await hooks.wake({ text: "", surprise: 1 });
+    const { delivery_id } = await recorder.newest({ id: requestId });
+    expect((await recorder.replay(delivery_id)).error).toBe("invalid-request");
+    const broken = await hooks.wake("{");
+    const other = await recorder.newest({ id: broken.requestId });
+    expect((await recorder.replay(other.delivery_id)).error).toBe("parse-error");
+  });
+});

@@ -1,0 +1,217 @@
+import { describe, expect, test } from "vitest";
+import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { senders } from "#test/harness/senders.ts";
+import { recorderOf, type Summary } from "./recorder.ts";
+
+const SECRET = senders.github.makeSecret("listed");
+const gateway = await shareGateway({
+  config: {
+    webhooks: {
+      mappings: {
+        push: { match: { "body.ref": "main" }, message: "{body.by} pushed", session: "webhook:pushes" },
+        signed: { match: {}, message: "{body.n}", verify: { type: "github", secret: SECRET } },
+      },
+    },
+  },
+});
+const { hooks, rest } = gateway;
+const rpc = createRpc(gateway.url);
+const recorder = recorderOf(gateway);
+
+const idsOf = (deliveries: readonly Summary[]): string[] => deliveries.map(({ delivery_id }) => delivery_id);
+const idOf = ({ json }: { json: Record<string, unknown> }): string => String(json.deliveryId);
+
+describe("deliveries.list", () => {
+  test("has what came in at every door, newest first, with what came of it", async () => {
+    await using alone = await startGateway();
+    await alone.rest.call("chat.send", { body: { message: "hi" } });
+    await createRpc(alone.url).call("agent.sendMessage", { agentName: "main", message: "hi", wait: true });
+    await alone.hooks.wake({ text: "hi" });
+    await alone.hooks.mapped({ any: 1 });
+    await alone.hooks.agent({ message: "hi" }, { token: null });
+    const found = await recorderOf(alone).list();
+    expect(found.map(({ surface, operation, outcome, caller }) => [surface, operation, outcome, caller])).toEqual([
+      ["hooks", "hooks.agent", "refused", null],
+      ["hooks", "hooks.mapped", "unmatched", "shared"],
+      ["hooks", "hooks.wake", "queued", "shared"],
+      ["rpc", "agent.sendMessage", "completed", "ops"],
+      ["rest", "chat.send", "completed", "tests"],
+    ]);
+  });
+
+  test("finds by surface, outcome and mapping, alone and together", async () => {
+    const pushed = idOf(await hooks.mapped({ ref: "main", by: "ada" }));
+    const missed = idOf(await hooks.named("push", { ref: "other" }));
+    await hooks.wake({ text: "hi" });
+    const ofPush = await recorder.list({ mapping: "push" });
+    expect(idsOf(ofPush)).toEqual([missed, pushed]);
+    expect(idsOf(await recorder.list({ mapping: "push", outcome: "unmatched" }))).toEqual([missed]);
+    expect(idsOf(await recorder.list({ mapping: "push", surface: "rest" }))).toEqual([]);
+    for (const surface of ["rest", "rpc", "hooks"])
+      for (const found of await recorder.list({ surface })) expect(found.surface).toBe(surface);
+    for (const found of await recorder.list({ outcome: "queued" })) expect(found.outcome).toBe("queued");
+  });
+
+  test("finds by session", async () => {
+    const first = idOf(await hooks.agent({ message: "a", session: "webhook:listed" }));
+    const second = idOf(await hooks.agent({ message: "b", session: "webhook:listed" }));
+    await hooks.agent({ message: "c", session: "webhook:other" });
+    expect(idsOf(await recorder.list({ session_id: "webhook:listed" }))).toEqual([second, first]);
+  });
+
+  test("finds by time: from a moment on, and before another", async () => {
+    const first = await recorder.get(idOf(await hooks.wake({ text: "first" })));
+    await new Promise<void>((resolve) => {
+      const look = () => (Date.now() > Date.parse(first.at) ? resolve() : setImmediate(look));
+      look();
+    });
+    const second = await recorder.get(idOf(await hooks.wake({ text: "second" })));
+    expect(idsOf(await recorder.list({ from: second.at }))).toEqual([second.delivery_id]);
+    const before = idsOf(await recorder.list({ to: second.at }));
+    expect([before[0], before.includes(second.delivery_id)]).toEqual([first.delivery_id, false]);
+    expect(await recorder.list({ from: first.at, to: first.at })).toEqual([]);
+  });
+
+  test("finds by any id that it has: its own, its request's, turn's, event's, session's and sender's", async () => {
+    const body = JSON.stringify({ n: 1 });
+    const headers = await senders.github.sign(SECRET, body, { id: "a-delivery-of-github" });
+    const signed = await hooks.named("signed", body, { token: null, headers });
+    const woken = await hooks.wake({ text: "hi" }, { headers: { "idempotency-key": "a key of mine" } });
+    const of = (id: unknown) => recorder.list({ id: String(id) }).then(idsOf);
+    for (const id of [idOf(signed), signed.requestId, signed.json.turnId, signed.json.sessionId])
+      expect(await of(id)).toEqual([idOf(signed)]);
+    expect(await of("a-delivery-of-github")).toEqual([idOf(signed)]);
+    for (const id of [idOf(woken), woken.requestId, woken.json.eventId, "a key of mine"])
+      expect(await of(id)).toEqual([idOf(woken)]);
+    expect(await of("nobody's")).toEqual([]);
+  });
+
+  test("finds a repeat, which started nothing, by the work that it names", async () => {
+    const headers = { "idempotency-key": "once" };
+    const first = await hooks.agent({ message: "once" }, { headers });
+    const again = await hooks.agent({ message: "once" }, { headers });
+    expect(again.json.deliveryId).toBe(first.json.deliveryId);
+    const found = await recorder.list({ id: String(first.json.turnId) });
+    expect(found.map(({ outcome, request_id }) => [outcome, request_id])).toEqual([
+      ["repeated", again.requestId],
+      ["completed", first.requestId],
+    ]);
+  });
+
+  test("comes in pages that hold each once, also while more come in", async () => {
+    const sent: string[] = [];
+    for (let n = 0; n < 7; n++) sent.unshift(idOf(await hooks.agent({ message: "x", session: "webhook:paged" })));
+    const paged: string[] = [];
+    let cursor: string | null | undefined;
+    do {
+      const query = { session_id: "webhook:paged", limit: "3", ...(cursor && { cursor }) };
+      const { deliveries, next_cursor } = await recorder.page(query);
+      expect(deliveries.length).toBeLessThanOrEqual(3);
+      paged.push(...idsOf(deliveries));
+      cursor = next_cursor;
+      await hooks.agent({ message: "meanwhile", session: "webhook:paged" });
+    } while (cursor);
+    expect(paged).toEqual(sent);
+  });
+
+  test.each([
+    ["cursor", "nonsense"],
+    ["from", "2026-13-45T99:99:99.999Z"],
+    ["to", "2026-02-30T25:00:00.000Z"],
+    ["outcome", "splendid"],
+    ["surface", "heartbeat"],
+    ["limit", "501"],
+    ["limit", "0"],
+    ["q", "x"],
+  ])("refuses %s=%s, naming it", async (name, value) => {
+    const reply = await gateway.console.call("deliveries.list", { query: { [name]: value } });
+    expect([reply.error, reply.problem.errors?.[0]?.pointer]).toEqual(["invalid-request", `query:${name}`]);
+  });
+
+  test.each([
+    "deliveries.list",
+    "deliveries.get",
+    "deliveries.replay",
+    "events.list",
+    "events.get",
+    "events.replay",
+  ] as const)("%s needs the scope admin", async (operation) => {
+    const path = { delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T", event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA" };
+    expect((await rest.call(operation, { path })).error).toBe("forbidden");
+    expect((await rest.call(operation, { path, key: gateway.adminKey })).error).not.toBe("forbidden");
+  });
+});
+
+describe("deliveries.get", () => {
+  test("shows a webhook as it came and all that came of it", async () => {
+    const sent = { ref: "main", by: "grace" };
+    const { deliveryId, turnId } = (await hooks.mapped(sent, { headers: { "x-mine": "kept", "X-Two": "b" } })).json;
+    const found = await recorder.get(String(deliveryId));
+    expect(found).toMatchObject({
+      ...{ surface: "hooks", operation: "hooks.mapped", method: "POST", path: "/hooks", address: "127.0.0.1" },
+      ...{ caller: "shared", outcome: "completed", mapping: "push", session_id: "webhook:pushes", turn_id: turnId },
+      ...{ body: JSON.stringify(sent), body_encoding: "utf-8", bytes: JSON.stringify(sent).length, replayable: true },
+    });
+    expect(found.headers).toMatchObject({ "content-type": "application/json", "x-mine": "kept", "x-two": "b" });
+    expect(found.timeline.map(({ name }) => name)).toEqual([
+      ...["request.received", "token.accepted", "mapping.tried", "message.rendered"],
+      ...["turn.queued", "turn.started", "turn.completed"],
+    ]);
+    expect(await recorder.detailOf(String(deliveryId), "message.rendered")).toMatchObject({ message: "grace pushed" });
+    expect(await recorder.detailOf(String(deliveryId), "turn.completed")).toMatchObject({
+      reply: "grace pushed",
+      usage: { input: 3, output: 3, total: 6 },
+    });
+  });
+
+  test("says why no mapping matched", async () => {
+    const { deliveryId } = (await hooks.named("push", { ref: "other" })).json;
+    expect(await recorder.detailOf(String(deliveryId), "mapping.tried")).toEqual({
+      matched: null,
+      tried: [{ mapping: "push", path: "body.ref", expected: ["main"], found: "other" }],
+      untold: 0,
+    });
+  });
+
+  test("shows a body that is no UTF-8 in base64", async () => {
+    const bytes = new Uint8Array([123, 34, 255, 34, 125]);
+    const { requestId, error } = await hooks.wake(bytes);
+    expect(error).toBe("parse-error");
+    const { delivery_id } = await recorder.newest({ id: requestId });
+    const { body, body_encoding } = await recorder.get(delivery_id);
+    expect([body, body_encoding]).toEqual([Buffer.from(bytes).toString("base64"), "base64"]);
+  });
+
+  test("shows of a batch over RPC each call by itself", async () => {
+    const call = (id: number) => ({
+      ...{ jsonrpc: "2.0", id, method: "agent.sendMessage" },
+      params: { agentName: "main", message: `m${id}`, userId: `u${id}`, wait: true },
+    });
+    const { requestId } = await rpc.send([call(1), call(2)]);
+    const found = await recorder.list({ id: requestId });
+    const bodies = await Promise.all(found.map(async ({ delivery_id }) => (await recorder.get(delivery_id)).body));
+    expect(bodies.map((body) => JSON.parse(String(body)))).toEqual([call(2), call(1)]);
+  });
+
+  test("tells how its turn failed", async () => {
+    const agents = { main: { backend: "echo", echo: { failTimes: 9, fail: "out of order" } } } as const;
+    await using failing = await startGateway({ config: { agents } });
+    const { turn_id } = (await failing.rest.call("chat.send", { body: { message: "hi" } })).problem;
+    const recorder = recorderOf(failing);
+    const { delivery_id, outcome } = await recorder.newest({ id: String(turn_id) });
+    expect(outcome).toBe("failed");
+    expect(await recorder.detailOf(delivery_id, "turn.failed")).toMatchObject({
+      error: "turn-failed",
+      detail: "out of order",
+    });
+  });
+
+  test("answers 404 for what it never had", async () => {
+    const path = { delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T" };
+    expect((await gateway.console.call("deliveries.get", { path })).error).toBe("delivery-not-found");
+    expect((await gateway.console.call("deliveries.get", { path: { delivery_id: "x\0%" } })).error).toBe(
+      "delivery-not-found",
+    );
+  });
+});
