@@ -18,10 +18,10 @@ Nothing is kept when it stops. These secrets are for this run alone:
 
 Send a message:
   curl ${url}/api/v1/chat/send -H 'Authorization: Bearer ${restKey}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
-Read the reply as it is written:
-  curl -N ${url}/api/v1/chat/send -H 'Authorization: Bearer ${restKey}' -H 'Content-Type: application/json' -d '{"message":"Hello","stream":true}'
-Make a key for a program:
-  curl ${url}/api/v1/keys -H 'Authorization: Bearer ${consoleToken}' -H 'Content-Type: application/json' -d '{"name":"my program"}'
+The same over JSON-RPC:
+  curl ${url}/rpc -H 'Authorization: Bearer ${rpcToken}' -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":"1","method":"agent.sendMessage","params":{"agentName":"main","message":"Hello","wait":true}}'
+Start a turn by a webhook:
+  curl ${url}/hooks/agent -H 'x-gateway-token: ${webhookToken}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
 
 `;
 

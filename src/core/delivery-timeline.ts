@@ -20,7 +20,7 @@ export const readTimeline = async (store: TimelineStore, delivery: RecordedDeliv
   const event = eventId === undefined ? undefined : await store.getEvent(eventId);
   const told = event ? await stepsOfEvent(store, event, noted) : turn ? await stepsOfTurn(store, turn) : [];
   const shown = turn && noted.some(isRendered) ? await withMessage(store, turn, noted) : noted;
-  return inOrder([arrivalOf(delivery), ...joined(shown, told)]);
+  return inOrder([arrivalOf(delivery), ...notTold(shown, told)], withReasons(told, noted));
 };
 
 const NOTHING = { turnId: undefined, eventId: undefined };
@@ -41,17 +41,17 @@ const stepsOfTurn = async (store: TimelineStore, turn: Turn): Promise<TimelineSt
   stepsOfEntries(turn, await readTurnEntries(store, turn));
 
 /** The journal tells when an attempt was given back; why was noted, where that is known. */
-const joined = (noted: readonly TimelineStep[], told: readonly TimelineStep[]): TimelineStep[] => {
-  const returnOf = (attempt: unknown, steps: readonly TimelineStep[]) =>
-    steps.find(({ name, detail }) => name === "turn.returned" && detail?.attempt === attempt);
-  return [
-    ...noted.filter(({ name, detail }) => name !== "turn.returned" || !returnOf(detail?.attempt, told)),
-    ...told.map((step) => {
-      const known = step.name === "turn.returned" ? returnOf(step.detail?.attempt, noted) : undefined;
-      return known ? { ...step, detail: known.detail } : step;
-    }),
-  ];
-};
+const returnOf = (attempt: unknown, steps: readonly TimelineStep[]): TimelineStep | undefined =>
+  steps.find(({ name, detail }) => name === "turn.returned" && detail?.attempt === attempt);
+
+const notTold = (noted: readonly TimelineStep[], told: readonly TimelineStep[]): TimelineStep[] =>
+  noted.filter(({ name, detail }) => name !== "turn.returned" || !returnOf(detail?.attempt, told));
+
+const withReasons = (told: readonly TimelineStep[], noted: readonly TimelineStep[]): TimelineStep[] =>
+  told.map((step) => {
+    const known = step.name === "turn.returned" ? returnOf(step.detail?.attempt, noted) : undefined;
+    return known ? { ...step, detail: known.detail } : step;
+  });
 
 /** An event with the last turn that took it; those before it are told by what was noted as it came back. */
 const stepsOfEvent = async (
@@ -99,4 +99,15 @@ const rankOf = ({ name }: TimelineStep): number => {
   return name === "request.received" || name === "request.replayed" ? -2 : rank;
 };
 
-const inOrder = (steps: TimelineStep[]): TimelineStep[] => steps.sort((a, b) => a.at - b.at || rankOf(a) - rankOf(b));
+/** By time, but that each of these stays in the order in which it was told: a clock can be put back. */
+const inOrder = (...kinds: readonly (readonly TimelineStep[])[]): TimelineStep[] =>
+  kinds
+    .flatMap((steps) => {
+      let latest = -Infinity;
+      return steps.map((step) => {
+        latest = Math.max(latest, step.at);
+        return { step, at: latest };
+      });
+    })
+    .sort((a, b) => a.at - b.at || rankOf(a.step) - rankOf(b.step))
+    .map(({ step }) => step);

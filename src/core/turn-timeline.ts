@@ -57,9 +57,9 @@ export const stepsOfEntries = (turn: Turn, entries: readonly Entry[]): TimelineS
       const isNext = entry.attempt === attempt + 1;
       attempt = entry.attempt;
       startedAt = at;
-      steps.push({ at, name, detail: isNext ? { attempt, waited_ms: at - queuedAt } : { attempt } });
+      steps.push({ at, name, detail: isNext ? { attempt, waited_ms: Math.max(0, at - queuedAt) } : { attempt } });
     } else if (isTurnEnd(entry)) {
-      const latency = startedAt === undefined ? {} : { latency_ms: at - startedAt };
+      const latency = startedAt === undefined ? {} : { latency_ms: Math.max(0, at - startedAt) };
       steps.push({ at, name, detail: { ...endOf(entry), usage: usageOf(entry.usage), ...latency } });
     }
   }

@@ -111,7 +111,9 @@ export const createTurns = (parts: {
     checkModel(agent, wish.model);
     if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
     const slot = runner.reserve(agent.name);
-    const order = orderOf(wish, countedModel(agent, wish.model), clock.now(), limits(), slot?.request);
+    // One moment for both: a turn never begins before it was queued.
+    const now = slot?.request.now ?? clock.now();
+    const order = orderOf(wish, countedModel(agent, wish.model), now, limits(), slot?.request);
     let started: ReturnType<Store["startTurn"]>;
     try {
       started = store.startTurn(order);

@@ -17,8 +17,8 @@ export class Http1Request {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: string[];
   readonly socket: Socket;
-  /** The body: it is there. */
-  readonly whole: Buffer;
+  /** The body: it is there, until it is let go. */
+  whole: Buffer;
 
   constructor(socket: Socket, { method, url, headers, rawHeaders }: Head, whole: Buffer) {
     this.method = method;
@@ -56,7 +56,6 @@ export class Http1Response {
   readonly #watcher: AnswerWatcher;
   #set: Headers | undefined = undefined;
   #head: Headers | undefined = undefined;
-  #isChunked = false;
   #isHeadOut = false;
   #onClose: Told | undefined = undefined;
 
@@ -64,6 +63,11 @@ export class Http1Response {
     this.#socket = socket;
     this.req = req;
     this.#watcher = watcher;
+  }
+
+  /** Somebody else's, once the answer is out. */
+  get socket(): Socket | null {
+    return this.writableFinished ? null : this.#socket;
   }
 
   get writableNeedDrain(): boolean {
@@ -98,16 +102,15 @@ export class Http1Response {
   writeContinue(): void {}
 
   flushHeaders(): void {
-    this.headersSent = true;
-    if (this.#isHeadOut || this.destroyed) return;
-    this.#isChunked = true;
+    if (this.#isHeadOut || this.writableEnded || !this.#hasReader) return;
     this.#socket.write(`${this.#headText()}Transfer-Encoding: chunked\r\n\r\n`, "latin1");
+    this.headersSent = true;
     this.#isHeadOut = true;
   }
 
   write(part: string | Uint8Array): boolean {
     this.flushHeaders();
-    if (this.destroyed || part.length === 0) return true;
+    if (this.writableEnded || !this.#hasReader || part.length === 0) return true;
     this.#socket.cork();
     this.#socket.write(`${Buffer.byteLength(part).toString(16)}\r\n`, "latin1");
     this.#socket.write(part);
@@ -116,19 +119,26 @@ export class Http1Response {
     return isTaken;
   }
 
+  /** One whose head cannot be written throws, and has not ended. */
   end(part?: string | Uint8Array): this {
     if (this.writableEnded) return this;
+    const hasReader = this.#hasReader;
+    if (hasReader) {
+      if (this.#isHeadOut) this.#endChunks(part);
+      else this.#endWhole(part ?? "");
+    }
     this.writableEnded = true;
     this.headersSent = true;
-    if (this.destroyed) return this;
-    if (this.#isChunked) this.#endChunks(part);
-    else this.#endWhole(part ?? "");
+    // Of an answer that nobody takes the connection tells as it closes, as of one that is not taken to its end.
+    if (!hasReader) return this;
     if (this.#socket.writableLength === 0) this.#finish();
-    else this.#socket.write("", () => this.#finish());
+    else this.#socket.write("", (error) => error ?? this.#finish());
     return this;
   }
 
   destroy(): this {
+    if (this.writableFinished) return this;
+    this.destroyed = true;
     this.#socket.destroy();
     return this;
   }
@@ -158,6 +168,10 @@ export class Http1Response {
   lost(): void {
     this.destroyed = true;
     if (!this.writableFinished) this.#onClose?.();
+  }
+
+  get #hasReader(): boolean {
+    return !this.destroyed && this.#socket.writable;
   }
 
   #endChunks(part: string | Uint8Array | undefined): void {

@@ -14,20 +14,21 @@ export type Head = {
 
 const HEAD_LIMIT = 4096;
 const MOST_HEADERS = 64;
-const BLANK_LINE = "\r\n\r\n";
+const BLANK_LINE = Buffer.from("\r\n\r\n");
 
 // Stricter than the protocol: what one parser reads one way and a proxy's in front another way is not read here at all.
 const REQUEST_LINE = /^(GET|POST) (\/[A-Za-z0-9/._~%?=&+,:;@!$'()*-]*) HTTP\/1\.1$/;
 const HEADER_LINE = /^([A-Za-z][A-Za-z0-9-]*): ?([!-~](?:[ -~]*[!-~])?)$/;
 const LENGTH = /^(?:0|[1-9][0-9]{0,8})$/;
 
-/** What changes how a message or its connection is to be read. */
+/** What changes how a message or its connection is to be read; and the one that Node reads as a list. */
 const NOT_PLAIN = new Set([
   "connection",
   "expect",
   "http2-settings",
   "keep-alive",
   "proxy-connection",
+  "set-cookie",
   "te",
   "trailer",
   "transfer-encoding",
@@ -40,10 +41,10 @@ const NOT_PLAIN = new Set([
  * else, which Node's own parser is to judge.
  */
 export const readHead = (bytes: Buffer): Head | undefined => {
-  const text = bytes.toString("latin1", 0, Math.min(bytes.length, HEAD_LIMIT));
-  const end = text.indexOf(BLANK_LINE);
+  const end = bytes.subarray(0, HEAD_LIMIT).indexOf(BLANK_LINE);
   if (end < 0) return undefined;
-  const lines = text.slice(0, end).split("\r\n");
+  // What is cut from this text, and remembered, holds all of it: nothing of the body may be in it.
+  const lines = bytes.toString("latin1", 0, end).split("\r\n");
   const [, method, url] = REQUEST_LINE.exec(lines[0] as string) ?? [];
   if (method === undefined || url === undefined || lines.length > MOST_HEADERS) return undefined;
   const headers: IncomingHttpHeaders = {};
@@ -62,7 +63,8 @@ export const readHead = (bytes: Buffer): Head | undefined => {
   return { method, url, headers, rawHeaders, length: Number(announced ?? 0), end: end + BLANK_LINE.length };
 };
 
-const NAME = "content-length: ";
+const NAME = "\r\ncontent-length: ";
+const NOTHING = Buffer.alloc(0);
 const ZERO = 48;
 
 /**
@@ -71,9 +73,12 @@ const ZERO = 48;
  */
 export class HeadMemory {
   #head: Head | undefined;
-  /** The bytes of the head before and after the digits of its length; all of it is before when it has none. */
-  #before: Buffer | undefined;
-  #after: Buffer | undefined;
+  /** The bytes of the head, in memory of their own: a piece of Node's pool would keep all that lies around it. */
+  #bytes = NOTHING;
+  /** Where in them the digits of its length begin, and where what comes behind those; both are its end when it has none. */
+  #digitsAt = 0;
+  #restAt = 0;
+  #end = 0;
 
   read(bytes: Buffer): Head | undefined {
     return this.#same(bytes) ?? this.#remember(readHead(bytes), bytes);
@@ -81,19 +86,19 @@ export class HeadMemory {
 
   #same(bytes: Buffer): Head | undefined {
     const head = this.#head;
-    const before = this.#before;
-    const after = this.#after;
-    if (!head || !before || !after) return undefined;
-    let at = before.length;
-    if (bytes.length < at || before.compare(bytes, 0, at) !== 0) return undefined;
-    if (after.length === 0) return head;
-    const first = at;
+    if (!head) return undefined;
+    const first = this.#digitsAt;
+    if (bytes.length < first || this.#bytes.compare(bytes, 0, first, 0, first) !== 0) return undefined;
+    const rest = this.#end - this.#restAt;
+    if (rest === 0) return head;
+    let at = first;
     let length = 0;
     for (let digit = digitAt(bytes, at); digit >= 0; digit = digitAt(bytes, ++at)) length = length * 10 + digit;
     const digits = at - first;
     if (digits === 0 || digits > MOST_DIGITS || (digits > 1 && bytes[first] === ZERO)) return undefined;
-    const end = at + after.length;
-    if (bytes.length < end || end > HEAD_LIMIT || after.compare(bytes, at, end) !== 0) return undefined;
+    const end = at + rest;
+    if (bytes.length < end || end > HEAD_LIMIT) return undefined;
+    if (this.#bytes.compare(bytes, at, end, this.#restAt, this.#end) !== 0) return undefined;
     if (length === head.length) return head;
     const text = String(length);
     const headers = { ...head.headers, "content-length": text };
@@ -104,20 +109,18 @@ export class HeadMemory {
   }
 
   #remember(head: Head | undefined, bytes: Buffer): Head | undefined {
-    this.#head = head && head.end <= MOST_REMEMBERED ? head : undefined;
-    if (!this.#head || !head) return head;
-    const text = bytes.toString("latin1", 0, head.end);
-    const name = text.toLowerCase().indexOf(`\r\n${NAME}`);
+    this.#head = undefined;
+    if (!head || head.end > MOST_REMEMBERED) return head;
     const hasLength = head.headers["content-length"] !== undefined;
+    const name = hasLength ? bytes.toString("latin1", 0, head.end).toLowerCase().indexOf(NAME) : 0;
     // Written without the space after its colon.
-    if (hasLength && name < 0) {
-      this.#head = undefined;
-      return head;
-    }
-    const at = hasLength ? name + 2 + NAME.length : head.end;
-    const end = hasLength ? at + String(head.length).length : head.end;
-    this.#before = Buffer.from(bytes.subarray(0, at));
-    this.#after = Buffer.from(bytes.subarray(end, head.end));
+    if (name < 0) return head;
+    this.#digitsAt = hasLength ? name + NAME.length : head.end;
+    this.#restAt = hasLength ? this.#digitsAt + String(head.length).length : head.end;
+    this.#end = head.end;
+    if (this.#bytes.length < head.end) this.#bytes = Buffer.allocUnsafeSlow(head.end);
+    bytes.copy(this.#bytes, 0, 0, head.end);
+    this.#head = head;
     return head;
   }
 

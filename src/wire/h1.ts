@@ -23,14 +23,20 @@ export const createHttp1 = (parts: Http1Parts) => {
     },
     /** To be called every second, as no connection has a timer of its own. */
     check(): void {
-      this.endIdle(performance.now() - parts.idleMs);
+      const now = performance.now();
+      for (const connection of connections) connection.check(now - parts.idleMs, now - LINGER_MS);
     },
     /** Ends those that wait for nothing since `before`. */
     endIdle(before: number): void {
-      for (const connection of connections) connection.endIdle(before);
+      for (const connection of connections) connection.check(before, before);
     },
   };
 };
+
+/** How long a client may take to end its half of a connection whose last answer it has. What it still sends is not looked at. */
+const LINGER_MS = 1_000;
+/** So much is taken of what a client sends ahead: as long as it is read from, it is heard of when it leaves. */
+const MOST_HELD = 4_096;
 
 const CONNECTION = Symbol("connection");
 type Owned = Socket & { [CONNECTION]?: Connection | undefined };
@@ -39,7 +45,7 @@ function takeData(this: Owned, bytes: Buffer): void {
   this[CONNECTION]?.read(bytes);
 }
 function takeEnd(this: Owned): void {
-  this.end();
+  this[CONNECTION]?.end();
 }
 function takeError(this: Owned): void {
   this.destroy();
@@ -57,7 +63,9 @@ class Connection {
   #answering: Http1Response | undefined = undefined;
   /** What came meanwhile. */
   #held: Buffer | undefined = undefined;
+  /** Since when it waits for a request; or, when it has ended, for the other side to end, too. */
   #idleSince = performance.now();
+  #hasEnded = false;
 
   constructor(socket: Socket, parts: Http1Parts, all: Set<Connection>) {
     this.#socket = socket;
@@ -69,9 +77,10 @@ class Connection {
   }
 
   read(bytes: Buffer): void {
+    // To what comes after the end there is no answer: it must not do anything.
+    if (this.#hasEnded) return;
     if (this.#answering) {
-      this.#held = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
-      this.#socket.pause();
+      this.#hold(bytes);
       return;
     }
     const head = this.#heads.read(bytes);
@@ -91,11 +100,15 @@ class Connection {
     this.#idleSince = performance.now();
     const held = this.#held;
     this.#held = undefined;
-    if (!keepAlive) this.#socket.end();
-    else if (held) {
-      this.#socket.resume();
-      this.read(held);
-    }
+    if (held) this.#socket.resume();
+    if (!keepAlive) this.end();
+    else if (held && !this.#socket.destroyed) this.read(held);
+  }
+
+  /** Nothing more is answered here; what has been, still goes out. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#socket.end();
   }
 
   lost(): void {
@@ -103,8 +116,14 @@ class Connection {
     this.#answering?.lost();
   }
 
-  endIdle(before: number): void {
-    if (!this.#answering && this.#idleSince <= before) this.#socket.end();
+  /** Lets go of what waits for a request since `idleBefore`, or for its end since `endedBefore`. */
+  check(idleBefore: number, endedBefore: number): void {
+    if (!this.#answering && this.#idleSince <= (this.#hasEnded ? endedBefore : idleBefore)) this.#socket.destroy();
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#held = this.#held ? Buffer.concat([this.#held, bytes]) : bytes;
+    if (this.#held.length > MOST_HELD) this.#socket.pause();
   }
 
   #handOver(bytes: Buffer): void {
@@ -114,6 +133,5 @@ class Connection {
     socket.off("data", takeData).off("end", takeEnd).off("error", takeError).off("close", takeClose);
     this.#parts.node(socket);
     socket.emit("data", bytes);
-    socket.resume();
   }
 }

@@ -8,6 +8,9 @@ import { problemOf } from "./problem.ts";
 
 export const HEADER_LIMIT = 16 * 1024;
 
+/** How long a client may take to end its half of a connection that was refused. */
+const LINGER_MS = 1_000;
+
 /** What Node says of bytes that it could not read. */
 export type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 
@@ -67,6 +70,7 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
     const { status } = errors[refusal.name];
     const head = `HTTP/1.1 ${status} \r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}`;
     socket.end(`${head}\r\nx-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`);
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
     if (isKnown) return;
     events.requestHandled({
       surface: "public",

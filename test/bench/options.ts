@@ -6,7 +6,7 @@ export type BenchOptions = {
   /** How long one load lasts. */
   seconds: number;
   rounds: number;
-  /** A look in about a minute: fewer rounds, smaller stores. Not to be quoted. */
+  /** A look in a few minutes: fewer rounds, smaller stores. Not to be quoted. */
   short: boolean;
   json: string;
   /** The folder of a built gateway that is measured as it is; undefined is dist/, built anew when it is stale. */
@@ -17,12 +17,13 @@ export type BenchOptions = {
 
 export const HELP = `npm run bench -- [options]
 
-  --only P4,P13   only these gates
+  --only P4,P13   only these gates; P16 runs for real only when it is named, as it takes 11 minutes
   --seconds N     how long one load lasts (default 6)
   --rounds N      how often each load runs, in turn with what it is compared with (default 3)
-  --short         a quick look: one round of 2 s, stores of a tenth; not to be quoted
+  --short         a quick look: one round of 2 s, stores of a tenth, a minute of P16; not to be quoted
   --build DIR     start the built gateway of this folder as it is (default dist, built when it is stale); the full stores of
-                  P11 and P12 are built from the sources all the same, and what is installed is what would be packed
+                  P11, P12 and P15 and the gateways of RECORDER are built from the sources all the same, and what is
+                  installed is what would be packed
   --json FILE     where the figures go as JSON (default bench-results/latest.json)
   --help          print this
 

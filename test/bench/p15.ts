@@ -8,8 +8,10 @@ import type { Delays, EventsLeft } from "./servers/preloaded.ts";
 
 const SESSIONS = 1_000;
 /** Shorter than the beat, so that all of the load meets it. */
-const LOAD_S = 2;
+const LOAD_S = 1;
 const LONGEST_BEAT_MS = 30_000;
+/** A load that mostly came when the beat was over says nothing of it. */
+const LEAST_SHARE = 0.75;
 
 /** P15: how P1's calls fare while a beat hands over 100 000 events that were queued. */
 export const measureBeat = async ({ rounds, short, say }: BenchOptions): Promise<Figure[]> => {
@@ -17,23 +19,28 @@ export const measureBeat = async ({ rounds, short, say }: BenchOptions): Promise
   const name = `a beat with ${events} events`;
   const why = whyNoLoad();
   if (why) return [unmeasured("P15", name, why)];
-  const seen: { idle: number; during: number; worst: number; beatMs: number; pause: number }[] = [];
+  const seen: { idle: number; during: number; worst: number; usual: number; beatMs: number; pause: number }[] = [];
   for (let round = 0; round < rounds; round++) {
     say(`P15: round ${round + 1} of ${rounds}, ${events} events`);
     await using server = await startPreloaded({ sessions: SESSIONS, turns: SESSIONS, events });
     const load = { url: server.url, pid: server.pid, call: messageCall(), sessions: SESSIONS, seconds: LOAD_S };
     await runLoad({ ...load, seed: 1 });
+    await server.ask("watch");
     const idle = await runLoad({ ...load, seed: 2 });
+    const { worst: usual } = await server.ask<Delays>("delays");
     await server.ask("watch");
     await server.ask("beat");
     const during = await runLoad({ ...load, seed: 3 });
-    const delays = await server.ask<Delays>("delays");
     for (const run of [idle, during]) requireClean(run, "P15");
-    const beatMs = await untilHandled(() => server.ask<EventsLeft>("events"));
-    seen.push({ idle: idle.p99, during: during.p99, worst: delays.worst, beatMs, pause: delays.worstPause });
+    const { beatMs, handed } = await untilHandled(() => server.ask<EventsLeft>("events"));
+    if (handed < events) throw new Error(`the beat handed over ${handed} of ${events} events`);
+    const { worst, worstPause: pause } = await server.ask<Delays>("delays");
+    seen.push({ idle: idle.p99, during: during.p99, worst, usual, beatMs, pause });
   }
   const list = (pick: (round: (typeof seen)[number]) => number) =>
     seen.map((round) => Math.round(pick(round))).join(", ");
+  const share = Math.min(...seen.map(({ beatMs }) => beatMs)) / (LOAD_S * 1_000);
+  const isMet = share >= LEAST_SHARE;
   return [
     compare(
       seen.map(({ during }) => during),
@@ -42,8 +49,10 @@ export const measureBeat = async ({ rounds, short, say }: BenchOptions): Promise
         gate: "P15",
         figure: `/rpc during ${name}, p99`,
         unit: "us",
-        bound: { atMost: 3, what: "x without" },
-        note: `the beats took ${list(({ beatMs }) => beatMs)} ms, of which the load of ${LOAD_S * 1_000} ms met the first`,
+        ...(isMet && { bound: { atMost: 3, what: "x without" } }),
+        note:
+          `${isMet ? "" : "not judged, as the load went on when the beat was over: "}P1's load without a rest, for ${LOAD_S} s from ` +
+          `the beat's begin; the beats took ${list(({ beatMs }) => beatMs)} ms`,
       },
     ),
     measure([Math.max(...seen.map(({ worst }) => worst))], {
@@ -51,18 +60,20 @@ export const measureBeat = async ({ rounds, short, say }: BenchOptions): Promise
       figure: `event loop during ${name}, worst of all rounds`,
       unit: "ms",
       bound: { atMost: 20 },
-      note: `each round's worst: ${list(({ worst }) => worst)} ms; longest pause of a collection: ${list(({ pause }) => pause)} ms`,
+      note:
+        `each round's worst: ${list(({ worst }) => worst)} ms, and without a beat ${list(({ usual }) => usual)} ms; longest pause of ` +
+        `a collection: ${list(({ pause }) => pause)} ms`,
     }),
   ];
 };
 
-/** How long the beat took; throws unless every event was handled. */
-const untilHandled = async (ask: () => Promise<EventsLeft>): Promise<number> => {
+/** The beat when it has ended; throws unless every event was handled. */
+const untilHandled = async (ask: () => Promise<EventsLeft>): Promise<{ beatMs: number; handed: number }> => {
   const end = performance.now() + LONGEST_BEAT_MS;
   for (;;) {
-    const { queued, dead, beatMs } = await ask();
+    const { queued, dead, beatMs, handed } = await ask();
     if (dead > 0) throw new Error(`${dead} events are dead`);
-    if (queued === 0 && beatMs !== null) return beatMs;
+    if (queued === 0 && beatMs !== null) return { beatMs, handed };
     if (performance.now() > end) throw new Error(`${queued} events wait after ${LONGEST_BEAT_MS} ms`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -1,29 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { TimelineStep } from "#core/delivery-timeline.ts";
 import { BackendError } from "#core/errors.ts";
-import type { Delivery, Store } from "#store/store.ts";
-import { deliveryOf } from "#test/stores/world.ts";
-import { type BeatingCore, MAIN, startBeating } from "./beating-core.ts";
-import { startCore, type TestCore } from "./start-core.ts";
-
-const at = (core: TestCore, more: Partial<Delivery> = {}): Delivery => ({
-  ...deliveryOf("dlv_1"),
-  at: core.clock.now(),
-  bytes: 2,
-  ...more,
-});
-
-const timelineOf = async (core: TestCore, deliveryId = "dlv_1"): Promise<TimelineStep[]> =>
-  (await core.core.deliveries.get(deliveryId)).timeline;
-
-/** Each step with the time that had passed since the first, and what it says. */
-const toldOf = async (core: TestCore, deliveryId?: string): Promise<unknown[]> => {
-  const steps = await timelineOf(core, deliveryId);
-  const began = steps[0]?.at ?? 0;
-  return steps.map(({ at, name, detail }) => (detail ? [at - began, name, detail] : [at - began, name]));
-};
-const namesOf = async (core: TestCore, deliveryId?: string): Promise<string[]> =>
-  (await timelineOf(core, deliveryId)).map(({ name }) => name);
+import type { Store } from "#store/store.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { startCore } from "./start-core.ts";
+import { at, namesOf, timelineOf, toldOf } from "./timelines.ts";
 
 const RECEIVED = [0, "request.received", { address: "127.0.0.1", bytes: 2 }];
 const NO_USAGE = { input: 0, output: 0, total: 0 };
@@ -135,6 +115,29 @@ describe("the timeline of a delivery", () => {
     ]);
   });
 
+  it("keeps to the order of the journal when the clock was put back meanwhile", async () => {
+    await using core = await startCore();
+    const turn = await core.start({ delivery: at(core) });
+    const run = await core.scripted.next();
+    core.clock.jump(-3_600_000);
+    run.end();
+    await core.ended(turn);
+    expect(await namesOf(core)).toEqual(["request.received", "turn.queued", "turn.started", "turn.completed"]);
+    expect((await timelineOf(core)).at(-1)).toMatchObject({ at: core.clock.now(), detail: { latency_ms: 0 } });
+  });
+
+  it("begins no turn before it was queued, however the clock ticks", async () => {
+    const ticking = createManualClock();
+    const { now } = ticking;
+    let ticks = 0;
+    await using core = await startCore({ clock: Object.assign(ticking, { now: () => now() + ticks++ }) });
+    await core.start({ delivery: at(core) });
+    const started = (await timelineOf(core)).at(-1);
+    const queued = (await timelineOf(core)).at(-2);
+    expect([queued?.name, started?.name]).toEqual(["turn.queued", "turn.started"]);
+    expect(started?.at).toBeGreaterThanOrEqual(queued?.at ?? Infinity);
+  });
+
   it("fills in the message that a mapping rendered from the turn's own", async () => {
     await using core = await startCore();
     const detail = '{"mapping":"push","characters":9}';
@@ -192,88 +195,5 @@ describe("the timeline of a delivery", () => {
       [702, "turn.completed", { reply: "hi", usage: NO_USAGE, latency_ms: 1 }],
     ]);
     expect(reads).toBeLessThanOrEqual(40);
-  });
-});
-
-describe("the timeline of a wake", () => {
-  const queued = async (core: BeatingCore) =>
-    await core.queue("the disk is full", { delivery: at(core, { operation: "hooks.wake" }) });
-
-  it("tells when its event was queued, which heartbeat's turn took it, how that ran, and that it was handled", async () => {
-    await using core = await startBeating();
-    await queued(core);
-    expect(await namesOf(core)).toEqual(["request.received", "event.queued"]);
-    await core.beat();
-    const run = await core.scripted.next();
-    expect(await namesOf(core)).toEqual(["request.received", "event.queued", "event.taken", "turn.started"]);
-    await core.clock.advance(70);
-    run.say("noted");
-    run.use(4, 1);
-    await core.end(run);
-    const { turnId: turn_id } = run.turn;
-    const steps = (await toldOf(core)) as unknown[][];
-    expect(steps.map(([, ...step]) => step).slice(1)).toEqual([
-      ["event.queued"],
-      ["event.taken", { turn_id, session_id: MAIN }],
-      ["turn.started", { attempt: 1, waited_ms: 0 }],
-      ["turn.completed", { reply: "noted", usage: { input: 4, output: 1, total: 5 }, latency_ms: expect.any(Number) }],
-      ["event.handled", { turn_id }],
-    ]);
-  });
-
-  it("tells each time that it came back and why, its death, and that it was queued again", async () => {
-    await using core = await startBeating();
-    const event = await queued(core);
-    const turnIds: string[] = [];
-    for (const words of ["one", "two", "three"]) {
-      await core.beat();
-      const run = await core.scripted.next();
-      turnIds.push(run.turn.turnId);
-      run.fail(new BackendError(words));
-      await core.ended(run.turn);
-      await core.clock.settle();
-    }
-    const told = async () =>
-      (await timelineOf(core)).map(({ name, detail }) => [name, detail?.turn_id, detail?.reason]);
-    const died = [
-      ["request.received", undefined, undefined],
-      ["event.queued", undefined, undefined],
-      ["event.returned", turnIds[0], "one"],
-      ["event.returned", turnIds[1], "two"],
-      ["event.taken", turnIds[2], undefined],
-      ["turn.started", undefined, undefined],
-      ["turn.failed", undefined, undefined],
-    ];
-    expect(await told()).toEqual([...died, ["event.dead", undefined, "three"]]);
-    expect((await timelineOf(core)).at(-1)?.detail).toMatchObject({ attempts: 3 });
-    await core.clock.advance(10);
-    await core.core.systemEvents.replay(event.eventId, "console");
-    expect(await told()).toEqual([...died, ["event.requeued", undefined, undefined]]);
-    expect((await timelineOf(core)).at(-1)?.detail).toEqual({ by: "console" });
-  });
-
-  it("tells of one that came back and waits what is known of its last turn", async () => {
-    await using core = await startBeating();
-    await queued(core);
-    await core.beat();
-    const run = await core.scripted.next();
-    run.fail(new BackendError("broken"));
-    await core.ended(run.turn);
-    await core.clock.settle();
-    const returned = (await timelineOf(core)).filter(({ name }) => name === "event.returned");
-    const { turnId: turn_id } = run.turn;
-    expect(returned.map(({ detail }) => detail)).toEqual([{ turn_id, attempts: 1, reason: "broken" }]);
-  });
-
-  it("is only the way in once the event is not kept any more", async () => {
-    await using core = await startBeating();
-    await queued(core);
-    await core.beat();
-    await core.endAll();
-    const swept = { eventsBefore: core.clock.now() + 1, sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0 };
-    const lost = { name: "turn-failed", detail: "lost" } as const;
-    while (await core.store.sweep({ ...swept, now: core.clock.now(), maxAttempts: 3, lost, gatewayBefore: 0 }));
-    expect(await namesOf(core)).toEqual(["request.received"]);
-    expect((await core.core.deliveries.read("dlv_1")).outcome).toBe("gone");
   });
 });

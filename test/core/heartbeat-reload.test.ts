@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SystemEvent } from "#store/store.ts";
-import { A_BEAT, type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
+import { type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 
 const HOUR = 3_600_000;
 /** How long until the next beat of an agent is due. */

@@ -71,7 +71,7 @@ export const waiting = async (
 
 /** What the gateway's stream tells, as it is kept, without its places and times. */
 export const news = async (world: World): Promise<GatewayNews[]> => {
-  const { entries } = await world.store.readGatewayEntries({ after: 0, limit: 1_000 });
+  const { entries } = await world.store.readGatewayEntries({ after: 0, limit: 10_000 });
   return entries.map(({ seq: _, at: __, ...rest }) => rest);
 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "#core/ids.ts";
-import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
+import { decodeEntries, encodeEntry, type QueuedTurn, readBegun } from "#store/memory/entry-codec.ts";
 import { IdIndex } from "#store/memory/id-index.ts";
 import { LogArena, NONE, UNIT } from "#store/memory/log-arena.ts";
 import { PackedWriter } from "#store/memory/packed.ts";
@@ -87,6 +87,18 @@ const ENTRIES: { entry: NewEntry; queued?: QueuedTurn }[] = [
     } as const;
   }),
   { entry: { at, turnId, name: "message.created", messageId, role: "assistant", text: "", outside: false } },
+  {
+    entry: {
+      at,
+      turnId,
+      name: "message.created",
+      messageId,
+      role: "user",
+      text: "",
+      outside: true,
+      context: '{"ü":1}',
+    },
+  },
   { entry: { at, turnId, name: "message.completed", messageId, text: "Grüße" } },
   { entry: { at, turnId, name: "turn.queued" }, queued },
   { entry: { at, turnId, name: "turn.queued" }, queued: bare },
@@ -117,6 +129,19 @@ describe("the entry codec", () => {
     );
     const decoded = decodeEntries(bytes, 0, bytes.length, 41);
     expect(decoded).toEqual(ENTRIES.map(({ entry, queued }, n) => ({ entry: { ...entry, seq: 41 + n }, queued })));
+  });
+
+  it("tells the turns that begin, and how many entries there are, without reading the others", () => {
+    const bytes = Buffer.concat(
+      ENTRIES.map(({ entry, queued }, n) => {
+        const packed = encodeEntry(entry, queued, n > 0 && ENTRIES[n - 1]?.entry.turnId === entry.turnId, false);
+        return Buffer.from(packed.bytes.subarray(0, packed.length));
+      }),
+    );
+    const begun = ENTRIES.flatMap(({ entry, queued }, n) =>
+      queued ? [{ turnId: entry.turnId, seq: 41 + n, deliveryId: queued.deliveryId }] : [],
+    );
+    expect(readBegun(bytes, 0, bytes.length, 41)).toEqual({ begun, entries: ENTRIES.length });
   });
 
   it("writes a reply once: the end of the turn takes it from the entry before", () => {

@@ -1,11 +1,15 @@
 import type { Claim, Entry, Turn, TurnEnd, TurnOrder, Usage } from "#store/store.ts";
+import { createInboundModel } from "./model-inbound.ts";
 import { LEASE_MS, LOST, NO_USAGE } from "./world.ts";
+
+const ERASED = { name: "turn-failed", detail: "Its session was deleted." } as const;
 
 /** The store in a few lines: slow and obvious, and without any of its guarantees about cost. */
 export type ModelTurn = {
   session: ModelSession;
   /** As the store should answer it. */
   turn: Turn;
+  order: TurnOrder;
   isCancelled: boolean;
   /** When it may be claimed, and until when its claim holds. */
   due: number;
@@ -30,6 +34,7 @@ export const createModel = (maxAttempts: number) => {
   const sessions = new Map<string, ModelSession>();
   const turns = new Map<string, ModelTurn>();
   const keys = new Map<string, string>();
+  const inbound = createInboundModel((turnId) => turns.get(turnId)?.turn);
 
   const tell = ({ session, turn }: ModelTurn, name: Entry["name"]) => session.entries.push(`${name} ${turn.turnId}`);
   const say = (session: ModelSession, role: string, text: string) => session.messages.unshift(`${role}: ${text}`);
@@ -67,6 +72,7 @@ export const createModel = (maxAttempts: number) => {
       usage: turn.usage ?? NO_USAGE,
       reply: isKept ? how.reply : undefined,
     });
+    inbound.ended(turn, of.order, how);
   };
   const endQueued = (of: ModelTurn, now: number, status: "cancelled" | "failed", error?: Turn["error"]) =>
     end(of, { now, status, reply: "", error, usage: undefined });
@@ -82,6 +88,7 @@ export const createModel = (maxAttempts: number) => {
   return {
     sessions,
     turns,
+    inbound,
     queuedOf,
     waitingOf,
     readOf,
@@ -121,12 +128,13 @@ export const createModel = (maxAttempts: number) => {
         usage: undefined,
       };
       const turn: Turn = { ...of, ...unknown, status: "queued", attempt: 0, deliveryId: order.delivery?.deliveryId };
-      const made: ModelTurn = { session, turn, isCancelled: false, due: 0, leaseEnds: 0, fence: 0 };
+      const made: ModelTurn = { session, turn, order, isCancelled: false, due: 0, leaseEnds: 0, fence: 0 };
       tell(made, "message.created");
       tell(made, "turn.queued");
       say(session, "user", order.text);
       session.queue.push(made);
       turns.set(turnId, made);
+      inbound.started(order);
       if (order.idempotency) keys.set(order.idempotency.key, `${turnId} ${order.idempotency.hash}`);
       return turn;
     },
@@ -168,7 +176,13 @@ export const createModel = (maxAttempts: number) => {
       return failed.length;
     },
 
-    remove(id: string): boolean {
+    remove(id: string, now: number): boolean {
+      const open = (sessions.get(id)?.queue ?? []).flatMap((of) => (of.turn ? [of] : [])).reverse();
+      for (const of of open.filter(({ turn }) => turn.status === "queued")) endQueued(of, now, "cancelled");
+      for (const { turn, order } of open.filter(({ turn }) => turn.status === "running")) {
+        inbound.ended(turn, order, { now, status: "failed", error: ERASED });
+      }
+      inbound.erased(id);
       for (const [turnId, { session }] of turns) if (session.id === id) turns.delete(turnId);
       return sessions.delete(id);
     },

@@ -1,8 +1,11 @@
 import { expect } from "vitest";
 import type { ClaimedTurn, Turn } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
+import { STREAM_KEEP } from "./inbound.ts";
 import { createModel, type ModelPlace, type ModelTurn } from "./model.ts";
-import { deliveryOf, type Engine, LEASE_MS, openWorld, refusal, used, type World } from "./world.ts";
+import { RING_LIMITS } from "./model-inbound.ts";
+import { createInboundRun } from "./run-inbound.ts";
+import { type Engine, LEASE_MS, openWorld, refusal, used, type World } from "./world.ts";
 
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];
 const AGENTS = ["one", "two"];
@@ -24,6 +27,7 @@ export const runModel = async (engine: Engine, seed: number, steps: number): Pro
 const createRun = (world: World, random: Random) => {
   const { store, clock } = world;
   const model = createModel(MAX_ATTEMPTS);
+  const inbound = createInboundRun(world, random, model.inbound);
   /** Every claim ever handed out; most do not hold any more. */
   const claims: ClaimedTurn[] = [];
   /** The same of compactions. */
@@ -51,8 +55,13 @@ const createRun = (world: World, random: Random) => {
       caller: random.pick(["ci", "ops ü"]),
       waited: random.chance(0.5),
       limits: LIMITS,
-      delivery: random.chance(0.3) ? deliveryOf(world.newId("dlv")) : undefined,
+      delivery: random.chance(0.3) ? inbound.delivery() : undefined,
+      recorder: RING_LIMITS,
+      context: random.pick([undefined, "{}"]),
+      announce: random.chance(0.3) ? { channel: inbound.pickChannel(), hops: random.below(3) } : undefined,
     });
+    const ids = random.chance(0.3) ? inbound.pickEvents(order.session.agent) : [];
+    if (ids.length > 0) order.events = { ids, maxAttempts: 2, streamKeep: STREAM_KEEP };
     const hash = random.chance(0.8) ? "same" : "other";
     const key = { key: random.pick(KEYS), hash, expiresAt: Number.MAX_SAFE_INTEGER };
     if (random.chance(0.2)) order.idempotency = key;
@@ -119,13 +128,15 @@ const createRun = (world: World, random: Random) => {
 
   const remove = async () => {
     const id = random.pick(SESSIONS);
-    expect((await store.deleteSession(id, clock.now())) !== undefined).toBe(model.remove(id));
+    expect((await store.deleteSession(id, clock.now())) !== undefined).toBe(model.remove(id, clock.now()));
   };
 
   const pass = async () => {
     await clock.advance(random.pick([10, 100, 6_000, LEASE_MS]));
-    await world.sweep({ maxAttempts: MAX_ATTEMPTS });
+    const eventsBefore = clock.now() - random.pick([0, 50_000]);
+    await world.sweep({ maxAttempts: MAX_ATTEMPTS, eventsBefore });
     model.sweep(clock.now(), clock.monotonic());
+    model.inbound.sweep(clock.monotonic(), eventsBefore);
   };
 
   const failQueued = async () => {
@@ -173,8 +184,8 @@ const createRun = (world: World, random: Random) => {
     expect(isKept).toBe(model.compact(place, summary));
   };
 
-  const often = { start, claim, end };
-  const seldom = { release, cancel, pass, remove, failQueued, queueCompaction, endCompaction };
+  const often = { start, claim, end, ...inbound.often };
+  const seldom = { release, cancel, pass, remove, failQueued, queueCompaction, endCompaction, ...inbound.seldom };
   const actions = [...Object.entries(often), ...Object.entries(often), ...Object.entries(seldom)];
 
   return {
@@ -216,6 +227,7 @@ const createRun = (world: World, random: Random) => {
         const counts = { queued: count("queued").length, running: count("running").length };
         expect(store.agentCounts(agent), when).toMatchObject(counts);
       }
+      await inbound.compare(when);
       for (const { turn } of model.turns.values()) expect(await store.getTurn(turn.turnId), when).toEqual(turn);
       const listed = await store.listSessions({ limit: 100 });
       expect(listed.items.map(({ sessionId }) => sessionId).sort(), when).toEqual([...model.sessions.keys()].sort());

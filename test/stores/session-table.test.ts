@@ -1,4 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { newId } from "#core/ids.ts";
+import { hashOf } from "#store/memory/id-index.ts";
+import { IdempotencyKeys } from "#store/memory/idempotency-keys.ts";
 import { OrderedSlots } from "#store/memory/ordered-slots.ts";
 import type { QueueRow } from "#store/memory/rows.ts";
 import { SessionTable } from "#store/memory/session-table.ts";
@@ -182,3 +185,98 @@ test.each(SEEDS)("texts stay what they are, while others come and go, of seed %d
     expect(text.compare(bytes, at, at + text.length)).toBe(0);
   }
 });
+
+/** How often memory was taken from the system meanwhile. */
+const takings = (act: () => void): number => {
+  let taken = 0;
+  class Counted extends SharedArrayBuffer {
+    constructor(bytes: number) {
+      super(bytes);
+      taken++;
+    }
+  }
+  vi.stubGlobal("SharedArrayBuffer", Counted);
+  try {
+    act();
+  } finally {
+    vi.unstubAllGlobals();
+  }
+  return taken;
+};
+
+test("texts are put where others were, though one in a thousand stays for good", () => {
+  const heap = new TextHeap();
+  const passing: number[] = [];
+  const staying: { place: number; text: Buffer }[] = [];
+  let highest = 0;
+  for (let n = 0; n < 500_000; n++) {
+    const text = Buffer.from(`session ${n} of ${"x".repeat(n % 50)}`);
+    const place = heap.add(text, text.length);
+    highest = Math.max(highest, place);
+    if (n % 1_000 === 0) staying.push({ place, text });
+    else passing.push(place);
+    if (passing.length === 2_000) for (const gone of passing.splice(0, 1_000)) heap.delete(gone);
+  }
+  // What is there at once is a fifth of a megabyte; half a million were 20.
+  expect(highest).toBeLessThan(4_000_000);
+  for (const { place, text } of staying) {
+    const { bytes, at } = heap.read(place);
+    expect(text.compare(bytes, at, at + text.length)).toBe(0);
+  }
+});
+
+test("pages of texts are let go when nothing is left on them", () => {
+  const heap = new TextHeap();
+  const text = Buffer.alloc(100, "x");
+  const fill = () => Array.from({ length: 50_000 }, () => heap.add(text, text.length));
+  for (const place of fill()) heap.delete(place);
+  const taken = takings(() => fill());
+  expect(taken).toBeGreaterThan(15);
+});
+
+test("a list that stays short takes no memory anew, whatever comes and goes", () => {
+  const order = new OrderedSlots();
+  let ordinal = 0;
+  const comeAndGo = (most: number): void => {
+    for (let times = 0; times < 5_000; times++) {
+      order.push(++ordinal, 1);
+      if (ordinal > most) order.delete(ordinal - most);
+    }
+  };
+  comeAndGo(0);
+  expect(takings(() => comeAndGo(0))).toBe(0);
+});
+
+test("a key that shares the hash of many others, as a caller may choose it, is found as soon", () => {
+  const keys = new IdempotencyKeys();
+  const turnId = newId("turn", 1);
+  const began = performance.now();
+  // Each word is one of two that lead to the same state, from the end on: 16 384 keys of one hash, were it not for the seed.
+  const words = wordsOfOneHash(14);
+  for (let n = 0; n < 2 ** words.length; n++) {
+    const key = `rest\0key\0chat\0${words.map((pair, at) => pair[(n >> at) & 1]).join("")}`;
+    expect(keys.get(key)).toBeUndefined();
+    keys.keep({ key, hash: "", expiresAt: 1 }, { turnId, eventId: undefined });
+  }
+  expect(performance.now() - began).toBeLessThan(3_000);
+});
+
+/** Pairs of words of four letters, the last of a text first: after either of a pair the hash without a seed is the same. */
+const wordsOfOneHash = (count: number): [string, string][] => {
+  const pairs: [string, string][] = [];
+  let behind = "";
+  while (pairs.length < count) {
+    const seen = new Map<number, string>();
+    for (let n = 0; ; n++) {
+      const word = n.toString(36).padStart(4, "-");
+      const hash = hashOf(word + behind);
+      const other = seen.get(hash);
+      seen.set(hash, word);
+      if (other === undefined) continue;
+      pairs.unshift([word, other]);
+      behind = word + behind;
+      break;
+    }
+  }
+  return pairs;
+};

@@ -1,63 +1,8 @@
 import { once } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { connect, type Socket } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
-import { createEvents } from "#observe/events.ts";
-import { createLogger } from "#observe/logger.ts";
-import { createRegistry } from "#observe/metrics.ts";
-import { readBody } from "#wire/body.ts";
-import { type ListenOptions, listen } from "#wire/listen.ts";
-
-type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
-
-/** A listener that tells which parser read a request, and answers as it is told. */
-const listenHere = async (answer: Answer, options: Partial<ListenOptions> = {}) => {
-  const readers: string[] = [];
-  const logger = createLogger({ level: "error", format: "json", write: () => {} });
-  const listening = await listen({
-    host: "127.0.0.1",
-    port: 0,
-    tls: undefined,
-    maxConnections: undefined,
-    newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
-    events: createEvents({ logger, registry: createRegistry() }),
-    onRequest: (req, res) => {
-      readers.push("whole" in req ? "ours" : "node");
-      readBody({ req, res }, 1_000_000).then((body) => answer(req, res, body.toString()));
-    },
-    ...options,
-  });
-  onTestFinished(() => listening.close());
-  return { ...listening, readers };
-};
-
-const open = async (
-  port: number,
-): Promise<{ socket: Socket; until(text: string): Promise<string>; read: () => string }> => {
-  const socket = connect(port, "127.0.0.1").on("error", () => {});
-  onTestFinished(() => void socket.destroy());
-  await once(socket, "connect");
-  let text = "";
-  socket.setEncoding("latin1").on("data", (part) => {
-    text += part;
-  });
-  const until = async (part: string) => {
-    while (!text.includes(part))
-      await Promise.race([
-        once(socket, "data"),
-        once(socket, "close").then(() => Promise.reject(new Error(`closed after ${text}`))),
-      ]);
-    return text;
-  };
-  return { socket, until, read: () => text };
-};
-
-const post = (body: string, more = ""): string =>
-  `POST /say HTTP/1.1\r\nHost: localhost\r\n${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-const echo: Answer = (_req, res, body) => {
-  const text = `<${body}>`;
-  res.writeHead(200, { "content-type": "text/plain", "content-length": Buffer.byteLength(text) }).end(text);
-};
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { expect, test } from "vitest";
+import { echo, listenHere, open, post } from "./h1-server.ts";
 
 test("plain requests of a connection are answered one after the other, as Node answers them", async () => {
   const { port, readers } = await listenHere(echo);
@@ -235,4 +180,19 @@ test("a connection that waits for nothing is ended while the gateway stops; one 
   waiting[1]?.();
   await busy.until("<y>");
   await stopped;
+});
+
+test("what follows a wish to upgrade waits for whoever takes the connection, also after plain requests", async () => {
+  const taken: Socket[] = [];
+  const { port, readers } = await listenHere(echo, { onUpgrade: (_req, socket) => void taken.push(socket) });
+  const { socket, until } = await open(port);
+  socket.write(post("plain"));
+  await until("<plain>");
+  socket.write("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+  await expect.poll(() => taken.length).toBe(1);
+  socket.write("frame");
+  const [own] = taken as [Socket];
+  await expect.poll(() => own.readableLength).toBe("frame".length);
+  expect(String((await once(own, "data"))[0])).toBe("frame");
+  expect(readers).toEqual(["ours"]);
 });

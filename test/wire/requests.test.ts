@@ -94,7 +94,7 @@ describe("a path", () => {
     "/api/v1//keys",
     "/api/v1/turns//events",
     "/api/v1/turns/../keys",
-    "/hooks/wake",
+    "/hook/wake",
     "/console",
     "/favicon.ico",
     "*",
@@ -125,7 +125,7 @@ describe("a path", () => {
 });
 
 describe.each(restRoutes)("$method $path", ({ path }) => {
-  const here = targetOf(path, { path: { turn_id: "x", key_id: "x" } });
+  const here = targetOf(path, { path: { turn_id: "x", key_id: "x", delivery_id: "x", event_id: "x" } });
   const allowed = restRoutes.filter((route) => route.path === path).map(({ method }) => method);
 
   test.each(

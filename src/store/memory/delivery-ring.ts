@@ -23,6 +23,8 @@ type Shelf = { readonly finished: NumberFifo; size: number; bytes: number };
 
 /** Strangers fill no more than this part of the recorder's bytes. */
 const REFUSED_SHARE = 8;
+/** So many go at once at most, where the limits have become much smaller: the others follow. */
+const MOST_AT_ONCE = 100;
 /** More steps than any delivery needs; then no more are noted. */
 const MOST_STEPS = 200;
 
@@ -149,7 +151,7 @@ export class DeliveryRing {
 
   #letGo(shelf: Shelf, entries: number, bytes: number): void {
     if (shelf === this.#shelf) this.#mostBytes = bytes;
-    while (shelf.size > entries || shelf.bytes > bytes) {
+    for (let gone = 0; gone < MOST_AT_ONCE && (shelf.size > entries || shelf.bytes > bytes); gone++) {
       const oldest = shelf.finished.shift();
       if (oldest === undefined) break;
       this.#forget(oldest, shelf);

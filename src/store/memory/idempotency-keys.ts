@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { hashOf, IdIndex } from "./id-index.ts";
 import { NumberFifo } from "./number-fifo.ts";
 import { PackedReader } from "./packed-reader.ts";
@@ -16,7 +17,9 @@ const placeOf = (slot: number) => ({ ordinal: slot + 1, seq: 1 });
 /** Idempotency keys, outside the JavaScript heap: each is kept for a day, and there may be millions of them. */
 export class IdempotencyKeys {
   readonly #records = new RecordSegments();
-  readonly #index = new IdIndex();
+  /** Callers choose the keys. */
+  readonly #seed = randomInt(1, 2 ** 32);
+  readonly #index = new IdIndex(this.#seed);
   /** Slots in the order in which they were kept, which is that of their ends. */
   readonly #byAge = new NumberFifo();
 
@@ -40,7 +43,7 @@ export class IdempotencyKeys {
   /** Keeps a key, in the place of one that has ended. */
   keep(idempotency: { key: string; hash: string; expiresAt: number }, { turnId, eventId }: KeyWork): void {
     const { key, hash, expiresAt } = idempotency;
-    const hashed = hashOf(key);
+    const hashed = hashOf(key, this.#seed);
     const old = this.#slotOf(key);
     // It goes with its turn in the queue; until then nobody finds it.
     if (old !== NO_SLOT) this.#index.deleteHash(hashed, placeOf(old));

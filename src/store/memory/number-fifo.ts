@@ -5,6 +5,7 @@ const BLOCK = 1024;
 /** A queue of numbers outside the JavaScript heap: millions of them cost the garbage collector nothing, and none takes long to add. */
 export class NumberFifo {
   #blocks: Float64Array[] = [];
+  #spare: Float64Array | undefined;
   /** Blocks before it were emptied. */
   #first = 0;
   #head = 0;
@@ -17,7 +18,10 @@ export class NumberFifo {
   push(number: number): void {
     const at = this.#head + this.#size++;
     const index = this.#first + Math.floor(at / BLOCK);
-    if (index === this.#blocks.length) this.#blocks.push(new Float64Array(offHeap(BLOCK * 8)));
+    if (index === this.#blocks.length) {
+      this.#blocks.push(this.#spare ?? new Float64Array(offHeap(BLOCK * 8)));
+      this.#spare = undefined;
+    }
     (this.#blocks[index] as Float64Array)[at % BLOCK] = number;
   }
 
@@ -31,10 +35,8 @@ export class NumberFifo {
     this.#size--;
     if (++this.#head < BLOCK) return number;
     this.#head = 0;
-    const emptied = this.#blocks[this.#first] as Float64Array;
+    this.#spare = this.#blocks[this.#first];
     this.#blocks[this.#first++] = EMPTIED;
-    // A queue that is mostly short goes round in a block or two.
-    if (this.#first === this.#blocks.length) this.#blocks.push(emptied);
     if (this.#first < 64 || this.#first * 2 < this.#blocks.length) return number;
     this.#blocks = this.#blocks.slice(this.#first);
     this.#first = 0;

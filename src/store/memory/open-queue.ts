@@ -10,12 +10,14 @@ type Block = { readonly ordinals: Float64Array; used: number; open: number; free
  */
 export class OpenQueue {
   readonly #blocks: Block[] = [];
+  #spare: Block | undefined;
 
   /** Ordinals must grow. */
   push(ordinal: number): void {
     let block = this.#blocks.at(-1);
     if (!block || block.used === BLOCK) {
-      block = { ordinals: new Float64Array(offHeap(BLOCK * 8)), used: 0, open: 0, free: 0 };
+      block = this.#spare ?? { ordinals: new Float64Array(offHeap(BLOCK * 8)), used: 0, open: 0, free: 0 };
+      this.#spare = undefined;
       this.#blocks.push(block);
     }
     block.ordinals[block.used++] = ordinal;
@@ -37,8 +39,10 @@ export class OpenQueue {
     const index = this.#indexOf(ordinal);
     const block = this.#blocks[index] as Block;
     if (--block.open > 0) return;
-    if (index < this.#blocks.length - 1 || block.used === BLOCK) this.#blocks.splice(index, 1);
-    else block.used = 0;
+    block.used = 0;
+    if (index === this.#blocks.length - 1) return;
+    this.#blocks.splice(index, 1);
+    this.#spare = block;
   }
 
   /** The free ones above `ordinal`, and among them some that are not. */

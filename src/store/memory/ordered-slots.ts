@@ -39,9 +39,11 @@ export class OrderedSlots {
     block.slots[rowOf(block, ordinal)] = GONE;
     block.live--;
     this.#size--;
-    const isLast = at === this.#blocks.length - 1;
-    if (block.live === 0 && !isLast) this.#blocks.splice(at, 1);
-    else if (block.live * 4 < block.used) this.#blocks[at] = thinned(block, isLast ? BLOCK_ROWS : block.live);
+    if (block.live * 4 >= block.used) return;
+    // The last one is still being filled.
+    if (at === this.#blocks.length - 1) closeUp(block);
+    else if (block.live === 0) this.#blocks.splice(at, 1);
+    else this.#blocks[at] = thinned(block);
   }
 
   find(ordinal: number): number | undefined {
@@ -115,14 +117,25 @@ const putRow = (block: Block, ordinal: number, slot: number): void => {
   block.live++;
 };
 
-/** The block without the rows that are gone. */
-const thinned = (old: Block, rows: number): Block => {
-  const block = newBlock(Math.max(rows, 1));
+/** The rows that are there, in as little memory as they need. */
+const thinned = (old: Block): Block => {
+  const block = newBlock(old.live);
   for (let row = 0; row < old.used; row++) {
     const slot = old.slots[row] as number;
     if (slot !== GONE) putRow(block, old.ordinals[row] as number, slot);
   }
   return block;
+};
+
+/** Leaves out the rows that are gone, in place: a short list would need new memory for every few that come and go. */
+const closeUp = (block: Block): void => {
+  const { ordinals, slots, used } = block;
+  block.used = 0;
+  block.live = 0;
+  for (let row = 0; row < used; row++) {
+    const slot = slots[row] as number;
+    if (slot !== GONE) putRow(block, ordinals[row] as number, slot);
+  }
 };
 
 /** The first row of a block whose ordinal is not below `ordinal`. */

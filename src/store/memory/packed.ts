@@ -1,12 +1,8 @@
 export const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** Of a character that ids of ours have not: one bit more. */
 const NO_VALUE = 32;
 const VALUES = new Uint8Array(128).fill(NO_VALUE);
 for (let value = 0; value < ALPHABET.length; value++) VALUES[ALPHABET.charCodeAt(value)] = value;
-
-const valueAt = (text: string, at: number): number => {
-  const code = text.charCodeAt(at);
-  return code < 128 ? (VALUES[code] as number) : NO_VALUE;
-};
 
 const ID_CHARACTERS = 26;
 export const ID_BYTES = 17;
@@ -119,17 +115,25 @@ export class PackedWriter {
     let at = prefix.length;
     let wrong = 0;
     for (let group = 0; group < 3; group++) {
-      const a = valueAt(text, at);
-      const b = valueAt(text, at + 1);
-      const c = valueAt(text, at + 2);
-      const d = valueAt(text, at + 3);
-      const e = valueAt(text, at + 4);
-      const f = valueAt(text, at + 5);
-      const g = valueAt(text, at + 6);
-      const h = valueAt(text, at + 7);
-      wrong |= a | b | c | d | e | f | g | h;
-      const high = (a << 15) | (b << 10) | (c << 5) | d;
-      const low = (e << 15) | (f << 10) | (g << 5) | h;
+      const a = text.charCodeAt(at);
+      const b = text.charCodeAt(at + 1);
+      const c = text.charCodeAt(at + 2);
+      const d = text.charCodeAt(at + 3);
+      const e = text.charCodeAt(at + 4);
+      const f = text.charCodeAt(at + 5);
+      const g = text.charCodeAt(at + 6);
+      const h = text.charCodeAt(at + 7);
+      const va = VALUES[a & MOST_PLAIN] as number;
+      const vb = VALUES[b & MOST_PLAIN] as number;
+      const vc = VALUES[c & MOST_PLAIN] as number;
+      const vd = VALUES[d & MOST_PLAIN] as number;
+      const ve = VALUES[e & MOST_PLAIN] as number;
+      const vf = VALUES[f & MOST_PLAIN] as number;
+      const vg = VALUES[g & MOST_PLAIN] as number;
+      const vh = VALUES[h & MOST_PLAIN] as number;
+      wrong |= ((a | b | c | d | e | f | g | h) >> 7) | ((va | vb | vc | vd | ve | vf | vg | vh) >> 5);
+      const high = (va << 15) | (vb << 10) | (vc << 5) | vd;
+      const low = (ve << 15) | (vf << 10) | (vg << 5) | vh;
       bytes[to++] = high >> 12;
       bytes[to++] = high >> 4;
       bytes[to++] = (high << 4) | (low >> 16);
@@ -137,11 +141,14 @@ export class PackedWriter {
       bytes[to++] = low;
       at += 8;
     }
-    const y = valueAt(text, at);
-    const z = valueAt(text, at + 1);
-    bytes[to++] = (y << 3) | (z >> 2);
-    bytes[to++] = z & 3;
-    if ((wrong | y | z) >= NO_VALUE || bytes[this.length] === AS_TEXT) return false;
+    const y = text.charCodeAt(at);
+    const z = text.charCodeAt(at + 1);
+    const vy = VALUES[y & MOST_PLAIN] as number;
+    const vz = VALUES[z & MOST_PLAIN] as number;
+    wrong |= ((y | z) >> 7) | ((vy | vz) >> 5);
+    bytes[to++] = (vy << 3) | (vz >> 2);
+    bytes[to++] = vz & 3;
+    if (wrong !== 0 || bytes[this.length] === AS_TEXT) return false;
     this.length = to;
     return true;
   }

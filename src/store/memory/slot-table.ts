@@ -31,6 +31,8 @@ export class SlotTable<T> {
       if (node.slot !== slot) continue;
       if (before) before.next = node.next;
       else this.#buckets[bucket] = node.next;
+      // One that has grown old would keep those behind it.
+      node.next = undefined;
       this.#size--;
       return;
     }

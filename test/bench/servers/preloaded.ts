@@ -17,8 +17,8 @@ export type Delays = {
   worstPause: number;
 };
 export type PageTime = { micros: number };
-/** `beatMs` is null until the beat has ended. */
-export type EventsLeft = { queued: number; dead: number; beatMs: number | null };
+/** `beatMs` is null until the beat has ended, which handed over so many. */
+export type EventsLeft = { queued: number; dead: number; beatMs: number | null; handed: number };
 
 const wish = JSON.parse(process.argv[2] ?? "{}") as {
   config: string;
@@ -77,8 +77,9 @@ const answers: Record<string, () => unknown> = {
     const stop = gateway.store.watch({
       ...NOTHING_HEARD,
       gatewayEntries: (entries) => {
-        if (!entries.some(({ name }) => name === "heartbeat.ran")) return;
-        beatMs = performance.now() - from;
+        const ran = entries.find((entry) => entry.name === "heartbeat.ran");
+        if (!ran) return;
+        [beatMs, handed] = [performance.now() - from, ran.events];
         stop();
       },
     });
@@ -87,7 +88,7 @@ const answers: Record<string, () => unknown> = {
   },
   events: (): EventsLeft => {
     const { eventsQueued: queued, eventsDead: dead } = gateway.store.stats();
-    return { queued, dead, beatMs };
+    return { queued, dead, beatMs, handed };
   },
   page: async (): Promise<PageTime> => ({ micros: await timePages() }),
 };
@@ -104,6 +105,7 @@ const NOTHING_HEARD: StoreWatcher = {
   announcement: nothing,
 };
 let beatMs: number | null = null;
+let handed = 0;
 
 const PAGES = 2_000;
 const PAGE = 50;

@@ -22,7 +22,8 @@ export const handlingEventsTests = (engine: Engine): void => {
       await using world = await openWorld(engine);
       const { eventId } = await queueEvent(world);
       const { turnId } = (await takeEvents(world, [eventId])).claim;
-      expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 0, turnId });
+      const taken = { status: "queued", attempts: 0, turnId, endedAt: undefined };
+      expect(await world.store.getEvent(eventId)).toMatchObject(taken);
       expect(await refusal(takeEvents(world, [eventId]))).toBe("internal");
       expect(await waiting(world)).toEqual([]);
     });
@@ -294,6 +295,22 @@ export const handlingEventsTests = (engine: Engine): void => {
       await queueEvent(world, { delivery: deliveryOf("dlv_last"), recorder });
       expect(await kept()).toEqual([]);
       expect(world.store.stats().deliveries).toBe(2);
+    });
+
+    it("lets a delivery go once, though its event ended twice", async () => {
+      await using world = await openWorld(engine);
+      const recorder = { entries: 3, bytes: 1e9, refused: 2 };
+      const { eventId } = await queueEvent(world, { delivery: deliveryOf("dlv_1"), recorder });
+      await failEvent(world, eventId, 3);
+      await requeue(world, eventId);
+      await world.end(await takeEvents(world, [eventId]));
+      for (let n = 2; n < 8; n++) {
+        await world.store.recordDelivery({ ...deliveryOf(`dlv_${n}`), answer: "unmatched" }, recorder);
+        const { items } = await world.store.listDeliveries({ limit: 9 });
+        const expected = [n, n - 1, n - 2].filter((n) => n > 0).map((n) => `dlv_${n}`);
+        expect(items.map(({ deliveryId }) => deliveryId)).toEqual(expected);
+        expect(world.store.stats().deliveries).toBe(expected.length);
+      }
     });
   });
 };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ApiKey } from "#store/store.ts";
-import { deliveryOf, type Engine, openWorld, used } from "../world.ts";
+import { failEvent, news, queueEvent, takeEvents, waiting } from "../inbound.ts";
+import { deliveryOf, type Engine, LEASE_MS, openWorld, used } from "../world.ts";
 
 /** For durable engines alone. */
 export const reopeningTests = (engine: Engine): void => {
@@ -32,6 +33,41 @@ export const reopeningTests = (engine: Engine): void => {
       const before = await read();
       await world.reopen();
       expect(await read()).toEqual(before);
+    });
+
+    it("keeps events with what became of them, and the beats and announcements that are due", async () => {
+      await using world = await openWorld(engine);
+      const ids: string[] = [];
+      for (let n = 0; n < 5; n++) ids.push((await queueEvent(world, { delivery: deliveryOf(`dlv_${n}`) })).eventId);
+      const [handled, dead, taken] = ids as [string, string, string];
+      await world.end(await takeEvents(world, [handled]));
+      await failEvent(world, dead, 3);
+      await takeEvents(world, [taken]);
+      await queueEvent(world, { key: "k", beatNow: true });
+      await world.store.planBeat("other", { now: world.clock.now(), delayMs: 5_000, soonest: false });
+      const { turnId } = await world.start({ session: "chat:b", announce: { channel: "ops", hops: 1 } });
+      await world.end(await world.claimNext());
+      const read = async () => ({
+        stats: world.store.stats(),
+        events: await world.store.listEvents({ limit: 10 }),
+        waiting: await waiting(world),
+        news: await news(world),
+        deliveries: await world.store.listDeliveries({ limit: 10 }),
+        beats: [await world.store.readBeat("main"), await world.store.readBeat("other")],
+      });
+      const before = await read();
+      await world.reopen();
+      expect(await read()).toEqual(before);
+      expect((await queueEvent(world, { key: "k" })).ordinal).toBe(before.events.items[0]?.ordinal);
+      expect((await queueEvent(world)).ordinal).toBeGreaterThan(before.events.items[0]?.ordinal ?? Infinity);
+      const claim = { now: world.clock.now(), node: "node_b", leaseMs: LEASE_MS };
+      const { beats, nextDueInMs } = await world.store.claimBeats({ ...claim, agents: ["main", "other"] });
+      expect(beats.map(({ agent }) => agent)).toEqual(["main"]);
+      expect(nextDueInMs).toBe(5_000);
+      const { announcements } = await world.store.claimAnnouncements({ ...claim, limit: 9, freeOf: () => 9 });
+      expect(announcements.map(({ announcement }) => announcement)).toMatchObject([
+        { turnId, channel: "ops", hops: 1 },
+      ]);
     });
 
     it("knows its idempotency keys", async () => {

@@ -75,6 +75,25 @@ export const startingTests = (engine: Engine): void => {
       expect((session?.updatedAt ?? 0) - (session?.createdAt ?? 0)).toBe(5_000);
     });
 
+    it("keeps what came beside the text, in its entry, its record and the claim, also when it is given back", async () => {
+      await using world = await openWorld(engine);
+      const context = JSON.stringify({ ü: "漢", list: [1, null] });
+      await world.start({ context, text: "with" });
+      await world.start({ text: "without" });
+      const [first, , second] = await world.entries();
+      expect(first).toMatchObject({ name: "message.created", context });
+      expect(second).toMatchObject({ name: "message.created", text: "without", context: undefined });
+      expect(await world.store.readMessages("chat:a", { limit: 2 })).toMatchObject([
+        { context: undefined },
+        { context },
+      ]);
+      const claimed = await world.claimNext();
+      expect(claimed.message).toEqual({ text: "with", outside: false, context });
+      await world.release(claimed);
+      expect((await world.claimNext()).message).toEqual({ text: "with", outside: false, context });
+      expect((await world.store.getSession("chat:a"))?.contextBytes).toBe("with".length + "without".length);
+    });
+
     it("keeps that a message came from outside, in its entry, its record and the claim", async () => {
       await using world = await openWorld(engine);
       await world.start({ outside: true, text: "from a stranger" });

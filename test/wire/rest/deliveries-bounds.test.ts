@@ -11,6 +11,12 @@ const startWith = async (recorder: SomeConfig["recorder"], more: Parameters<type
   const recorded = recorderOf(gateway);
   return Object.assign(gateway, {
     recorded,
+    /** Sends an agent a message; answers its delivery, when its turn has ended. */
+    async tell(body: { message: string; session?: string }): Promise<string> {
+      const { json } = await gateway.hooks.agent(body);
+      await gateway.logged("turn.ended", { turnId: json.turnId });
+      return String(json.deliveryId);
+    },
     keptIds: async () => (await recorded.list({ limit: "500" })).map(({ delivery_id }) => delivery_id),
   });
 };
@@ -64,7 +70,7 @@ describe("the recorder's bounds", () => {
   test("let the oldest go first, of all that comes in", async () => {
     await using gateway = await startWith({ entries: 3 });
     const sent: string[] = [];
-    for (let n = 0; n < 5; n++) sent.unshift(idOf(await gateway.hooks.agent({ message: `n${n}` })));
+    for (let n = 0; n < 5; n++) sent.unshift(await gateway.tell({ message: `n${n}` }));
     expect(await gateway.keptIds()).toEqual(sent.slice(0, 3));
     expect((await gateway.console.call("deliveries.get", { path: { delivery_id: sent[4] as string } })).error).toBe(
       "delivery-not-found",
@@ -80,7 +86,7 @@ describe("the recorder's bounds", () => {
   test("count bytes, bodies among them", async () => {
     await using gateway = await startWith({ bytes: 25_000 });
     const sent: string[] = [];
-    for (let n = 0; n < 5; n++) sent.unshift(idOf(await gateway.hooks.agent({ message: "x".repeat(10_000) })));
+    for (let n = 0; n < 5; n++) sent.unshift(await gateway.tell({ message: "x".repeat(10_000) }));
     expect(await gateway.keptIds()).toEqual(sent.slice(0, 2));
   });
 
@@ -118,8 +124,8 @@ describe("the end of a session", () => {
     await using gateway = await startWith({}, { config: { webhooks: { mappings } } });
     const { recorded, hooks } = gateway;
     const mapped = idOf(await hooks.mapped({ by: "somebody-to-forget" }));
-    const agent = idOf(await hooks.agent({ message: "somebody-to-forget", session: "webhook:a" }));
-    const other = idOf(await hooks.agent({ message: "kept", session: "webhook:b" }));
+    const agent = await gateway.tell({ message: "somebody-to-forget", session: "webhook:a" });
+    const other = await gateway.tell({ message: "kept", session: "webhook:b" });
     const rpc = createRpc(gateway.url);
     await rpc.call("session.delete", { sessionId: "webhook:a" });
     for (const id of [mapped, agent]) {

@@ -205,7 +205,11 @@ describe("a flood of strangers", () => {
     await using flooded = await startGateway({ config: { recorder: { entries: 3 } } });
     const recorder = recorderOf(flooded);
     const kept = [];
-    for (let n = 0; n < 3; n++) kept.unshift((await flooded.hooks.agent({ message: "kept" })).json.deliveryId);
+    for (let n = 0; n < 3; n++) {
+      const { deliveryId, turnId } = (await flooded.hooks.agent({ message: "kept" })).json;
+      await flooded.logged("turn.ended", { turnId });
+      kept.unshift(deliveryId);
+    }
     let last = "";
     for (let n = 0; n < 60; n++) last = (await flooded.rest.call("chat.send", { key: null, body: {} })).requestId;
     for (let n = 0; n < 60; n++) await flooded.hooks.wake({ text: "hi" }, { token: null });

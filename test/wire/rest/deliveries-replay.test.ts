@@ -54,6 +54,7 @@ describe("deliveries.replay", () => {
     const { json } = await recorder.replay(idOf(sent));
     expect(json).toMatchObject({ outcome: "queued", session_id: "webhook:again", agent: "main", mapping: null });
     expect(json.turn_id).not.toBe(sent.json.turnId);
+    await gateway.logged("turn.ended", { turnId: json.turn_id });
     expect(await turnOf(json.turn_id)).toMatchObject({
       status: "completed",
       reply: "look",

@@ -149,6 +149,6 @@ test("hiding what is secret in a hostile body stands in nobody's way", async () 
     expect(status).toBe(200);
     const began = performance.now();
     await recorder.get(String(json.deliveryId));
-    expect(performance.now() - began).toBeLessThan(250);
+    expect(performance.now() - began).toBeLessThan(1_000);
   }
 });

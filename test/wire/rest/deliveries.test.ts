@@ -92,6 +92,7 @@ describe("deliveries.list", () => {
     const first = await hooks.agent({ message: "once" }, { headers });
     const again = await hooks.agent({ message: "once" }, { headers });
     expect(again.json.deliveryId).toBe(first.json.deliveryId);
+    await gateway.logged("turn.ended", { turnId: first.json.turnId });
     const found = await recorder.list({ id: String(first.json.turnId) });
     expect(found.map(({ outcome, request_id }) => [outcome, request_id])).toEqual([
       ["repeated", again.requestId],
@@ -147,6 +148,7 @@ describe("deliveries.get", () => {
   test("shows a webhook as it came and all that came of it", async () => {
     const sent = { ref: "main", by: "grace" };
     const { deliveryId, turnId } = (await hooks.mapped(sent, { headers: { "x-mine": "kept", "X-Two": "b" } })).json;
+    await gateway.logged("turn.ended", { turnId });
     const found = await recorder.get(String(deliveryId));
     expect(found).toMatchObject({
       ...{ surface: "hooks", operation: "hooks.mapped", method: "POST", path: "/hooks", address: "127.0.0.1" },

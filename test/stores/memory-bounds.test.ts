@@ -1,0 +1,162 @@
+import { expect, it } from "vitest";
+import { newId } from "#core/ids.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import type { DeliveryQuery, Store } from "#store/store.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { watchLoopWork } from "#test/harness/loop.ts";
+import { deliveryOf, RECORDER } from "./world.ts";
+
+const MANY = 100_000;
+const openStore = () => {
+  const clock = createManualClock();
+  return { clock, store: createMemoryStore({ clock }) };
+};
+
+const queue = (store: Store, now: number, wish: { agent?: string; text?: string } = {}): string => {
+  const eventId = newId("evt", now);
+  const { agent = "main", text = "it happened" } = wish;
+  const of = { now, eventId, agent, text, metadata: undefined, caller: "shared", beatNow: false };
+  const limits = { events: 1e9, storeBytes: 1e15 };
+  store.queueEvent({ ...of, idempotency: undefined, delivery: undefined, limits, recorder: RECORDER, streamKeep: 100 });
+  return eventId;
+};
+
+/** The longest stretch of work while `act` runs. */
+const worstOf = async (act: () => Promise<unknown>): Promise<number> => {
+  // What is compiled while it runs for the first time is not what is measured.
+  await act();
+  await new Promise((resolve) => setImmediate(resolve));
+  const longest = watchLoopWork();
+  await act();
+  await new Promise((resolve) => setImmediate(resolve));
+  return longest();
+};
+
+it("reads a hundred events of 100 000 that wait in a moment, also when nearly all have ended", async () => {
+  const { clock, store } = openStore();
+  const now = clock.now();
+  for (let n = 0; n < MANY; n++) queue(store, now);
+  const read = (after = 0) =>
+    store.readQueuedEvents({ agent: "main", after, through: Infinity, limit: 100, bytes: 65_536 });
+  expect(await worstOf(() => read())).toBeLessThan(5);
+  const middle = (await read(50_000))[0]?.ordinal ?? 0;
+  expect(middle).toBe(50_001);
+  expect(await worstOf(() => read(50_000))).toBeLessThan(5);
+  for (let left = MANY - 100; left > 0; left -= 1_000) {
+    await store.failQueuedEvents("main", "gone", { now, streamKeep: 100, limit: Math.min(left, 1_000) });
+  }
+  expect(await read()).toHaveLength(100);
+  expect(await worstOf(() => read())).toBeLessThan(5);
+});
+
+it("looks through 100 000 events without keeping others waiting", async () => {
+  const { clock, store } = openStore();
+  const first = queue(store, clock.now(), { agent: "seldom" });
+  for (let n = 0; n < MANY; n++) queue(store, clock.now(), { text: n % 50 === 0 ? "x".repeat(10_000) : "y" });
+  const list = () => store.listEvents({ agent: "seldom", limit: 10 });
+  expect((await list()).items.map(({ eventId }) => eventId)).toEqual([first]);
+  expect(await worstOf(list)).toBeLessThan(10);
+  expect(await worstOf(() => store.listEvents({ limit: 5_000 }))).toBeLessThan(20);
+});
+
+const QUERIES: Record<string, Omit<DeliveryQuery, "limit">> = {
+  id: { id: "dlv_first" },
+  "an id that nothing has": { id: newId("dlv", 1) },
+  mapping: { mapping: "seldom" },
+  outcome: { outcome: "challenge" },
+  "an outcome that the work tells": { outcome: "gone" },
+  session: { sessionId: "chat:seldom" },
+  time: { to: 1 },
+  surface: { surface: "heartbeat" },
+};
+
+it("looks through 100 000 deliveries by whatever is asked for without keeping others waiting", {
+  timeout: 60_000,
+}, async () => {
+  const { clock, store } = openStore();
+  const recorder = { ...RECORDER, entries: MANY + 10 };
+  const of = {
+    ...deliveryOf("dlv_first"),
+    at: 0,
+    mapping: "seldom",
+    answer: "challenge",
+    surface: "heartbeat",
+  } as const;
+  store.recordDelivery(of, recorder, { turnId: newId("turn", 1), sessionId: "chat:seldom" });
+  for (let n = 0; n < MANY; n++) {
+    const delivery = { ...deliveryOf(newId("dlv", clock.now())), requestId: newId("req", clock.now()) };
+    const work = n % 2 === 0 ? { turnId: newId("turn", 1), sessionId: "chat:a" } : { eventId: newId("evt", 1) };
+    store.recordDelivery({ ...delivery, answer: "repeated" }, recorder, work);
+  }
+  for (const [name, query] of Object.entries(QUERIES)) {
+    const list = () => store.listDeliveries({ ...query, limit: 10 });
+    const found = (await list()).items.map(({ deliveryId }) => deliveryId);
+    expect(found, name).toEqual(/nothing|tells/.test(name) || name.includes("work") ? [] : ["dlv_first"]);
+    expect(await worstOf(list), name).toBeLessThan(10);
+  }
+});
+
+it("deletes a session of 20 000 entries without keeping others waiting, and erases it in slices", async () => {
+  const { clock, store } = openStore();
+  const now = clock.now();
+  const limits = { turnsPerSession: 1e9, turns: 1e9, messagesPerSession: 1e9, storeBytes: 1e15 };
+  const start = (sessionId: string, n: number) =>
+    store.startTurn({
+      now,
+      turnId: newId("turn", now),
+      messageId: newId("msg", now),
+      session: { sessionId, agent: "main", channel: "rest", userId: "ada" },
+      surface: "rest",
+      caller: "ci",
+      text: `hello ${n}`,
+      outside: false,
+      context: undefined,
+      model: undefined,
+      countedModel: "echo",
+      skillIds: [],
+      waited: false,
+      idempotency: undefined,
+      delivery: deliveryOf(newId("dlv", now)),
+      limits,
+      recorder: { ...RECORDER, entries: 1e6 },
+      events: undefined,
+      announce: undefined,
+      claim: { now, node: "node_a", leaseMs: 1e6, replyMessageId: newId("msg", now) },
+    });
+  const end = { now, status: "completed", reply: "hi", error: undefined, usage: undefined } as const;
+  const { bytes } = store.stats();
+  for (const session of ["chat:warm", "chat:a"]) {
+    for (let n = 0; n < 4_000; n++) {
+      const started = start(session, n);
+      if (started instanceof Promise || !started.claimed) throw new Error("the turn was not claimed at once");
+      store.endTurn(started.claimed.claim, end);
+    }
+  }
+  const sweep = () =>
+    store.sweep({
+      now,
+      maxAttempts: 3,
+      lost: { name: "turn-failed", detail: "lost" },
+      sessionsBefore: 0,
+      webhookSessionsBefore: 0,
+      usageBefore: 0,
+      gatewayBefore: 0,
+      eventsBefore: 0,
+    });
+  const erase = async (session: string): Promise<number> => {
+    const longest = watchLoopWork();
+    expect(await store.deleteSession(session, now)).toEqual({ turnsCancelled: 0 });
+    expect(await store.readEntries(session, { after: 0, limit: 10 })).toEqual([]);
+    let slices = 0;
+    do {
+      await new Promise((resolve) => setImmediate(resolve));
+      slices++;
+    } while (await sweep());
+    expect(slices).toBeGreaterThan(10);
+    return longest();
+  };
+  await erase("chat:warm");
+  expect(await erase("chat:a")).toBeLessThan(10);
+  const { bytes: left, deliveryBytes } = store.stats();
+  expect(left - deliveryBytes - bytes).toBeLessThan(1_000);
+});
