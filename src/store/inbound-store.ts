@@ -20,7 +20,8 @@ import type { AtOnce, Page } from "./records.ts";
 export interface InboundStore {
   /**
    * Stores the event, its idempotency key, its delivery and the entry of the gateway's stream. A known key answers the first event
-   * (`replayed`), with another hash it is `idempotency-mismatch`. Full: `gateway-busy` (limits.events wait), `store-full`.
+   * (`replayed`), with another hash it is `idempotency-mismatch`, and `event-not-found` when that event is not kept any more. Full:
+   * `gateway-busy` (limits.events have not ended), `store-full`.
    */
   queueEvent(order: EventOrder): AtOnce<{ event: SystemEvent; replayed: boolean }>;
   /** What `queueEvent` would answer a repeat with, as `findReplay` does. */
@@ -112,11 +113,11 @@ export interface InboundStore {
   ): Promise<boolean>;
 
   /**
-   * Records a request that started nothing. `refused` ones have a ring of their own, of `recorder.refused` entries, so that strangers
-   * push out nothing else. `work` is what it has to do with all the same: the turn or event that it repeats.
+   * Records a request that started nothing. `refused` ones have a ring of their own, of `recorder.refused` entries and an eighth of
+   * `recorder.bytes`, so that strangers push out nothing else. `work` is what it has to do with all the same: the turn or event that it repeats.
    */
   recordDelivery(delivery: Delivery, recorder: RecorderLimits, work?: DeliveryWork): AtOnce<void>;
-  /** Adds a step to the timeline of a delivery that is still kept. */
+  /** Adds a step to the timeline of a delivery that is still kept, unless that has two hundred. */
   addDeliveryStep(deliveryId: string, step: DeliveryStep): Promise<void>;
   /** One that the recorder still keeps: the newest within its limits, and all whose turn or event has not ended. */
   getDelivery(deliveryId: string): Promise<RecordedDelivery | undefined>;

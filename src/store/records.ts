@@ -224,6 +224,7 @@ export type UsageCount = { hour: number; agent: string; model: string; surface: 
 export type AgentCounts = {
   queued: number;
   running: number;
+  /** Those that no turn works on. */
   waitingEvents: number;
   /** When its next beat is due, by the wall clock; undefined when none is planned. While one runs, when that was due. */
   nextBeatAt: number | undefined;

@@ -153,7 +153,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   /** What stands for the session's compacted messages; undefined before the first compaction. */
   readSummary(sessionId: string): Promise<Summary | undefined>;
   /**
-   * Cancels its queued turns, tells the watchers of a running one, and erases messages, journal and recorded bodies. Usage stays.
+   * Cancels its queued turns, tells the watchers of a running one, and erases messages, journal, announcements on their way, and of what
+   * was recorded bodies and the details of steps. Usage stays; events that its turns worked on go back as from turns that failed.
    * Answers how many turns it ended; undefined when there is no such session.
    */
   deleteSession(sessionId: string, now: number): Promise<{ turnsCancelled: number } | undefined>;
@@ -184,7 +185,7 @@ export interface Store extends InboundStore, AsyncDisposable {
 
   /**
    * Puts right what time has done: claims whose lease ended go back to their queue (or fail with `lost` after `maxAttempts`),
-   * compactions whose lease ended leave it, idempotency keys past their time, sessions past their retention without unfinished turns,
+   * compactions whose lease ended leave it, idempotency keys past their time, sessions past their retention without unfinished turns or announcements,
    * usage past its days, entries of the gateway's stream past theirs, events that ended before `eventsBefore`, beats and announcements
    * whose lease ended. A slice at a time: true when there is more.
    */
@@ -199,7 +200,10 @@ export interface Store extends InboundStore, AsyncDisposable {
     eventsBefore: number;
   }): Promise<boolean>;
 
-  /** Counts for health and metrics; cheap. `bytes` is all, of which the recorder has `deliveryBytes`: they count for no limit. */
+  /**
+   * Counts for health and metrics; cheap. `bytes` is all, of which the recorder has `deliveryBytes`: these count for no limit, but what
+   * it holds past its own as the work of so much is unfinished.
+   */
   stats(): {
     sessions: number;
     turnsQueued: number;

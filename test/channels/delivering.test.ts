@@ -4,8 +4,8 @@ import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import { startAnnouncing, storeWith } from "#test/core/start-announcing.ts";
 import { createManualClock } from "#test/harness/clock.ts";
+import { SECRET } from "./channel-under-test.ts";
 import { answer, type Behaviour, hang, reset, startReceiver } from "./receiver.ts";
-import { SECRET } from "./suite.ts";
 
 const kinds = {
   webhook: (url: string, parts: Parameters<typeof createWebhookChannel>[1]) =>

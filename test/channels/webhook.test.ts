@@ -5,8 +5,9 @@ import { createPost } from "#channels/post.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import { systemClock } from "#core/clock.ts";
 import document from "../../generated/openapi.json" with { type: "json" };
+import { replyOf, SECRET } from "./channel-under-test.ts";
 import { startReceiver } from "./receiver.ts";
-import { channelSuite, replyOf, SECRET } from "./suite.ts";
+import { channelSuite } from "./suite.ts";
 
 channelSuite({ name: "webhook", open: (url, parts) => createWebhookChannel({ url, secret: SECRET }, parts) });
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import { storeSuite } from "./suite.ts";
-import { deliveryOf, type Engine, openWorld, used } from "./world.ts";
+import { DAY, deliveryOf, type Engine, openWorld, used } from "./world.ts";
 
 const memory: Engine = { name: "memory", open: async (clock) => createMemoryStore({ clock }) };
 
@@ -35,6 +35,17 @@ it("counts no byte of what was deleted", async () => {
   expect(world.store.stats().bytes).toBeGreaterThan(bytes + 1_000_000);
   for (let n = 0; n < 300; n++) await world.store.deleteSession(`chat:${n}`, world.clock.now());
   expect(world.store.stats().bytes).toBe(bytes);
+});
+
+it("counts idempotency keys, until they have ended", async () => {
+  await using world = await openWorld(memory);
+  const { bytes } = world.store.stats();
+  await world.start({ key: "k".repeat(10_000) });
+  await world.store.deleteSession("chat:a", world.clock.now());
+  expect(world.store.stats().bytes).toBeGreaterThan(bytes + 10_000);
+  await world.clock.advance(DAY);
+  await world.sweep();
+  expect(world.store.stats().bytes).toBeLessThan(bytes + 1_000);
 });
 
 it("takes new work again once what filled it was deleted", async () => {

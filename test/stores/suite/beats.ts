@@ -187,9 +187,12 @@ export const beatsTests = (engine: Engine): void => {
       await queueEvent(world, { beatNow: true });
       await world.hears(({ kind }) => kind === "beat");
       expect(await dueIn(world)).toBe(0);
-      for (const delayMs of [undefined, 60_000, 0])
-        for (const soonest of [false, true]) await plan(world, delayMs, soonest);
-      expect(await dueIn(world)).toBe(0);
+      for (const delayMs of [undefined, 60_000, 0]) {
+        for (const soonest of [false, true]) {
+          await plan(world, delayMs, soonest);
+          expect(await dueIn(world)).toBe(0);
+        }
+      }
       expect((await claim(world)).beats).toHaveLength(1);
     });
 
@@ -203,8 +206,16 @@ export const beatsTests = (engine: Engine): void => {
       await using world = await openWorld(engine);
       await plan(world, 0);
       const first = await claimOne(world);
+      const due = world.store.agentCounts("main").nextBeatAt;
+      world.told.length = 0;
+      await world.clock.advance(100);
       await queueEvent(world, { beatNow: true });
       await queueEvent(world, { beatNow: true });
+      await plan(world, 50, true);
+      await world.hears((what) => what.kind === "gateway" && what.entries.at(-1)?.seq === 2);
+      // Its end says when the next is due.
+      expect(isToldOfBeat(world)).toBe(false);
+      expect(world.store.agentCounts("main").nextBeatAt).toBe(due);
       expect((await claim(world)).beats).toEqual([]);
       expect(await end(world, first)).toMatchObject({ nextAt: world.clock.now() });
       expect(await end(world, await claimOne(world))).toMatchObject({ nextAt: world.clock.now() + 60_000 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deliveryOf, type Engine, openWorld, used } from "../world.ts";
+import { deliveryOf, type Engine, LEASE_MS, openWorld, used } from "../world.ts";
 
 export const deletingTests = (engine: Engine): void => {
   describe("deleting a session", () => {
@@ -70,6 +70,43 @@ export const deletingTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toMatchObject({ agent: "other", lastSeq: 2, messageCount: 1 });
       expect(await world.end(late)).toBe(false);
       expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
+    });
+
+    it("leaves those that begin after it alone, whatever still comes for it", async () => {
+      await using world = await openWorld(engine);
+      const { store, clock } = world;
+      await world.start();
+      await world.end(await world.claimNext());
+      const announced = await world.start({ session: "chat:b", announce: { channel: "ops", hops: 0 } });
+      await world.end(await world.claimNext());
+      const announcement = (await store.claimAnnouncements({ node: "node_a", leaseMs: 1e6, limit: 9, freeOf: () => 9 }))
+        .announcements[0];
+      await world.start();
+      const running = await world.claimNext();
+      await world.start({ session: "chat:c" });
+      const backing = await world.claimNext();
+      await world.release(backing, 1_000);
+      const compaction = { sessionId: "chat:a", compactionId: world.newId("cmp"), node: "node_a", leaseMs: 1e6 };
+      const place = await store.queueCompaction({ now: clock.now(), ...compaction, limits: world.order().limits });
+      await world.start();
+      const gone = ["chat:a", "chat:b", "chat:c"];
+      for (const session of gone) await store.deleteSession(session, clock.now());
+      const later = ["chat:d", "chat:e", "chat:f", "chat:a"];
+      const turns: string[] = [];
+      for (const session of later) turns.push((await world.start({ session, agent: "other" })).turnId);
+      const before = await world.everything(later, turns);
+      expect(await world.end(running, { reply: "late", usage: used(4, 2) })).toBe(false);
+      expect(await world.release(running)).toBe(false);
+      expect(await world.end(backing, { status: "failed" })).toBe(false);
+      expect(await store.endCompaction(place.claim, { now: clock.now(), compacted: undefined })).toBe(false);
+      expect(announcement?.announcement.turnId).toBe(announced.turnId);
+      const step = { at: clock.now(), name: "announcement.sent", detail: undefined };
+      if (announcement) await store.endAnnouncement(announcement.claim, { retryInMs: undefined, step });
+      await clock.advance(LEASE_MS * 2);
+      await world.sweep();
+      expect(await world.everything(later, turns)).toEqual(before);
+      const { turns: claimed } = await world.claim();
+      expect(claimed.map(({ turn }) => turn.turnId).sort()).toEqual([...turns].sort());
     });
 
     it("erases the bodies that were recorded of its requests, and keeps the rest of the record", async () => {

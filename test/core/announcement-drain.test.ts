@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import type { Outcome } from "#channels/channel.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import { createPlayedChannel, DELIVERED, failing } from "#test/channels/played.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { startAnnouncing, storeWith } from "./start-announcing.ts";
+
+const HOUR = 3_600_000;
+
+describe("a gateway that stops", () => {
+  it("waits for what is under way, and sends what a store that forgets still holds", async () => {
+    const ops = createPlayedChannel();
+    await using core = await startAnnouncing({ ops });
+    for (let n = 0; n < 6; n++) await core.announce({ session: `webhook:${n}` });
+    const drained = core.core.announcements.drain(30_000);
+    for (let n = 0; n < 6; n++) {
+      ops.calls[n]?.answer(DELIVERED);
+      await core.clock.settle();
+    }
+    await drained;
+    expect(ops.calls).toHaveLength(6);
+    expect(core.store.stats().announcements).toBe(0);
+  });
+
+  it("leaves to the next one what a store that remembers still holds", async () => {
+    const ops = createPlayedChannel();
+    const durable = storeWith(() => ({ durable: true }));
+    await using core = await startAnnouncing({ ops }, { wrapStore: durable });
+    for (let n = 0; n < 6; n++) await core.announce({ session: `webhook:${n}` });
+    const drained = core.core.announcements.drain(30_000);
+    for (const { answer } of ops.calls) answer(DELIVERED);
+    await drained;
+    expect(ops.calls).toHaveLength(4);
+    expect(await core.logged("announcements.left")).toMatchObject([{ left: 2, kept: true }]);
+  });
+
+  it("MUST give back what does not end in time, for the next one to send", async () => {
+    const clock = createManualClock();
+    const hanging = createPlayedChannel();
+    await using first = await startAnnouncing({ ops: hanging }, { clock });
+    const { turnId, deliveryId } = await first.announce();
+    const drained = first.core.announcements.drain(30_000);
+    await clock.advance(29_999);
+    expect(hanging.calls[0]?.signal.aborted).toBe(false);
+    await clock.advance(1);
+    await drained;
+    expect(await first.namesOf({ deliveryId })).toEqual(["returned"]);
+
+    const ops = createPlayedChannel([DELIVERED]);
+    await using second = await startAnnouncing({ ops }, { clock, wrapStore: () => first.store });
+    expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId]);
+    expect(await second.namesOf({ deliveryId })).toEqual(["returned", "delivered"]);
+  });
+
+  it("MUST lose nothing when it dies: another sends it as the lease ends", async () => {
+    const clock = createManualClock();
+    const hanging = createPlayedChannel();
+    let isDead = false;
+    const mortal = storeWith((store) => ({
+      claimAnnouncements: (request) => (isDead ? new Promise(() => {}) : store.claimAnnouncements(request)),
+    }));
+    const memory = createMemoryStore({ clock });
+    const first = await startAnnouncing({ ops: hanging }, { clock, wrapStore: () => mortal(memory) });
+    const { turnId, deliveryId } = await first.announce();
+    isDead = true;
+    const ops = createPlayedChannel([DELIVERED]);
+    await using second = await startAnnouncing({ ops }, { clock, wrapStore: () => memory });
+    await clock.advance(59_000);
+    expect(ops.calls).toEqual([]);
+    await clock.block(2_000);
+    expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId]);
+    // The dead one wakes.
+    hanging.calls[0]?.answer(DELIVERED);
+    await clock.settle();
+    expect(await second.namesOf({ deliveryId })).toEqual(["delivered"]);
+  });
+
+  it("waits for no channel where nobody answered the last time", async () => {
+    const silent: Outcome = {
+      kind: "failed",
+      code: undefined,
+      reason: "no answer within 15 s",
+      retryAfterMs: undefined,
+    };
+    const dead = createPlayedChannel([silent]);
+    const busy = createPlayedChannel([failing()]);
+    await using core = await startAnnouncing({ dead, busy });
+    for (const channel of ["dead", "busy"]) {
+      for (let n = 0; n < 6; n++) await core.announce({ channel, session: `webhook:${channel}-${n}` });
+    }
+    expect([dead.waiting.size, busy.waiting.size]).toEqual([4, 4]);
+    const drained = core.core.announcements.drain(30_000);
+    for (const call of busy.waiting) call.answer(failing());
+    await core.clock.settle();
+    expect([dead.calls.length, busy.calls.length]).toEqual([5, 6]);
+    expect(dead.calls[1]?.signal.aborted).toBe(false);
+    for (const call of busy.waiting) call.answer(DELIVERED);
+    await drained;
+    expect([dead.calls.length, busy.calls.length]).toEqual([5, 6]);
+    expect(dead.calls[1]?.signal.aborted).toBe(true);
+  });
+
+  it("stops, too, when the store does not answer", async () => {
+    const silent = storeWith(() => ({ claimAnnouncements: () => new Promise(() => {}) }));
+    const core = await startAnnouncing(undefined, { wrapStore: silent });
+    const drained = core.core.announcements.drain(0);
+    await core.clock.advance(1_000);
+    await drained;
+  });
+
+  it("leaves no timer behind", async () => {
+    const timersAfter = async (outcome: Outcome) => {
+      const clock = createManualClock();
+      await using core = await startAnnouncing({ ops: createPlayedChannel([outcome]) }, { clock });
+      await core.announce();
+      await core.core.announcements.drain(0);
+      return clock.timers();
+    };
+    expect(await timersAfter(failing(HOUR))).toBe(await timersAfter(DELIVERED));
+  });
+});

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { LONGEST_CALL_MS } from "#channels/channel.ts";
+import { createPlayedChannel, DELIVERED } from "#test/channels/played.ts";
+import { startAnnouncing, storeWith } from "./start-announcing.ts";
+
+describe("a store that fails", () => {
+  const brokenFor = (times: number) => {
+    let left = times;
+    return storeWith((store) => ({
+      endAnnouncement: async (...args) => {
+        if (left-- > 0) throw new Error("the store is away");
+        return store.endAnnouncement(...args);
+      },
+    }));
+  };
+
+  it("is told again of what was delivered, a few times", async () => {
+    const ops = createPlayedChannel([DELIVERED]);
+    await using core = await startAnnouncing({ ops }, { wrapStore: brokenFor(2) });
+    const { deliveryId } = await core.announce();
+    await core.clock.advance(1_200);
+    expect(await core.namesOf({ deliveryId })).toEqual(["delivered"]);
+    expect(ops.calls).toHaveLength(1);
+  });
+
+  it("MUST get it sent once more when it never heard of the end: at least once", async () => {
+    const ops = createPlayedChannel([DELIVERED, DELIVERED]);
+    await using core = await startAnnouncing({ ops }, { wrapStore: brokenFor(5) });
+    const { turnId, deliveryId } = await core.announce();
+    await core.clock.advance(70_000);
+    expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId, turnId]);
+    expect(await core.namesOf({ deliveryId })).toEqual(["delivered"]);
+    expect(await core.logged("store.failed")).toHaveLength(5);
+  });
+
+  it("holds announcements up only as long as it fails", async () => {
+    const ops = createPlayedChannel([DELIVERED]);
+    let isAway = true;
+    const away = storeWith((store) => ({
+      claimAnnouncements: async (...args) => {
+        if (isAway) throw new Error("the store is away");
+        return store.claimAnnouncements(...args);
+      },
+    }));
+    await using core = await startAnnouncing({ ops }, { wrapStore: away });
+    await core.announce();
+    await core.clock.advance(3_000);
+    expect(ops.calls).toHaveLength(0);
+    isAway = false;
+    await core.clock.advance(1_000);
+    expect(ops.calls).toHaveLength(1);
+  });
+
+  it("keeps a lease for longer than any call lasts", async () => {
+    const leases: number[] = [];
+    const spied = storeWith((store) => ({
+      claimAnnouncements: (request) => {
+        leases.push(request.leaseMs);
+        return store.claimAnnouncements(request);
+      },
+    }));
+    await using core = await startAnnouncing(undefined, { wrapStore: spied });
+    await core.announce();
+    // And for what the store takes to hear of the end.
+    expect(Math.min(...leases)).toBeGreaterThan(LONGEST_CALL_MS + 20_000);
+  });
+});
