@@ -1,60 +1,50 @@
-import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { createPressure } from "#core/pressure.ts";
 import { startProcess } from "#test/harness/process.ts";
-import { requestText } from "#test/harness/raw.ts";
 import { createRest } from "#test/harness/rest.ts";
-import { agentWith, key } from "./configs.ts";
+import { agentWith, key, opsToken } from "./configs.ts";
 
-const place = { method: "POST", path: "/api/v1/chat/send" };
-const REFUSALS = 500;
-const AT_ONCE = 50;
+const REFUSALS = 100;
+const AT_ONCE = 20;
+/** What waits to be run is in the heap; what is kept for good is not. */
+const TEXT = "x".repeat(50_000);
+const headers = { authorization: `Bearer ${opsToken}`, "content-type": "application/json" };
 
-/** Sends messages down one connection, always some of them on their way, until so many were refused. Counts the replies by status. */
+/** Sends messages, always some of them on their way, until so many were refused. Counts them by what became of them. */
 const fill = async (url: string): Promise<Record<string, number>> => {
-  const { port } = new URL(url);
-  const socket = connect(Number(port), "127.0.0.1").setNoDelay();
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-  const padding = "x".repeat(200);
   const counts: Record<string, number> = {};
   let sent = 0;
-  const send = (count: number) => {
-    const requests = Array.from({ length: count }, () => {
-      const body = JSON.stringify({ message: "Hi", session_id: `${++sent} ${padding}` });
-      return requestText(place, { ...headers, "idempotency-key": `${sent}-${padding}` }, body);
-    });
-    socket.write(Buffer.concat(requests));
+  const send = async (): Promise<void> => {
+    while ((counts["gateway-busy"] ?? 0) < REFUSALS) {
+      const params = { agentName: "main", userId: `u${++sent}`, message: TEXT };
+      const body = JSON.stringify({ jsonrpc: "2.0", id: sent, method: "agent.sendMessage", params });
+      const reply = await fetch(`${url}/rpc`, { method: "POST", headers, body });
+      const { error } = (await reply.json()) as { error?: { data: { name: string } } };
+      const became = error?.data.name ?? "delivered";
+      counts[became] = (counts[became] ?? 0) + 1;
+    }
   };
-  send(AT_ONCE);
-  let rest = "";
-  for await (const part of socket.setEncoding("latin1")) {
-    const heads = (rest + part).split("HTTP/1.1 ");
-    rest = heads.length > 1 ? "" : rest + part;
-    const whole = heads.slice(1).filter((head) => head.length >= 3);
-    for (const head of whole) counts[head.slice(0, 3)] = (counts[head.slice(0, 3)] ?? 0) + 1;
-    if ((counts["503"] ?? 0) >= REFUSALS) break;
-    send(whole.length);
-  }
+  await Promise.all(Array.from({ length: AT_ONCE }, send));
   return counts;
 };
 
 test("F24: near the end of its memory it refuses new turns, answers /healthz and reads, and lives", async () => {
   await using gateway = await startProcess({
-    node: ["--max-old-space-size=36", "--max-semi-space-size=16"],
-    config: agentWith({}),
+    node: ["--max-old-space-size=36", "--max-semi-space-size=4"],
+    config: agentWith({ delayMs: 4_000 }),
   });
   const rest = createRest(gateway.url, key);
-  const { json: first } = await rest.call("chat.send", { body: { message: "first" } });
-  const { "200": completed = 0, "503": refused = 0, ...others } = await fill(gateway.url);
+  const { delivered = 0, "gateway-busy": refused = 0, ...others } = await fill(gateway.url);
   expect(others).toEqual({});
   expect(refused).toBeGreaterThanOrEqual(REFUSALS);
-  expect(completed).toBeGreaterThan(REFUSALS);
+  expect(delivered).toBeGreaterThan(REFUSALS);
   const errors = gateway.records.flatMap(({ error }) => (typeof error === "string" ? [error] : []));
   expect(new Set(errors)).toEqual(new Set(["gateway-busy"]));
 
   expect((await rest.call("ops.healthz", { key: null })).status).toBe(200);
-  const turn = await rest.call("turns.get", { path: { turn_id: String(first.turn_id) } });
-  expect(turn.json).toMatchObject({ status: "completed", reply: "first" });
+  const turnId = String(gateway.records.find((record) => typeof record.turnId === "string")?.turnId);
+  const turn = await rest.call("turns.get", { path: { turn_id: turnId } });
+  expect(turn.status).toBe(200);
   gateway.kill("SIGTERM");
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
 }, 60_000);

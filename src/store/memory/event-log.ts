@@ -23,6 +23,8 @@ import { NO_SLOT, NO_TAIL, RecordSegments } from "./record-segments.ts";
 import { SlotOrder } from "./slot-order.ts";
 
 const NOTHING: Iterable<number> = [];
+/** What an event's places in the order, in its agent's queue and among those that ended cost beside its record. */
+const PLACES_BYTES = 32;
 
 /** A slot's place in the index: ordinals begin at 1, and the second number says nothing here. */
 const placeOf = (slot: number) => ({ ordinal: slot + 1, seq: 1 });
@@ -41,7 +43,7 @@ export class EventLog {
   dead = 0;
 
   get bytes(): number {
-    return this.records.bytes;
+    return this.records.bytes + this.records.size * PLACES_BYTES;
   }
 
   add(order: EventOrder, deliverySlot: number): SystemEvent {

@@ -209,9 +209,9 @@ export const beatsTests = (engine: Engine): void => {
       const due = world.store.agentCounts("main").nextBeatAt;
       world.told.length = 0;
       await world.clock.advance(100);
+      await plan(world, 50);
       await queueEvent(world, { beatNow: true });
       await queueEvent(world, { beatNow: true });
-      await plan(world, 50, true);
       await world.hears((what) => what.kind === "gateway" && what.entries.at(-1)?.seq === 2);
       // Its end says when the next is due.
       expect(isToldOfBeat(world)).toBe(false);

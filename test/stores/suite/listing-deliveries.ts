@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import type { DeliveryQuery } from "#store/store.ts";
+import { hookOf, list, record } from "../deliveries.ts";
+import { queueEvent, takeEvents } from "../inbound.ts";
+import { deliveryOf, type Engine, openWorld, refusal, type World } from "../world.ts";
+
+/** All that a list gives, page by page. */
+const pages = async (world: World, query: DeliveryQuery): Promise<string[]> => {
+  const ids: string[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await world.store.listDeliveries({ ...query, ...(cursor !== undefined && { cursor }) });
+    ids.push(...page.items.map(({ deliveryId }) => deliveryId));
+    if (page.next === undefined) return ids;
+    expect(page.items).toHaveLength(query.limit);
+    cursor = page.next;
+  }
+};
+
+export const listingDeliveriesTests = (engine: Engine): void => {
+  describe("listing recorded requests", () => {
+    it("gives the newest first, without their headers, bodies and steps", async () => {
+      await using world = await openWorld(engine);
+      await world.start({ delivery: hookOf("dlv_1") });
+      await record(world, hookOf("dlv_2", { answer: "refused" }));
+      const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_3") });
+      const { items, next } = await world.store.listDeliveries({ limit: 10 });
+      const [third, second, first] = items;
+      const short = { headers: "", body: undefined, steps: [] };
+      expect(first).toEqual({ ...(await world.store.getDelivery("dlv_1")), ...short });
+      expect(second).toEqual({ ...(await world.store.getDelivery("dlv_2")), ...short });
+      expect(third).toEqual({ ...(await world.store.getDelivery("dlv_3")), ...short });
+      expect(third).toMatchObject({ eventId, outcome: "queued", mapping: "github-push", status: 200 });
+      expect(next).toBeUndefined();
+    });
+
+    it("gives those that match: by surface, outcome, mapping, session, time, and all of them together", async () => {
+      await using world = await openWorld(engine);
+      await world.start({ session: "chat:a", delivery: { ...deliveryOf("dlv_rest"), at: 10 } });
+      await world.end(await world.claimNext());
+      await world.start({ session: "chat:b", delivery: hookOf("dlv_hook", { at: 20, mapping: "one" }) });
+      await record(world, hookOf("dlv_unmatched", { at: 30, mapping: "two", answer: "unmatched" }));
+      await record(world, hookOf("dlv_refused", { at: 40, mapping: undefined, answer: "refused" }));
+      const event = await queueEvent(world, { delivery: hookOf("dlv_event", { at: 50, mapping: undefined }) });
+      const all = ["dlv_event", "dlv_refused", "dlv_unmatched", "dlv_hook", "dlv_rest"];
+      expect(await list(world)).toEqual(all);
+      expect(await list(world, { surface: "rest" })).toEqual(["dlv_rest"]);
+      expect(await list(world, { surface: "rpc" })).toEqual([]);
+      expect(await list(world, { outcome: "queued" })).toEqual(["dlv_event", "dlv_hook"]);
+      expect(await list(world, { outcome: "completed" })).toEqual(["dlv_rest"]);
+      expect(await list(world, { outcome: "refused" })).toEqual(["dlv_refused"]);
+      expect(await list(world, { outcome: "gone" })).toEqual([]);
+      expect(await list(world, { mapping: "one" })).toEqual(["dlv_hook"]);
+      expect(await list(world, { mapping: "on" })).toEqual([]);
+      expect(await list(world, { sessionId: "chat:b" })).toEqual(["dlv_hook"]);
+      expect(await list(world, { from: 20, to: 40 })).toEqual(["dlv_unmatched", "dlv_hook"]);
+      expect(await list(world, { from: 41 })).toEqual(["dlv_event"]);
+      expect(await list(world, { to: 10 })).toEqual([]);
+      expect(await list(world, { surface: "hooks", outcome: "queued", from: 30 })).toEqual(["dlv_event"]);
+      expect(await list(world, { mapping: "two", outcome: "queued" })).toEqual([]);
+      // The turn of the other session goes first.
+      await world.claim();
+      await world.end(await takeEvents(world, [event.eventId]));
+      expect(await list(world, { outcome: "running" })).toEqual(["dlv_hook"]);
+      expect(await list(world, { outcome: "handled" })).toEqual(["dlv_event"]);
+    });
+
+    it("finds one by any id that it has, and by nothing else", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start({
+        session: "chat:ü",
+        delivery: hookOf("dlv_turn", { senderId: "sender ü" }),
+      });
+      const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_event", { senderId: undefined }) });
+      for (const id of ["dlv_turn", "req_of_dlv_turn", turnId, "chat:ü", "sender ü"]) {
+        expect(await list(world, { id })).toEqual(["dlv_turn"]);
+      }
+      for (const id of ["dlv_event", "req_of_dlv_event", eventId])
+        expect(await list(world, { id })).toEqual(["dlv_event"]);
+      for (const id of ["", "dlv_", "github-push", "dlv_before", "req_of", "shared", `${turnId} `]) {
+        expect(await list(world, { id })).toEqual([]);
+      }
+      expect(await list(world, { id: turnId, sessionId: "chat:other" })).toEqual([]);
+    });
+
+    it("gives the same ones page by page, whatever comes meanwhile", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 9; n++) {
+        await record(world, hookOf(`dlv_${n}`, { answer: n % 3 === 0 ? "refused" : "unmatched" }));
+      }
+      const every = [8, 7, 6, 5, 4, 3, 2, 1, 0].map((n) => `dlv_${n}`);
+      const unmatched = [8, 7, 5, 4, 2, 1].map((n) => `dlv_${n}`);
+      for (const limit of [1, 2, 3, 9, 20]) {
+        expect(await pages(world, { limit })).toEqual(every);
+        expect(await pages(world, { limit, outcome: "unmatched" })).toEqual(unmatched);
+      }
+      const { next } = await world.store.listDeliveries({ limit: 3 });
+      await record(world, hookOf("dlv_new", { answer: "unmatched" }));
+      expect(await list(world, { cursor: next ?? "", limit: 2 })).toEqual(["dlv_5", "dlv_4"]);
+      await record(world, hookOf("dlv_newer", { answer: "unmatched" }), 1, 1);
+      await record(world, hookOf("dlv_refused", { answer: "refused" }), 1, 1);
+      expect(await list(world, { cursor: next ?? "" })).toEqual([]);
+      expect(await list(world)).toEqual(["dlv_refused", "dlv_newer"]);
+      for (const cursor of ["", "x", "c0", "c-1"]) {
+        expect(await refusal(world.store.listDeliveries({ limit: 1, cursor }))).toBe("invalid-params");
+      }
+    });
+  });
+};
