@@ -187,10 +187,13 @@ describe("the log arena", () => {
     const arena = new LogArena();
     const live = new Set<number>();
     let most = 0;
+    let highest = 0;
     for (let round = 0; round < 40; round++) {
       for (let n = 0; n < 2_000; n++) {
         const chunk = arena.take(100, NONE, n);
         expect(live.has(chunk)).toBe(false);
+        // Chunks are numbered through all arenas.
+        highest = Math.max(highest, chunk);
         live.add(chunk);
       }
       most = Math.max(most, arena.liveBytes);
@@ -200,6 +203,7 @@ describe("the log arena", () => {
       }
     }
     expect(most).toBeLessThan(4_000 * UNIT + 1);
+    expect(highest).toBeLessThan(4 * 4_000);
     expect(arena.liveBytes).toBe(live.size * UNIT);
   });
 });

@@ -77,6 +77,16 @@ describe("slots in order", () => {
     }
   });
 
+  it("keep no page of which nothing is left", () => {
+    const order = new SlotOrder();
+    const before = process.memoryUsage().arrayBuffers;
+    for (let round = 0; round < 2_000; round++) {
+      for (let n = 0; n < 1_024; n++) order.push(7);
+      for (let n = 0; n < 1_024; n++) order.clear(order.last - n);
+    }
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2_000_000);
+  });
+
   it("cost what is kept, however many came before", () => {
     const order = new SlotOrder();
     const before = process.memoryUsage().arrayBuffers;
@@ -174,7 +184,17 @@ describe("idempotency keys", () => {
 });
 
 describe("a packed id to look for", () => {
-  const ids = [newId("dlv", 1), newId("turn", 2), "dlv_", "dlv_short", "", "chat:ü", `dlv_${"U".repeat(26)}`];
+  const some = newId("dlv", 1);
+  const ids = [
+    some,
+    some.replace("dlv", "turn"),
+    newId("turn", 2),
+    "dlv_",
+    "dlv_short",
+    "",
+    "chat:ü",
+    `dlv_${"U".repeat(26)}`,
+  ];
 
   it.each(ids)("is found in its place and nowhere else: %j", (id) => {
     const writer = new PackedWriter();

@@ -41,6 +41,19 @@ describe("record segments", () => {
     }
   });
 
+  it("overwrite what is replaced", () => {
+    const records = new RecordSegments();
+    records.begin().text("the secret");
+    const slot = records.add(NO_TAIL, 0);
+    const { bytes, from, to } = records.read(slot);
+    records.begin().text("another");
+    records.replace(slot, NO_TAIL);
+    expect(bytes.subarray(from, to).every((byte) => byte === 0)).toBe(true);
+    const place = records.read(slot);
+    expect(place.bytes.toString("latin1", place.from, place.to)).toContain("another");
+    expect(records.size).toBe(1);
+  });
+
   it("give the memory back of what has gone, though a few records stay for long", () => {
     const records = new RecordSegments();
     const source = Buffer.alloc(1_000);

@@ -196,3 +196,19 @@ test("what follows a wish to upgrade waits for whoever takes the connection, als
   expect(String((await once(own, "data"))[0])).toBe("frame");
   expect(readers).toEqual(["ours"]);
 });
+
+test("requests that were sent ahead are all answered in their order, however many were held back", async () => {
+  const waiting: (() => void)[] = [];
+  const { port } = await listenHere((req, res, body) => {
+    if (body === "first") waiting.push(() => echo(req, res, body));
+    else echo(req, res, body);
+  });
+  const { socket, until } = await open(port);
+  socket.write(post("first"));
+  await expect.poll(() => waiting.length).toBe(1);
+  const bodies = Array.from({ length: 100 }, (_, n) => `${n} ${"x".repeat(1_000)}`);
+  for (const body of bodies) socket.write(post(body));
+  waiting[0]?.();
+  const text = await until(`<${bodies.at(-1)}>`);
+  expect(text.match(/(?<=<)[^>]+(?=>)/g)).toEqual(["first", ...bodies]);
+});
