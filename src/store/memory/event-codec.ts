@@ -104,8 +104,9 @@ export const setDeliverySlotAt = (bytes: Buffer, from: number, slot: number): vo
   bytes.writeInt32BE(slot, from + DELIVERY_AT);
 };
 
-export const isEvent = (bytes: Buffer, from: number, eventId: string): boolean =>
-  new PackedReader(bytes, from + ID_AT).id("evt_") === eventId;
+export const idAt = (bytes: Buffer, from: number): string => new PackedReader(bytes, from + ID_AT).id("evt_");
+
+export const isEvent = (bytes: Buffer, from: number, eventId: string): boolean => idAt(bytes, from) === eventId;
 
 /** Whether it is for this agent. */
 export const isFor = (bytes: Buffer, from: number, agent: string): boolean => {

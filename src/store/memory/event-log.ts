@@ -6,6 +6,7 @@ import {
   encodeEvent,
   encodeTry,
   endedAt,
+  idAt,
   isEvent,
   ordinalAt,
   setAttemptsAt,
@@ -85,6 +86,11 @@ export class EventLog {
   statusOf(slot: number): EventStatus {
     const { bytes, from } = this.records.read(slot);
     return statusOf(stateAt(bytes, from));
+  }
+
+  idOf(slot: number): string {
+    const { bytes, from } = this.records.read(slot);
+    return idAt(bytes, from);
   }
 
   /** It waits, and no turn works on it. */

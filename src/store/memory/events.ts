@@ -153,7 +153,7 @@ export const endEvents = (
   const { agent, turnId } = row;
   for (const slot of slots) {
     if (status === "completed") {
-      const { eventId } = state.events.read(slot);
+      const eventId = state.events.idOf(slot);
       state.deliveries.finish(state.events.end(slot, agent, "handled", now), KEPT.event);
       appendGateway(
         state,

@@ -7,7 +7,7 @@ import type { SlotOrder } from "./slot-order.ts";
 /** How much is looked at before others run, in microseconds or so. */
 const SLICE = 1_000;
 /** So many bytes are decoded in one of them. */
-const BYTES_A_STEP = 4_096;
+const BYTES_A_STEP = 1_024;
 
 /** A list of which a page is asked for. */
 type Listing<T> = {
