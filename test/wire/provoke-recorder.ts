@@ -23,7 +23,9 @@ const replayOf = async (gateway: TestGateway, sent: Sent, route: Parameters<Prov
 const replaying =
   (sent: Sent): Provoke =>
   async (route) =>
-    replayOf(await usual(), sent, route);
+    replayOf(await recording(), sent, route);
+/** Where nobody else is refused: only so many refusals of a second are recorded. */
+const recording = () => gatewayFor("replay, as usual");
 
 /** The same on a gateway of its own, which is called `name`. */
 const replayingOn =
@@ -51,7 +53,7 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
     return call(await usual(), route, { path: { delivery_id: await deliveryOf(await usual(), requestId) } });
   },
   "session-conflict": async (route) => {
-    const [{ hooks }, session] = [await usual(), `webhook:${newSession()}`];
+    const [{ hooks }, session] = [await recording(), `webhook:${newSession()}`];
     await hooks.agent({ message: "hi", agent: "other", session });
     return replaying(["/agent", { message: "hi", agent: "main", session }])(route);
   },
