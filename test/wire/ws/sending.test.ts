@@ -1,41 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createEchoBackend } from "#backends/echo.ts";
-import { createPuppet } from "#test/harness/backends.ts";
-import { shareGateway } from "#test/harness/gateway.ts";
-import { openSocket, type TestSocket } from "./socket.ts";
+import { send, shareLiveGateway } from "./live-gateway.ts";
+import { openSocket } from "./socket.ts";
 
-const puppet = createPuppet();
-const gateway = await shareGateway({
-  config: {
-    agents: {
-      main: { backend: "echo" },
-      other: { backend: "echo" },
-      bad: { backend: "echo", echo: { fail: "out of order" } },
-      live: { backend: "echo" },
-    },
-    gateway: {
-      defaultAgent: "main",
-      rpc: {
-        auth: {
-          tokens: [
-            { name: "ops", token: "rpc-token-of-the-tests", permissions: "*" },
-            { name: "sender", token: "sender-token-of-tests", permissions: ["agent.sendMessage"] },
-            { name: "reader", token: "reader-token-of-tests", permissions: ["session.get"] },
-            { name: "health", token: "health-token-of-tests", permissions: ["system.health"] },
-          ],
-        },
-      },
-    },
-  },
-  makeBackend: (name, agent) => (name === "live" ? puppet.backend : createEchoBackend(agent.echo)),
-});
-const send = (socket: TestSocket, sessionId: string, message = "Good morning", more: object = {}) =>
-  socket.call<{ turnId: string; messageId: string }>("agent.sendMessage", {
-    agentName: "main",
-    sessionId,
-    message,
-    ...more,
-  });
+const { puppet, gateway } = await shareLiveGateway();
 
 describe("whoever sends a message", () => {
   test("gets the answer, then the end of its turn, and nothing else", async () => {
