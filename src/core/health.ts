@@ -159,7 +159,7 @@ const eventsPart = (store: Store, limits: EventOrder["limits"], refused: number)
     isFull ? `${eventsQueued} events wait, limits.events: new ones are refused.` : "",
     refused > 0 ? `${refused} were refused since the gateway started, for want of room.` : "",
     eventsDead > 0
-      ? `${eventsDead} are dead: GET /api/v1/events?status=dead lists them, and they can be replayed.`
+      ? `Dead events: ${eventsDead}. GET /api/v1/events?status=dead lists them, and they can be replayed.`
       : "",
   ].filter(Boolean);
   return { name: "events", status: isFull ? "degraded" : "ok", detail: said.join(" ") || null };

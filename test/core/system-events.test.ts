@@ -198,7 +198,7 @@ describe("reading events", () => {
 describe("a dead event", () => {
   it("is told in health", async () => {
     await using core = await startWithDead();
-    expect(await eventsPart(core)).toMatchObject({ status: "ok", detail: expect.stringContaining("1 are dead") });
+    expect(await eventsPart(core)).toMatchObject({ status: "ok", detail: expect.stringContaining("Dead events: 1.") });
   });
 
   it("is queued again by a replay, behind all others and with no attempt counted", async () => {
