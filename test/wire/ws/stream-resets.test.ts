@@ -3,7 +3,7 @@ import { startGateway } from "#test/harness/gateway.ts";
 import { send, shareLiveGateway } from "./live-gateway.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
-const { puppet, gateway } = await shareLiveGateway();
+const { gateway } = await shareLiveGateway();
 
 test("a session that is deleted while a reader is behind ends its stream with that", async () => {
   using socket = await openSocket(gateway);
