@@ -4,7 +4,7 @@ import type { Agents } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import { GATEWAY_KEPT_ENTRIES } from "./gateway-stream.ts";
-import { newId } from "./ids.ts";
+import { idLike, newId } from "./ids.ts";
 import { IDEMPOTENCY_MS } from "./turns.ts";
 
 /** What a surface asks for when it queues an event. */
@@ -126,7 +126,7 @@ export type SystemEvents = ReturnType<typeof createSystemEvents>;
 
 const orderOf = (wish: EventWish, agent: string, now: number, { store, recorder }: EventLimits): EventOrder => ({
   now,
-  eventId: newId("evt", now),
+  eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId) : newId("evt", now),
   agent,
   text: wish.text,
   metadata: wish.metadata,

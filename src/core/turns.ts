@@ -11,7 +11,7 @@ import type {
 import { type Agents, checkModel, countedModel } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
-import { newId } from "./ids.ts";
+import { idLike, newId } from "./ids.ts";
 import type { Journal } from "./journal.ts";
 import type { Runner } from "./runner.ts";
 import type { SessionPlace } from "./sessions.ts";
@@ -193,25 +193,28 @@ const orderOf = (
   now: number,
   limits: Limits,
   claim: TurnOrder["claim"],
-): TurnOrder => ({
-  now,
-  turnId: newId("turn", now),
-  messageId: newId("msg", now),
-  session: wish.place,
-  surface: wish.surface,
-  caller: wish.caller,
-  text: wish.text,
-  outside: wish.outside ?? false,
-  context: wish.context,
-  model: wish.model,
-  countedModel: counted,
-  skillIds: wish.skillIds ?? [],
-  waited: wish.waitMs !== undefined || wish.streamed === true,
-  idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
-  delivery: wish.delivery,
-  events: wish.events,
-  announce: wish.announce,
-  limits: limits.store,
-  recorder: limits.recorder,
-  claim,
-});
+): TurnOrder => {
+  const turnId = wish.delivery ? idLike("turn", wish.delivery.deliveryId) : newId("turn", now);
+  return {
+    now,
+    turnId,
+    messageId: idLike("msg", turnId),
+    session: wish.place,
+    surface: wish.surface,
+    caller: wish.caller,
+    text: wish.text,
+    outside: wish.outside ?? false,
+    context: wish.context,
+    model: wish.model,
+    countedModel: counted,
+    skillIds: wish.skillIds ?? [],
+    waited: wish.waitMs !== undefined || wish.streamed === true,
+    idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
+    delivery: wish.delivery,
+    events: wish.events,
+    announce: wish.announce,
+    limits: limits.store,
+    recorder: limits.recorder,
+    claim,
+  };
+};

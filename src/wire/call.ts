@@ -30,6 +30,7 @@ export class WireCall {
   readonly path: string;
   readonly peer: Peer;
   readonly requestId: string;
+  isRecorded = false;
   surface: "rest" | "rpc" | "hooks" | "public" = "public";
   operation = "unknown";
   caller: string | undefined = undefined;

@@ -1,4 +1,4 @@
-import { newId } from "#core/ids.ts";
+import { idLike, newId } from "#core/ids.ts";
 import { isSecretHeader } from "#core/secret-headers.ts";
 import type { Delivery, DeliveryStep } from "#store/store.ts";
 import type { WireCall } from "./call.ts";
@@ -6,6 +6,8 @@ import type { WireCall } from "./call.ts";
 /** As much of a call as the recorder keeps. */
 export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId"> & {
   readonly req: Pick<WireCall["req"], "method" | "headers" | "rawHeaders">;
+  /** A delivery has taken over its id. */
+  isRecorded?: boolean;
 };
 
 /** One for all: most doors note nothing of the way in. */
@@ -16,8 +18,10 @@ export const createDelivery = (
   call: Recorded,
   { now, caller, body, keepBody }: { now: number; caller: string; body: Buffer | undefined; keepBody: boolean },
 ): Delivery => {
+  const deliveryId = call.isRecorded ? newId("dlv", now) : idLike("dlv", call.requestId);
+  call.isRecorded = true;
   return {
-    deliveryId: newId("dlv", now),
+    deliveryId,
     at: now,
     surface: call.surface === "public" ? "rest" : call.surface,
     operation: call.operation,

@@ -23,14 +23,12 @@ export class Http2Request {
   complete: boolean;
   readonly #stream: ServerHttp2Stream;
   readonly #raw: readonly string[];
+  readonly #heads: RecentHead;
   readonly #closers: Told[] = [];
   #onEnd: Told | undefined = undefined;
   #onError: Thrown | undefined = undefined;
 
-  constructor(
-    stream: ServerHttp2Stream,
-    { headers, raw, isWhole, socket }: { headers: Headers; raw: readonly string[]; isWhole: boolean; socket: Socket },
-  ) {
+  constructor(stream: ServerHttp2Stream, { headers, raw, isWhole, socket, heads }: Begun) {
     this.method = headers[":method"] as string;
     this.url = (headers[":path"] as string | undefined) ?? "/";
     this.headers = headers as IncomingHttpHeaders;
@@ -38,8 +36,10 @@ export class Http2Request {
     this.complete = isWhole;
     this.#stream = stream;
     this.#raw = raw;
+    this.#heads = heads;
     this.headBytes = bytesOf(raw);
     (stream as Owned)[REQUEST] = this;
+    stream._destroy = destroyQuietly;
     stream.on("close", tellClose);
     stream.on("error", ignore);
     headers.host = headers[":authority"] ?? headers.host;
@@ -48,13 +48,7 @@ export class Http2Request {
   }
 
   get rawHeaders(): string[] {
-    const { host } = this.headers;
-    const named = host === undefined ? [] : ["host", host];
-    for (let n = 0; n < this.#raw.length; n += 2) {
-      const [name, value] = [this.#raw[n] as string, this.#raw[n + 1] as string];
-      if (name[0] !== ":" && name !== "host") named.push(name, value);
-    }
-    return named;
+    return this.#heads.namedOf(this.#raw, this.headers.host);
   }
 
   get destroyed(): boolean {
@@ -123,8 +117,39 @@ export class Http2Request {
   }
 }
 
+/** What is known of a request as its stream begins. */
+type Begun = { headers: Headers; raw: readonly string[]; isWhole: boolean; socket: Socket; heads: RecentHead };
+
+/** The head that came last on a connection: most send the same again and again, and what was made of it then can be used again. */
+export class RecentHead {
+  #raw: readonly string[] = [];
+  #named: string[] = [];
+
+  /** The head's names and values as HTTP/1.1 would have them. */
+  namedOf(raw: readonly string[], host: string | undefined): string[] {
+    if (!isEqual(raw, this.#raw)) {
+      this.#raw = raw;
+      this.#named = host === undefined ? [] : ["host", host];
+      for (let n = 0; n < raw.length; n += 2) {
+        const [name, value] = [raw[n] as string, raw[n + 1] as string];
+        if (name[0] !== ":" && name !== "host") this.#named.push(name, value);
+      }
+    }
+    return this.#named;
+  }
+}
+
+const isEqual = (one: readonly string[], other: readonly string[]): boolean => {
+  if (one.length !== other.length) return false;
+  for (let n = 0; n < one.length; n++) if (one[n] !== other[n]) return false;
+  return true;
+};
+
 const REQUEST = Symbol("request");
-type Owned = ServerHttp2Stream & { [REQUEST]?: Http2Request };
+type Owned = ServerHttp2Stream & {
+  [REQUEST]?: Http2Request;
+  readonly _writableState: { readonly pendingcb: number; errored: Error | null };
+};
 
 function tellEnd(this: Owned): void {
   this[REQUEST]?.ended();
@@ -132,6 +157,13 @@ function tellEnd(this: Owned): void {
 function tellClose(this: Owned): void {
   this[REQUEST]?.closed();
 }
+
+/** The last write of a stream is told of after its end, and Node makes an error for that, with a stack, which nobody hears of: a tenth of a request. */
+function destroyQuietly(this: Owned, error: Error | null, done: (error?: Error | null) => void): void {
+  if (!error && this._writableState.pendingcb > 0) this._writableState.errored ??= GONE;
+  Object.getPrototypeOf(this)._destroy.call(this, error, done);
+}
+const GONE = new Error("the stream has gone");
 const ignore = (): void => {};
 
 const bytesOf = (raw: readonly string[]): number => {

@@ -5,7 +5,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { Http2Request, Http2Response } from "./h2-exchange.ts";
+import { Http2Request, Http2Response, RecentHead } from "./h2-exchange.ts";
 import { LEAST_TAKEN } from "./slow-readers.ts";
 
 export type Http2Parts = {
@@ -88,6 +88,7 @@ class Connection {
   readonly #socket: Socket;
   readonly #session: ServerHttp2Session;
   readonly #parts: Http2Parts;
+  readonly #heads = new RecentHead();
   readonly #open = new Set<Exchange>();
   readonly #began = performance.now();
   #idleSince = this.#began;
@@ -124,7 +125,8 @@ class Connection {
       this.#countReset();
       return;
     }
-    const req = new Http2Request(stream, { headers, raw, isWhole: (flags & END_STREAM) !== 0, socket: this.#socket });
+    const isWhole = (flags & END_STREAM) !== 0;
+    const req = new Http2Request(stream, { headers, raw, isWhole, socket: this.#socket, heads: this.#heads });
     const exchange = { req, stream, began: performance.now() };
     this.#open.add(exchange);
     req.onClose(() => {

@@ -1,5 +1,5 @@
 import type { Clock } from "#core/clock.ts";
-import { newId } from "#core/ids.ts";
+import { idLike, newId } from "#core/ids.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
 import { NO_STEPS } from "./delivery.ts";
@@ -70,7 +70,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
     const now = clock.now();
     const body = Buffer.from(entry ?? this.#text);
     return {
-      deliveryId: newId("dlv", now),
+      deliveryId: entry === undefined ? idLike("dlv", this.requestId) : newId("dlv", now),
       at: now,
       surface: "rpc",
       operation,

@@ -6,8 +6,9 @@ import type {
   RecordedDelivery,
   Surface,
 } from "#store/store.ts";
-import { type PackedWriter, readTime } from "./packed.ts";
+import { AS_TEXT, ID_BYTES, type PackedWriter, readIdTime, readTime } from "./packed.ts";
 import { PackedReader, type WantedId } from "./packed-reader.ts";
+import { decodeHead, encodeHead, type RecordedHead } from "./recorded-heads.ts";
 
 const SURFACES = ["rest", "rpc", "hooks", "heartbeat"] as const satisfies readonly Surface[];
 
@@ -55,6 +56,8 @@ export type DeliveryHead = {
   turnId: string | undefined;
   sessionId: string | undefined;
   eventId: string | undefined;
+  /** Its head is kept elsewhere. */
+  isApart: boolean;
 };
 
 /** Writes a delivery; its body comes last, so that it can be erased in place. */
@@ -67,25 +70,20 @@ export const encodeDelivery = (writer: PackedWriter, delivery: Delivery, head: D
   writer.time(head.ordinal);
   writer.time(delivery.at);
   writer.id(delivery.deliveryId, "dlv_");
-  writer.id(delivery.requestId, "req_");
+  writer.idLike(delivery.requestId, "req_", delivery.deliveryId);
   if (turnId !== undefined) {
-    writer.id(turnId, "turn_");
+    writer.idLike(turnId, "turn_", delivery.deliveryId);
     writer.text(sessionId ?? "");
   }
-  if (eventId !== undefined) writer.id(eventId, "evt_");
+  if (eventId !== undefined) writer.idLike(eventId, "evt_", delivery.deliveryId);
   if (more) {
     writer.optional(delivery.mapping);
     writer.optional(delivery.senderId);
     writer.id(delivery.replayOf ?? "", "dlv_");
     writer.count(delivery.status ?? 0);
   }
-  writer.text(delivery.operation);
-  writer.text(delivery.method);
-  writer.text(delivery.path);
-  writer.text(delivery.address);
-  writer.text(delivery.caller);
   writer.count(delivery.bytes);
-  writer.text(delivery.headers);
+  if (!head.isApart) encodeHead(writer, delivery);
   if (more) encodeSteps(writer, delivery.steps);
   if (delivery.body) writer.blob(delivery.body);
 };
@@ -102,40 +100,42 @@ const encodeSteps = (writer: PackedWriter, steps: readonly DeliveryStep[]): void
 const NO_STEPS: readonly DeliveryStep[] = [];
 
 /**
- * Reads what was written from `from` to `to`. `hasBody`: the rest of it is the body, which the answer gets a copy of. With `isShort`
+ * Reads what was written from `from` to `to`. `head` is given where it is kept apart. `hasBody`: the rest of it is the body, which the answer gets a copy of. With `isShort`
  * headers, steps and body are left out. Its outcome is `gone` where its turn or event has to tell it.
  */
 export const decodeDelivery = (
   bytes: Buffer,
   from: number,
   to: number,
-  { hasBody, isShort }: { hasBody: boolean; isShort: boolean },
+  { hasBody, isShort, head }: { hasBody: boolean; isShort: boolean; head: RecordedHead | undefined },
 ): RecordedDelivery => {
   const kept = keptAt(bytes, from);
   const kind = bytes[from + KIND_AT] as number;
   const reader = new PackedReader(bytes, from + IDS_AT);
   const deliveryId = reader.id("dlv_");
-  const requestId = reader.id("req_");
-  const turnId = (kind & HAS_TURN) === 0 ? undefined : reader.id("turn_");
+  const requestId = reader.idLike("req_", deliveryId);
+  const turnId = (kind & HAS_TURN) === 0 ? undefined : reader.idLike("turn_", deliveryId);
   const sessionId = turnId === undefined ? undefined : reader.text() || undefined;
-  const eventId = (kind & HAS_EVENT) === 0 ? undefined : reader.id("evt_");
+  const eventId = (kind & HAS_EVENT) === 0 ? undefined : reader.idLike("evt_", deliveryId);
   const more = (kind & HAS_MORE) !== 0;
   const mapping = more ? reader.optional() : undefined;
   const senderId = more ? reader.optional() : undefined;
   const replayOf = more ? reader.id("dlv_") || undefined : undefined;
   const status = more ? reader.count() || undefined : undefined;
+  const length = reader.count();
+  const { operation, method, path, address, caller, headers } = head ?? decodeHead(reader, isShort);
   const delivery: RecordedDelivery = {
     deliveryId,
     at: timeAt(bytes, from),
     surface: surfaceAt(bytes, from),
-    operation: reader.text(),
-    method: reader.text(),
-    path: reader.text(),
-    address: reader.text(),
+    operation,
+    method,
+    path,
+    address,
     requestId,
-    caller: reader.text(),
-    bytes: reader.count(),
-    headers: "",
+    caller,
+    bytes: length,
+    headers,
     body: undefined,
     answer: isAnswer(kept) ? (OUTCOMES[kept] as DeliveryAnswer) : "accepted",
     status,
@@ -149,7 +149,6 @@ export const decodeDelivery = (
     outcome: kept === KEPT.turn || kept === KEPT.event ? "gone" : (OUTCOMES[kept] as DeliveryOutcome),
   };
   if (isShort) return delivery;
-  delivery.headers = reader.text();
   if (more) delivery.steps = decodeSteps(reader);
   if (hasBody) delivery.body = Buffer.from(bytes.subarray(reader.at, to));
   return delivery;
@@ -171,9 +170,16 @@ export const ordinalAt = (bytes: Buffer, from: number): number => readTime(bytes
 
 export const timeAt = (bytes: Buffer, from: number): number => readTime(bytes, from + TIME_AT);
 
+/** When its id was made; 0 when that is none of ours. */
+export const idTimeAt = (bytes: Buffer, from: number): number =>
+  bytes[from + IDS_AT] === AS_TEXT ? 0 : readIdTime(bytes, from + IDS_AT);
+
 /** Whether the delivery at `from` has this id. */
-export const isDelivery = (bytes: Buffer, from: number, deliveryId: string): boolean =>
-  new PackedReader(bytes, from + IDS_AT).id("dlv_") === deliveryId;
+export const isDelivery = (bytes: Buffer, from: number, { text, packed }: WantedId): boolean => {
+  if (packed === undefined) return new PackedReader(bytes, from + IDS_AT).id("dlv_") === text;
+  for (let n = ID_BYTES - 1; n >= 0; n--) if (bytes[from + IDS_AT + n] !== packed[n]) return false;
+  return true;
+};
 
 /** What a delivery is asked for that stands among its ids. */
 export type WantedDelivery = {
@@ -187,16 +193,17 @@ export const hasWanted = (bytes: Buffer, from: number, { id, sessionId, mapping 
   const kind = bytes[from + KIND_AT] as number;
   const reader = new PackedReader(bytes, from + IDS_AT);
   let hasId = reader.nextIs(id, "dlv_");
-  hasId = reader.nextIs(id, "req_") || hasId;
+  const likeAt = from + IDS_AT;
+  hasId = reader.nextIs(id, "req_", likeAt) || hasId;
   let isOfSession = false;
   let isOfMapping = false;
   if ((kind & HAS_TURN) !== 0) {
-    hasId = reader.nextIs(id, "turn_") || hasId;
+    hasId = reader.nextIs(id, "turn_", likeAt) || hasId;
     const { at } = reader;
     isOfSession = reader.nextTextIs(sessionId);
     hasId ||= new PackedReader(bytes, at).nextTextIs(id?.text);
   }
-  if ((kind & HAS_EVENT) !== 0) hasId = reader.nextIs(id, "evt_") || hasId;
+  if ((kind & HAS_EVENT) !== 0) hasId = reader.nextIs(id, "evt_", likeAt) || hasId;
   if ((kind & HAS_MORE) !== 0) {
     isOfMapping = reader.byte() !== 0 && reader.nextTextIs(mapping);
     hasId = (reader.byte() !== 0 && reader.nextTextIs(id?.text)) || hasId;

@@ -1,8 +1,8 @@
 import type { Delivery, DeliveryStep, DeliveryWork, RecordedDelivery, RecorderLimits } from "#store/store.ts";
 import {
-  type DeliveryHead,
   decodeDelivery,
   encodeDelivery,
+  idTimeAt,
   isDelivery,
   KEPT,
   type Kept,
@@ -10,13 +10,12 @@ import {
   ordinalAt,
   setKeptAt,
 } from "./delivery-codec.ts";
-import { hashOf, IdIndex } from "./id-index.ts";
 import { NumberFifo } from "./number-fifo.ts";
+import { readIdTime } from "./packed.ts";
+import { wantedId } from "./packed-reader.ts";
 import { NO_SLOT, NO_TAIL, type RecordPlace, RecordSegments } from "./record-segments.ts";
+import { RecordedHeads } from "./recorded-heads.ts";
 import { SlotOrder } from "./slot-order.ts";
-
-/** A slot's place in the index: ordinals begin at 1, and the second number says nothing here. */
-const placeOf = (slot: number) => ({ ordinal: slot + 1, seq: 1 });
 
 /** What the recorder lets go by itself: finished deliveries, the oldest first. */
 type Shelf = { readonly finished: NumberFifo; size: number; bytes: number };
@@ -25,6 +24,8 @@ type Shelf = { readonly finished: NumberFifo; size: number; bytes: number };
 const REFUSED_SHARE = 8;
 /** So many go at once at most, where the limits have become much smaller: the others follow. */
 const MOST_AT_ONCE = 100;
+/** How far from what was found last the next is looked for first. */
+const NEAR = 8;
 /** More steps than any delivery needs; then no more are noted. */
 const MOST_STEPS = 200;
 
@@ -35,14 +36,16 @@ const MOST_STEPS = 200;
 export class DeliveryRing {
   readonly order = new SlotOrder();
   readonly #records = new RecordSegments();
-  readonly #index = new IdIndex();
+  readonly #heads = new RecordedHeads(this.#records);
   readonly #shelf: Shelf = { finished: new NumberFifo(), size: 0, bytes: 0 };
   /** What refused strangers sent, so that they push out nothing else. */
   readonly #refused: Shelf = { finished: new NumberFifo(), size: 0, bytes: 0 };
   #mostBytes = Infinity;
+  /** The ordinal of what was looked for last. */
+  #foundAt = 0;
 
   get size(): number {
-    return this.#records.size;
+    return this.#shelf.size + this.#refused.size;
   }
 
   get bytes(): number {
@@ -56,16 +59,14 @@ export class DeliveryRing {
 
   /** Keeps a delivery that began a turn. Answers its slot, for `finish`. */
   addOfTurn(delivery: Delivery, limits: RecorderLimits, turnId: string, sessionId: string): number {
-    const ordinal = this.order.last + 1;
-    const slot = this.#keep(delivery, { kept: KEPT.turn, ordinal, turnId, sessionId, eventId: undefined }, this.#shelf);
+    const slot = this.#keep(delivery, KEPT.turn, turnId, sessionId, undefined, this.#shelf);
     this.#letGo(this.#shelf, limits.entries, limits.bytes);
     return slot;
   }
 
   /** The same of one that queued an event. */
   addOfEvent(delivery: Delivery, limits: RecorderLimits, eventId: string): number {
-    const of = { turnId: undefined, sessionId: undefined, eventId };
-    const slot = this.#keep(delivery, { kept: KEPT.event, ordinal: this.order.last + 1, ...of }, this.#shelf);
+    const slot = this.#keep(delivery, KEPT.event, undefined, undefined, eventId, this.#shelf);
     this.#letGo(this.#shelf, limits.entries, limits.bytes);
     return slot;
   }
@@ -75,8 +76,7 @@ export class DeliveryRing {
     const { answer } = delivery;
     const kept = answer === "accepted" ? KEPT.gone : KEPT[answer];
     const shelf = kept === KEPT.refused ? this.#refused : this.#shelf;
-    const head = { kept, ordinal: this.order.last + 1, turnId, sessionId, eventId };
-    shelf.finished.push(this.#keep(delivery, head, shelf));
+    shelf.finished.push(this.#keep(delivery, kept, turnId, sessionId, eventId, shelf));
     if (kept === KEPT.refused) this.#letGo(shelf, limits.refused, limits.bytes / REFUSED_SHARE);
     else this.#letGo(shelf, limits.entries, limits.bytes);
   }
@@ -91,7 +91,9 @@ export class DeliveryRing {
 
   read(slot: number, isShort: boolean): RecordedDelivery {
     const { bytes, from, to, tail } = this.#records.read(slot);
-    return decodeDelivery(bytes, from, to, { hasBody: tail !== NO_TAIL, isShort });
+    const apart = this.#apartOf(slot);
+    const head = apart === NO_SLOT ? undefined : this.#heads.read(apart, isShort);
+    return decodeDelivery(bytes, from, to, { hasBody: tail !== NO_TAIL, isShort, head });
   }
 
   placeOf(slot: number): RecordPlace {
@@ -119,29 +121,62 @@ export class DeliveryRing {
     if (steps.length > 0) this.#rewrite(slot, { ...delivery, steps });
   }
 
+  /** Ids are looked for by the time in them: to keep an index of them cost every request more than all looking ever does. */
   slotOf(deliveryId: string): number {
-    const found = this.#index.find(deliveryId, ({ ordinal }) => {
-      const { bytes, from } = this.#records.read(ordinal - 1);
-      return isDelivery(bytes, from, deliveryId);
-    });
-    return found ? found.ordinal - 1 : NO_SLOT;
+    const wanted = wantedId(deliveryId);
+    const isIt = (slot: number): boolean => {
+      const { bytes, from } = this.#records.read(slot);
+      return isDelivery(bytes, from, wanted);
+    };
+    const at = wanted.packed && readIdTime(wanted.packed, 0);
+    const ordinal = this.#near(isIt) || this.order.find(at, isIt);
+    if (ordinal === 0) return NO_SLOT;
+    this.#foundAt = ordinal;
+    return this.order.slotOf(ordinal);
   }
 
-  #keep(delivery: Delivery, head: DeliveryHead, shelf: Shelf): number {
+  /** Who erases a session asks for one after another. */
+  #near(isIt: (slot: number) => boolean): number {
+    for (let ordinal = this.#foundAt + 1; ordinal <= this.#foundAt + NEAR; ordinal++) {
+      const slot = this.order.slotOf(ordinal);
+      if (slot !== NO_SLOT && isIt(slot)) return ordinal;
+    }
+    return 0;
+  }
+
+  #keep(
+    delivery: Delivery,
+    kept: Kept,
+    turnId: string | undefined,
+    sessionId: string | undefined,
+    eventId: string | undefined,
+    shelf: Shelf,
+  ): number {
+    const before = this.#records.bytes;
+    // Of strangers nothing is kept for longer than their request.
+    const apart = shelf === this.#shelf ? this.#heads.keep(delivery) : NO_SLOT;
+    const ordinal = this.order.last + 1;
+    const head = { kept, ordinal, turnId, sessionId, eventId, isApart: apart !== NO_SLOT };
     encodeDelivery(this.#records.begin(), delivery, head);
-    const slot = this.#records.add(delivery.body?.byteLength ?? NO_TAIL, hashOf(delivery.deliveryId));
-    this.order.push(slot);
-    this.#index.add(delivery.deliveryId, placeOf(slot));
+    const slot = this.#records.add(delivery.body?.byteLength ?? NO_TAIL, apart + 1);
+    const { bytes, from } = this.#records.read(slot);
+    this.order.push(slot, idTimeAt(bytes, from));
     shelf.size++;
-    shelf.bytes += this.#records.costOf(slot);
+    shelf.bytes += this.#records.bytes - before;
     return slot;
+  }
+
+  /** Where its head is kept. */
+  #apartOf(slot: number): number {
+    return this.#records.markOf(slot) - 1;
   }
 
   #rewrite(slot: number, delivery: RecordedDelivery): void {
     const { bytes, from } = this.#records.read(slot);
     const kept = keptAt(bytes, from);
     const { turnId, sessionId, eventId } = delivery;
-    const head = { kept, ordinal: ordinalAt(bytes, from), turnId, sessionId, eventId };
+    const isApart = this.#apartOf(slot) !== NO_SLOT;
+    const head = { kept, ordinal: ordinalAt(bytes, from), turnId, sessionId, eventId, isApart };
     encodeDelivery(this.#records.begin(), delivery, head);
     const shelf = kept === KEPT.refused ? this.#refused : this.#shelf;
     shelf.bytes -= this.#records.costOf(slot);
@@ -161,9 +196,11 @@ export class DeliveryRing {
   #forget(slot: number, shelf: Shelf): void {
     const { bytes, from } = this.#records.read(slot);
     this.order.clear(ordinalAt(bytes, from));
-    this.#index.deleteHash(this.#records.markOf(slot), placeOf(slot));
-    shelf.size--;
-    shelf.bytes -= this.#records.costOf(slot);
+    const apart = this.#apartOf(slot);
+    const before = this.#records.bytes;
     this.#records.delete(slot);
+    if (apart !== NO_SLOT) this.#heads.release(apart);
+    shelf.size--;
+    shelf.bytes -= before - this.#records.bytes;
   }
 }

@@ -1,4 +1,14 @@
-import { ALPHABET, AS_TEXT, ENCODINGS, ID_BYTES, ONE_BYTE, PackedWriter, readTime } from "./packed.ts";
+import {
+  ALIKE,
+  ALPHABET,
+  AS_TEXT,
+  ENCODINGS,
+  ID_BYTES,
+  ID_CHARACTERS,
+  ONE_BYTE,
+  PackedWriter,
+  readTime,
+} from "./packed.ts";
 
 const CODES = Uint8Array.from(ALPHABET, (character) => character.charCodeAt(0));
 /** Where an id is put together: longer than any of ours. */
@@ -56,6 +66,13 @@ export class PackedReader {
     return ID_TEXT.toString("latin1", 0, to);
   }
 
+  /** An id that mostly is like `other`. */
+  idLike(prefix: string, other: string): string {
+    if (this.#bytes[this.at] !== ALIKE) return this.id(prefix);
+    this.at++;
+    return prefix + other.slice(other.length - ID_CHARACTERS);
+  }
+
   /** Whether the text that comes next is this one. Where the reader stands after it, nobody may ask. */
   isText(text: string): boolean {
     const start = this.at;
@@ -81,12 +98,9 @@ export class PackedReader {
   }
 
   skipId(): void {
-    if (this.#bytes[this.at] !== AS_TEXT) {
-      this.at += ID_BYTES;
-      return;
-    }
-    this.at++;
-    this.skipText();
+    const first = this.#bytes[this.at];
+    this.at += first === ALIKE || first === AS_TEXT ? 1 : ID_BYTES;
+    if (first === AS_TEXT) this.skipText();
   }
 
   skipText(): void {
@@ -98,9 +112,9 @@ export class PackedReader {
     if (this.byte() !== 0) this.skipText();
   }
 
-  /** Whether the id that comes next is this one; goes past it. */
-  nextIs(wanted: WantedId | undefined, prefix: string): boolean {
-    const { at } = this;
+  /** Whether the id that comes next is this one; goes past it. `likeAt` is where that is which it may be like. */
+  nextIs(wanted: WantedId | undefined, prefix: string, likeAt = this.at): boolean {
+    const at = this.#bytes[this.at] === ALIKE ? likeAt : this.at;
     this.skipId();
     if (wanted === undefined) return false;
     if (this.#bytes[at] === AS_TEXT) return new PackedReader(this.#bytes, at + 1).isText(wanted.text);

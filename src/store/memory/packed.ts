@@ -4,10 +4,12 @@ const NO_VALUE = 32;
 const VALUES = new Uint8Array(128).fill(NO_VALUE);
 for (let value = 0; value < ALPHABET.length; value++) VALUES[ALPHABET.charCodeAt(value)] = value;
 
-const ID_CHARACTERS = 26;
+export const ID_CHARACTERS = 26;
 export const ID_BYTES = 17;
 /** An id is kept as text when it is none of ours: its first byte is then this, and never that of a packed one. */
 export const AS_TEXT = 255;
+/** An id that is like another, but for its prefix, is this byte alone. */
+export const ALIKE = 254;
 
 export const ONE_BYTE = 0;
 const UTF8 = 1;
@@ -37,11 +39,28 @@ export const readTime = (bytes: Buffer, at: number): number => {
   return high * HIGH + (low >>> 0);
 };
 
+/** The time in the packed id at `at`: its first ten characters. */
+export const readIdTime = (bytes: Uint8Array, at: number): number => {
+  const fourth = bytes[at + 3] as number;
+  const high = ((bytes[at] as number) << 22) | ((bytes[at + 1] as number) << 14) | ((bytes[at + 2] as number) << 6);
+  const low = ((fourth & 3) << 18) | ((bytes[at + 4] as number) << 10) | ((bytes[at + 5] as number) << 2);
+  return (high | (fourth >> 2)) * 2 ** 20 + (low | ((bytes[at + 6] as number) >> 6));
+};
+
 /** So long a text is written here, character by character. */
 const SHORT = 64;
 const MOST_PLAIN = 127;
 
 export const ENCODINGS = ["latin1", "utf8", "utf16le"] as const;
+
+const isAlike = (id: string, prefix: string, other: string): boolean => {
+  const { length } = prefix;
+  const more = other.length - id.length;
+  if (id.length !== length + ID_CHARACTERS || more + length < 0) return false;
+  // The last ones first: the others are time, which neighbours share.
+  for (let at = id.length - 1; at >= length; at--) if (id.charCodeAt(at) !== other.charCodeAt(at + more)) return false;
+  return id.startsWith(prefix);
+};
 
 const OWN_BYTES = 4096;
 const MOST_OWN_BYTES = 65_536;
@@ -106,6 +125,12 @@ export class PackedWriter {
     this.text(text);
   }
 
+  /** An id that mostly is like `other`, which the reader knows by then. */
+  idLike(text: string, prefix: string, other: string): void {
+    if (isAlike(text, prefix, other)) this.byte(ALIKE);
+    else this.id(text, prefix);
+  }
+
   /** Eight characters are five bytes; the last two are ten bits. False, and nothing written, for an id that is none of ours. */
   #packedId(text: string, prefix: string): boolean {
     for (let at = 0; at < prefix.length; at++) if (text.charCodeAt(at) !== prefix.charCodeAt(at)) return false;
@@ -148,7 +173,7 @@ export class PackedWriter {
     wrong |= ((y | z) >> 7) | ((vy | vz) >> 5);
     bytes[to++] = (vy << 3) | (vz >> 2);
     bytes[to++] = vz & 3;
-    if (wrong !== 0 || bytes[this.length] === AS_TEXT) return false;
+    if (wrong !== 0 || (bytes[this.length] as number) >= ALIKE) return false;
     this.length = to;
     return true;
   }

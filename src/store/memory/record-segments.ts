@@ -102,6 +102,10 @@ export class RecordSegments {
     return (this.#pageOf(slot)[(slot % PAGE) * WORDS + MARK] as number) >>> 0;
   }
 
+  setMark(slot: number, mark: number): void {
+    this.#pageOf(slot)[(slot % PAGE) * WORDS + MARK] = mark;
+  }
+
   delete(slot: number): void {
     const page = this.#pageOf(slot);
     const at = (slot % PAGE) * WORDS;

@@ -3,7 +3,8 @@ import { NO_SLOT } from "./record-segments.ts";
 
 const PAGE = 1024;
 
-type Page = { readonly slots: Int32Array; live: number };
+/** `earliest` and `latest` are of the times that its slots were given with. */
+type Page = { readonly slots: Int32Array; live: number; earliest: number; latest: number };
 
 /** Slots by an ordinal that grows by one with each: ordinals begin at 1. It lets whole pages go, so that it costs what is kept. */
 export class SlotOrder {
@@ -18,12 +19,15 @@ export class SlotOrder {
     return this.#last;
   }
 
-  push(slot: number): number {
-    const at = this.#last % PAGE;
-    if (at === 0) this.#addPage();
+  /** `at` is when that came which the slot is of, for `find`. */
+  push(slot: number, at = 0): number {
+    const row = this.#last % PAGE;
+    if (row === 0) this.#addPage();
     const page = this.#pages[this.#pages.length - 1] as Page;
-    page.slots[at] = slot;
+    page.slots[row] = slot;
     page.live++;
+    if (at < page.earliest) page.earliest = at;
+    if (at > page.latest) page.latest = at;
     return ++this.#last;
   }
 
@@ -40,6 +44,22 @@ export class SlotOrder {
     page.live--;
     // The last page is still being filled: it goes, if it does, when another follows it.
     if (page.live === 0 && index < this.#pages.length - 1) this.#drop(index, page);
+  }
+
+  /**
+   * The ordinal of the newest slot that `isIt`, among those given with the time `at`; undefined looks among all; 0 when there is none. It
+   * costs little more than a page, as long as slots come nearly in the order of their times.
+   */
+  find(at: number | undefined, isIt: (slot: number) => boolean): number {
+    for (let index = this.#pages.length - 1; index >= 0; index--) {
+      const page = this.#pages[index];
+      if (!page || page.live === 0 || (at !== undefined && (at < page.earliest || at > page.latest))) continue;
+      for (let row = PAGE - 1; row >= 0; row--) {
+        const slot = page.slots[row] as number;
+        if (slot !== NO_SLOT && isIt(slot)) return (index + this.#gone) * PAGE + row + 1;
+      }
+    }
+    return 0;
   }
 
   /** The largest ordinal up to `ordinal` that has a slot; 0 when there is none. */
@@ -64,7 +84,7 @@ export class SlotOrder {
     this.#spare = undefined;
     const last = this.#pages.length - 1;
     const page = this.#pages[last];
-    this.#pages.push({ slots, live: 0 });
+    this.#pages.push({ slots, live: 0, earliest: Infinity, latest: -Infinity });
     if (page?.live === 0) this.#drop(last, page);
   }
 
