@@ -1084,7 +1084,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
 <p class="summary">List system events</p>
 <p class="who"><code>events.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
-<p>What <code>/hooks/wake</code> queued, newest queued first: all that wait, and those that ended within <code>sessions.eventRetention</code>.</p>
+<p>What <code>/hooks/wake</code> queued, newest queued first: all that wait, and those that ended within <code>sessions.eventRetention</code>. A page ends early once it holds 1 MiB of their texts.</p>
 <h4>Parameters</h4>
 <dl>
 <dt><code>agent</code> <i>string</i></dt><dd>Only those for this agent; it may have left the configuration. 1 to 64 characters, such as <code>main</code>.</dd>

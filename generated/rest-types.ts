@@ -204,6 +204,7 @@ export interface paths {
         /**
          * List system events
          * @description What `/hooks/wake` queued, newest queued first: all that wait, and those that ended within `sessions.eventRetention`.
+         *     A page ends early once it holds 1 MiB of their texts.
          */
         get: operations["events.list"];
         put?: never;

@@ -4,6 +4,9 @@ import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Clock } from "./clock.ts";
 
 const LOOK_EVERY_MS = 500;
+/** Past this part of what is too much it looks more often, as what is left may be filled within that time. */
+const NEAR = 0.75;
+const LOOK_SOON_MS = 50;
 /** Past this share of the old space, collections free too little: new work would end the process. */
 const HEAP_SHARE = 0.8;
 /** What answers, reads and the drain need in a heap of any size. */
@@ -14,17 +17,18 @@ const MEMORY_SHARE = 0.9;
 /** What the process holds and what it may hold, in bytes. */
 export type Memory = { heap: number; heapLimit: number; resident: number; residentLimit: number };
 
-/** Tells when memory is short, looking at most twice a second. */
+/** Tells when memory is short, looking at most twice a second as long as there is plenty. */
 export const createPressure = (clock: Pick<Clock, "monotonic">, read: () => Memory = readMemory) => {
-  let looked = -Infinity;
+  let lookAt = -Infinity;
   let short = false;
   return (): boolean => {
     const now = clock.monotonic();
-    if (now - looked >= LOOK_EVERY_MS) {
-      looked = now;
+    if (now >= lookAt) {
       const { heap, heapLimit, resident, residentLimit } = read();
       const heapEnd = Math.min(heapLimit * HEAP_SHARE, heapLimit - HEAP_RESERVE);
-      short = heap > heapEnd || resident > residentLimit * MEMORY_SHARE;
+      const part = Math.max(heap / heapEnd, resident / (residentLimit * MEMORY_SHARE));
+      short = part > 1;
+      lookAt = now + (part > NEAR ? LOOK_SOON_MS : LOOK_EVERY_MS);
     }
     return short;
   };

@@ -39,7 +39,7 @@ export interface InboundStore {
   }): Promise<SystemEvent[]>;
   /** Kept until retention removes it: while it waits, and as long as `sweep` leaves it after its end. */
   getEvent(eventId: string): Promise<SystemEvent | undefined>;
-  /** Newest queued first; `cursor` as with sessions. */
+  /** Newest queued first; `cursor` as with sessions. A page ends early once it holds a MiB of texts and metadata. */
   listEvents(query: {
     agent?: string;
     status?: EventStatus;

@@ -68,3 +68,20 @@ test("memory is short near the limit of the heap or of the container, and no lon
   expect(after({ resident: 91 })).toBe(true);
   expect(after({ resident: 89 })).toBe(false);
 });
+
+test("memory that is nearly short is looked at more often than memory of which there is plenty", () => {
+  let now = 0;
+  let heap = 50;
+  const memory = () => ({ heap, heapLimit: 1e9, resident: heap, residentLimit: 100 });
+  const isShort = createPressure({ monotonic: () => now }, memory);
+  const shortAfter = (ms: number, resident: number): boolean => {
+    now += ms;
+    heap = resident;
+    return isShort();
+  };
+  expect(shortAfter(0, 50)).toBe(false);
+  expect(shortAfter(400, 95)).toBe(false);
+  expect(shortAfter(100, 80)).toBe(false);
+  expect(shortAfter(50, 95)).toBe(true);
+  expect(shortAfter(50, 50)).toBe(false);
+});

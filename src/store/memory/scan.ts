@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { Page } from "#store/store.ts";
-import { decodeCursor, encodeCursor } from "./cursors.ts";
 import { NO_SLOT } from "./record-segments.ts";
 import type { SlotOrder } from "./slot-order.ts";
 
@@ -8,6 +8,8 @@ import type { SlotOrder } from "./slot-order.ts";
 const SLICE = 1_000;
 /** So many bytes are decoded in one of them. */
 const BYTES_A_STEP = 1_024;
+/** A page ends when it holds so many: it goes out as one answer. */
+const PAGE_BYTES = 1024 * 1024;
 
 /** A list of which a page is asked for. */
 type Listing<T> = {
@@ -26,6 +28,7 @@ export const scanBack = async <T>(listing: Listing<T>): Promise<Page<T>> => {
   const items: T[] = [];
   let lastRead = 0;
   let left = SLICE;
+  let bytes = 0;
   for (let at = cursor === undefined ? order.last : decodeCursor(cursor) - 1; limit > 0; at--) {
     at = order.before(at);
     if (at === 0) break;
@@ -36,8 +39,9 @@ export const scanBack = async <T>(listing: Listing<T>): Promise<Page<T>> => {
     // It may have gone meanwhile.
     const slot = order.slotOf(at);
     if (slot === NO_SLOT || !matches(slot)) continue;
-    if (items.length === limit) return { items, next: encodeCursor(lastRead) };
+    if (items.length === limit || bytes >= PAGE_BYTES) return { items, next: encodeCursor(lastRead) };
     items.push(read(slot));
+    bytes += lengthOf(slot);
     left -= 1 + lengthOf(slot) / BYTES_A_STEP;
     lastRead = at;
   }

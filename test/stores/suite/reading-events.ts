@@ -90,6 +90,21 @@ export const readingEventsTests = (engine: Engine): void => {
       ]);
     });
 
+    it("ends a page once it holds a MiB", async () => {
+      await using world = await openWorld(engine);
+      const ids: string[] = [];
+      for (let n = 0; n < 30; n++) ids.unshift((await queueEvent(world, { text: "x".repeat(100_000) })).eventId);
+      const listed: string[] = [];
+      for (let cursor: string | undefined; ; ) {
+        const { items, next } = await world.store.listEvents({ limit: 500, ...(cursor !== undefined && { cursor }) });
+        listed.push(...idsOf(items));
+        if (next === undefined) break;
+        expect(items).toHaveLength(11);
+        cursor = next;
+      }
+      expect(listed).toEqual(ids);
+    });
+
     it("goes on behind a cursor whatever comes and goes meanwhile", async () => {
       await using world = await openWorld(engine);
       const [first, second, third] = idsOf(await queueMany(world, 3)) as [string, string, string];
