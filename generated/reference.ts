@@ -2143,7 +2143,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="session.get">
 <h3><a href="#session.get"><code>session.get</code></a></h3>
 <p class="summary">Get session details</p>
-<p>One session with a page of its messages, the newest first.</p>
+<p>One session with a page of its messages, the newest first. A page ends early once its texts have half a million characters.</p>
 <h4>Params</h4>
 <dl>
 <dt><code>sessionId</code> <i>string</i> <b>required</b></dt><dd>Which session. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>

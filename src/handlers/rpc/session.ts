@@ -24,19 +24,24 @@ export const session = ({ core }: RpcParts): Pick<RpcHandlers<CallContext>, Sess
     const before = cursor === undefined ? found.lastSeq + 1 : placeOfCursor(found, cursor);
     const [summary, messages] = await Promise.all([
       core.store.readSummary(sessionId),
-      core.store.readMessages(sessionId, { before, limit: limit + 1, includeCompacted }),
+      core.store.readMessages(sessionId, { before, limit: limit + 1, characters: PAGE_CHARACTERS, includeCompacted }),
     ]);
     const page = messages.slice(0, limit);
-    const nextCursor = messages.length > limit ? cursorOf(found, page.at(-1) as Message) : null;
+    const isFull = messages.length > limit || charactersOf(page) >= PAGE_CHARACTERS;
+    const nextCursor = isFull ? cursorOf(found, page.at(-1) as Message) : null;
     return { session: sessionOf(found), summary: summary?.text ?? null, messages: page.map(messageOf), nextCursor };
   },
-  "session.compact": (params) => core.compact(params),
+  "session.compact": (params, { caller }) => core.compact(params, caller.name),
   "session.delete": async ({ sessionId }) => {
     const deleted = await core.store.deleteSession(sessionId, core.clock.now());
     if (!deleted) throw notFound(sessionId);
     return { sessionId, deleted: true, turnsCancelled: deleted.turnsCancelled };
   },
 });
+
+/** A page is one answer, and long ones keep others waiting. */
+const PAGE_CHARACTERS = 512 * 1024;
+const charactersOf = (messages: readonly Message[]): number => messages.reduce((sum, { text }) => sum + text.length, 0);
 
 const notFound = (sessionId: string): GatewayError =>
   new GatewayError("session-not-found", `No session has the id ${sessionId}.`);

@@ -5,7 +5,15 @@ import { bytesOf, type State } from "./state.ts";
 
 type ReadMethods = Pick<
   Store,
-  "getSession" | "listSessions" | "readEntries" | "readMessages" | "readUsage" | "sumUsage" | "stats" | "agentCounts"
+  | "getSession"
+  | "listSessions"
+  | "readEntries"
+  | "readMessages"
+  | "countUsage"
+  | "readUsage"
+  | "sumUsage"
+  | "stats"
+  | "agentCounts"
 >;
 
 const NO_ROWS = new OrderedSlots();
@@ -25,19 +33,25 @@ export const readMethods = (state: State): ReadMethods => ({
       ? state.logs.read(session, Math.max(after, 0), limit).map(({ entry }) => entry)
       : [];
   },
-  readMessages: async (sessionId, { before = Infinity, limit, includeCompacted = false }) => {
+  readMessages: async (sessionId, query) => {
+    const { before = Infinity, limit, characters = Infinity, includeCompacted = false } = query;
     const session = state.sessions.get(sessionId);
     const messages: Message[] = [];
     if (!session || limit < 1) return messages;
     const { isCompacted, lowest } = state.summaries.marksOf(session.ordinal);
+    let left = characters;
     for (const { entry } of state.logs.readBack(session, before)) {
       if (!includeCompacted && entry.seq < lowest) break;
       const message = messageOf(entry, isCompacted(entry.seq));
-      if (message && (includeCompacted || !message.compacted)) messages.push(message);
-      if (messages.length === limit) break;
+      if (!message || (message.compacted && !includeCompacted)) continue;
+      messages.push(message);
+      left -= message.text.length;
+      if (messages.length === limit || left <= 0) break;
     }
     return messages;
   },
+  countUsage: async ({ now, agent, surface, caller, ...used }) =>
+    state.usage.attempt(now, { agent, surface, caller }, used),
   readUsage: async (query) => state.usage.read(query),
   sumUsage: async (query) => state.usage.sum(query),
   stats: () => ({

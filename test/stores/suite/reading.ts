@@ -73,6 +73,19 @@ export const readingTests = (engine: Engine): void => {
       expect(await read(999, 10)).toEqual([]);
     });
 
+    it("reads no more messages once their texts have as many characters as were asked for", async () => {
+      await using world = await openWorld(engine);
+      for (let n = 0; n < 4; n++) await world.start({ text: `${n}`.repeat(10) });
+      const read = async (characters: number, before?: number) =>
+        await world.store.readMessages("chat:a", { limit: 10, characters, ...(before !== undefined && { before }) });
+      const texts = async (characters: number) => (await read(characters)).map(({ text }) => text[0]).join("");
+      expect(await texts(1)).toBe("3");
+      expect(await texts(10)).toBe("3");
+      expect(await texts(11)).toBe("32");
+      expect(await texts(40)).toBe("3210");
+      expect((await read(10, (await read(11)).at(-1)?.seq)).map(({ text }) => text)).toEqual(["1".repeat(10)]);
+    });
+
     it("reads complete messages, newest first, below a place", async () => {
       await using world = await openWorld(engine);
       await fill(world, 2);
