@@ -1,4 +1,4 @@
-import { newId } from "#core/ids.ts";
+import { idLike, newId } from "#core/ids.ts";
 
 // Stands in for wire/delivery.ts in servers/unrecorded.ts.
 
@@ -6,7 +6,7 @@ type Real = typeof import("#wire/delivery.ts");
 
 export const NO_STEPS: Real["NO_STEPS"] = Object.freeze([]);
 
-/** One for all requests: answers name a delivery. */
+/** One for all requests. Answers name a delivery, and the ids of turns and events are like its own. */
 const NONE: ReturnType<Real["createDelivery"]> = {
   deliveryId: newId("dlv", Date.now()),
   at: 0,
@@ -28,4 +28,7 @@ const NONE: ReturnType<Real["createDelivery"]> = {
   steps: NO_STEPS,
 };
 
-export const createDelivery: Real["createDelivery"] = () => NONE;
+export const createDelivery: Real["createDelivery"] = ({ requestId }) => {
+  NONE.deliveryId = idLike("dlv", requestId);
+  return NONE;
+};
