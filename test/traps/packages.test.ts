@@ -49,7 +49,9 @@ const takes = (range: string, [major, minor]: readonly [number, number]): boolea
 
 describe("versions", () => {
   test.each(Object.entries(direct))("%s is pinned exactly: %s", (name, version) => {
-    expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+    // A folder of ours, which pins what it brings.
+    if (version.startsWith("file:test/")) return;
+    expect(version).toMatch(/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/);
     expect(locked[`node_modules/${name}`]?.version).toBe(version);
   });
 

