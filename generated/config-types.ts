@@ -216,7 +216,7 @@ export interface components {
              */
             messagesPerSession: number;
             /**
-             * @description What the memory store holds in all.
+             * @description What the store holds in all, without the recorder's part.
              * @default 1GiB
              */
             storeBytes: components["schemas"]["Bytes"];
@@ -426,7 +426,7 @@ export interface components {
         /** @description How long conversations, and what was queued for them, are kept. */
         Sessions: {
             /**
-             * @description How long after its last message a session is erased.
+             * @description How long after its last message a session is erased; and of one that goes on, how long what was compacted is kept.
              * @default 30d
              */
             retention: components["schemas"]["Duration"];
@@ -457,7 +457,7 @@ export interface components {
             dirs: string[];
         };
         /**
-         * @description Where everything is kept. Needs a restart. An engine that this version does not have is refused.
+         * @description Where everything is kept (docs/operations.md). Needs a restart. One whose driver is not installed is refused.
          * @example {
          *       "type": "memory"
          *     }
@@ -475,7 +475,7 @@ export interface components {
              */
             type: "sqlite";
             /**
-             * @description The file.
+             * @description The file, on a disk of this machine. It is made where it is not there.
              * @example ./gateway.db
              */
             path: string;
@@ -684,7 +684,7 @@ export interface components {
             events?: number;
             /** @description Messages that one session holds. */
             messagesPerSession?: number;
-            /** @description What the memory store holds in all. */
+            /** @description What the store holds in all, without the recorder's part. */
             storeBytes?: components["schemas"]["Bytes"];
             /** @description The largest body of a webhook. */
             webhookBody?: components["schemas"]["Bytes"];
@@ -790,7 +790,7 @@ export interface components {
         };
         /** @description How long conversations, and what was queued for them, are kept. */
         SessionsWritten: {
-            /** @description How long after its last message a session is erased. */
+            /** @description How long after its last message a session is erased; and of one that goes on, how long what was compacted is kept. */
             retention?: components["schemas"]["Duration"];
             /** @description The same for sessions of webhooks. */
             webhookRetention?: components["schemas"]["Duration"];

@@ -1456,7 +1456,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-hooks">hooks</h2>
 <p>Inbound HTTP events. <code>/hooks</code> is the configured <code>webhooks.path</code>.</p>
-<p>Each of these can answer with <a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-address-not-allowed">address-not-allowed</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>.</p>
+<p>Each of these can answer with <a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-address-not-allowed">address-not-allowed</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>.</p>
 <section id="hooks.wake">
 <h3><a href="#hooks.wake"><code class="verb">POST</code> <code>/hooks/wake</code></a></h3>
 <p class="summary">Queue a system event</p>
@@ -1509,7 +1509,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;mode&quot;: &quot;next-heartbeat&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-heartbeat-off">heartbeat-off</a></p>
+<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-heartbeat-off">heartbeat-off</a></p>
 </section>
 <section id="hooks.agent">
 <h3><a href="#hooks.agent"><code class="verb">POST</code> <code>/hooks/agent</code></a></h3>
@@ -1575,7 +1575,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery&quot;: &quot;announce&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
+<p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
 </section>
 <section id="hooks.mapped">
 <h3><a href="#hooks.mapped"><code class="verb">POST</code> <code>/hooks</code></a></h3>
@@ -1625,7 +1625,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;mapping&quot;: &quot;alert&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
+<p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
 </section>
 <section id="hooks.mappedByName">
 <h3><a href="#hooks.mappedByName"><code class="verb">POST</code> <code>/hooks/{name}</code></a></h3>
@@ -1682,7 +1682,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;challenge&quot;: &quot;Vt8mKq2ZxR7cLw4NpB9yJd3HsF6gTe1A&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
+<p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
 </section>
 <h2 id="of-announcements">announcements</h2>
 <p>What the gateway sends: replies, to the channels of the configuration.</p>
@@ -2149,7 +2149,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>sessionId</code> <i>string</i> <b>required</b></dt><dd>Which session. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
 <dt><code>limit</code> <i>integer</i></dt><dd>How many messages to answer with at most: 1 to 500, 50 by default. Default <code>50</code>, 1 to 500.</dd>
 <dt><code>cursor</code> <i>string</i></dt><dd>Where to go on: the <code>nextCursor</code> of the page before. Without it, the first page. 1 to 512 characters, such as <code>djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4</code>.</dd>
-<dt><code>includeCompacted</code> <i>boolean</i></dt><dd>Whether to list the compacted messages too. Default <code>false</code>.</dd>
+<dt><code>includeCompacted</code> <i>boolean</i></dt><dd>Whether to list the compacted messages too, as far as they are kept. Default <code>false</code>.</dd>
 </dl>
 <h4>Result</h4>
 <p>The session and one page of its messages.</p>
@@ -2217,7 +2217,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="session.compact">
 <h3><a href="#session.compact"><code>session.compact</code></a></h3>
 <p class="summary">Trigger session compaction</p>
-<p>Replaces all but the last <code>keep</code> messages by a summary that the agent's backend writes. It waits for its place in the session's queue and answers when it is done. The messages themselves stay, marked as compacted.</p>
+<p>Replaces all but the last <code>keep</code> messages by a summary that the agent's backend writes. It waits for its place in the session's queue and answers when it is done. The messages themselves stay, marked as compacted, for as long as <code>sessions.retention</code> says.</p>
 <h4>Params</h4>
 <dl>
 <dt><code>sessionId</code> <i>string</i> <b>required</b></dt><dd>Which session. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
@@ -3458,7 +3458,7 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>userId</code> <i>string or null</i></dt><dd>Who talks to the agent; null if nobody was named.</dd>
 <dt><code>createdAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>updatedAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
-<dt><code>messageCount</code> <i>integer</i></dt><dd>Messages it holds, the compacted ones too.</dd>
+<dt><code>messageCount</code> <i>integer</i></dt><dd>Messages it ever had: the compacted ones too, and those that are not kept any more.</dd>
 <dt><code>turnsQueued</code> <i>integer</i></dt><dd>Turns that wait in its queue; the one that runs is not counted.</dd>
 <dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
 </dl></section>

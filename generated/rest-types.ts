@@ -1578,7 +1578,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent; or the turn of this idempotency key was deleted with its session. */
+        /** @description There is no such agent; or the turn of this idempotency key is not kept any more. */
         AgentOrTurnNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -1609,7 +1609,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such skill, or the turn was deleted with its session. */
+        /** @description There is no such agent, it has no such skill, or the turn is not kept any more. */
         ChatTargetNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -1755,7 +1755,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not JSON, or neither an object nor a list. */
+        /** @description The body is not JSON, or neither an object nor a list; or the mapping names a model that the agent does not know any more. */
         InvalidPayload: {
             headers: {
                 [name: string]: unknown;
@@ -1809,7 +1809,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such mapping; or the turn of this idempotency key was deleted with its session. */
+        /** @description There is no such mapping; its agent has just left the configuration; or the turn of this idempotency key is not kept any more. */
         MappingOrTurnNotFound: {
             headers: {
                 [name: string]: unknown;
@@ -1837,7 +1837,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No mapping without `verify` matches the payload; or the turn of this idempotency key was deleted with its session. */
+        /** @description No mapping without `verify` matches the payload; its agent has just left the configuration; or the turn of this idempotency key is not kept any more. */
         NoMappingMatched: {
             headers: {
                 [name: string]: unknown;

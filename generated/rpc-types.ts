@@ -312,7 +312,7 @@ export interface components {
             userId: string | null;
             createdAt: components["schemas"]["Timestamp"];
             updatedAt: components["schemas"]["Timestamp"];
-            /** @description Messages it holds, the compacted ones too. */
+            /** @description Messages it ever had: the compacted ones too, and those that are not kept any more. */
             messageCount: number;
             /** @description Turns that wait in its queue; the one that runs is not counted. */
             turnsQueued: number;
@@ -613,7 +613,7 @@ export interface components {
             /** @description Where to go on: the `nextCursor` of the page before. Without it, the first page. */
             cursor?: components["schemas"]["Cursor"];
             /**
-             * @description Whether to list the compacted messages too.
+             * @description Whether to list the compacted messages too, as far as they are kept.
              * @default false
              */
             includeCompacted: boolean;
@@ -625,7 +625,7 @@ export interface components {
             limit?: components["schemas"]["PageLimit"];
             /** @description Where to go on: the `nextCursor` of the page before. Without it, the first page. */
             cursor?: components["schemas"]["Cursor"];
-            /** @description Whether to list the compacted messages too. */
+            /** @description Whether to list the compacted messages too, as far as they are kept. */
             includeCompacted?: boolean;
         };
         "session.get.result": components["schemas"]["SessionDetails"];
