@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { generate } from "./generate/generate.ts";
 import type { Output } from "./generate/output.ts";
@@ -53,9 +53,11 @@ function check(output: Output, folder: string): void {
   process.exitCode = 1;
 }
 
-function filesIn(folder: string): string[] {
+/** Not what links lead to, which `recursive` shows from Node 22 on: what is listed here may be deleted. */
+function filesIn(folder: string, below = ""): string[] {
   if (!existsSync(folder)) return [];
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll("\\", "/"));
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.isDirectory()) return filesIn(join(folder, entry.name), `${below}${entry.name}/`);
+    return entry.isFile() ? [below + entry.name] : [];
+  });
 }

@@ -15,13 +15,13 @@ import { type Documents, restPart, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard } from "#wire/hosts.ts";
 import { createOpsDoors } from "#wire/ops.ts";
-import { createRateLimit } from "#wire/rate-limit.ts";
 import { createRefusals } from "#wire/refusals.ts";
 import { createRestDoor } from "#wire/rest.ts";
 import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
 import type { RpcMethods } from "#wire/rpc.ts";
 import { createRpcSocketDoor } from "#wire/rpc-ws.ts";
 import { createServedAt } from "#wire/served-at.ts";
+import { rateLimitOf } from "#wire/shared-rate-limit.ts";
 import { withSocketCalls } from "#wire/socket-calls.ts";
 import { createUnderWay } from "#wire/under-way.ts";
 import type { OnUpgrade } from "#wire/upgrades.ts";
@@ -81,7 +81,7 @@ export const createDoors = (parts: DoorsParts) => {
       return { surface: "rest", tokenId, name, scopes };
     },
     guard,
-    rateLimit: createRateLimit(clock, () => config.gateway.rest.rateLimit),
+    rateLimit: rateLimitOf(core.store, "rest", clock, () => config.gateway.rest.rateLimit),
     bodyLimit: () => config.limits.restBody,
     recordBodies: () => config.recorder.bodies,
     events,
@@ -225,9 +225,8 @@ export const createDoors = (parts: DoorsParts) => {
     closed: () => closedSurfaces(config),
     /** Compiles the contract for the REST door, which waits for it. */
     async open(): Promise<void> {
-      const [openapi] = await documents();
-      const restRoutes = routes.filter(({ surface }) => surface === "rest");
-      validation.open(await createRequestValidation(restPart(openapi.default), restRoutes));
+      contract ??= compileContract();
+      validation.open(await contract);
     },
     reconfigure(next: Config): void {
       config = next;
@@ -237,6 +236,15 @@ export const createDoors = (parts: DoorsParts) => {
       socket.recheck();
     },
   };
+};
+
+/** The same for all gateways of a process, as compiling takes long. */
+let contract: Promise<ValidateRequest> | undefined;
+
+const compileContract = async (): Promise<ValidateRequest> => {
+  const { default: openapi } = await import("#generated/openapi.json");
+  const restRoutes = routes.filter(({ surface }) => surface === "rest");
+  return createRequestValidation(restPart(openapi), restRoutes);
 };
 
 const accessOf = ({ gateway, webhooks }: Config): Access =>

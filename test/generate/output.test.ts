@@ -1,5 +1,14 @@
-import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pinnedSpecs, runGenerate, runTsc, tempFolder } from "./pinned.ts";
 
@@ -8,7 +17,13 @@ const out = join(temp.folder, "generated");
 const generated = (path: string) => readFileSync(join(out, path), "utf8");
 const all = () => readdirSync(out, { recursive: true, encoding: "utf8" }).filter((path) => /\.\w+$/.test(path));
 
+/** Beside the output, and seen from it over a link. */
+const kept = join(temp.folder, "beside/kept");
+
 beforeAll(async () => {
+  for (const folder of [dirname(kept), out]) mkdirSync(folder);
+  writeFileSync(kept, "");
+  symlinkSync(dirname(kept), join(out, "link"));
   expect(await runGenerate("--specs", pinnedSpecs, "--out", out)).toEqual({ code: 0, output: "" });
 }, 60_000);
 afterAll(() => temp[Symbol.dispose]());
@@ -67,7 +82,12 @@ describe("what the generator prints from the pinned specs", () => {
   });
 });
 
+test("what a link leads to is none of its output, and stays", () => {
+  expect(existsSync(kept)).toBe(true);
+});
+
 describe("--check", { timeout: 60_000 }, () => {
+  const contents = () => Object.fromEntries(all().map((path) => [path, generated(path)]));
   const check = () => runGenerate("--check", "--specs", pinnedSpecs, "--out", out);
 
   test("is content with what was written, so the same specs give the same bytes", async () => {
@@ -75,6 +95,7 @@ describe("--check", { timeout: 60_000 }, () => {
   });
 
   test("names what was edited, what is missing and what nothing asks for, and the command that mends it", async () => {
+    const before = contents();
     appendFileSync(join(out, "errors.ts"), "// edited\n");
     rmSync(join(out, "routes.ts"));
     writeFileSync(join(out, "clients", "extra.ts"), "");
@@ -86,25 +107,26 @@ describe("--check", { timeout: 60_000 }, () => {
     expect(output).toContain("npm run generate");
     expect(output).not.toContain("methods.ts");
 
-    await runGenerate("--specs", pinnedSpecs, "--out", out);
-    expect(await check()).toEqual({ code: 0, output: "" });
+    expect(await runGenerate("--specs", pinnedSpecs, "--out", out)).toEqual({ code: 0, output: "" });
+    expect(contents()).toEqual(before);
   });
 });
 
 describe("the types of the pinned output", () => {
-  const compile = async (body: string): Promise<string[]> => {
-    writeFileSync(join(temp.folder, "body.ts"), body);
+  /** What the compiler says of each text, all compiled at once. */
+  const compile = async <Name extends string>(bodies: Record<Name, string>): Promise<Record<Name, string[]>> => {
+    const names = Object.keys(bodies) as Name[];
+    for (const name of names) writeFileSync(join(temp.folder, `${name}.ts`), bodies[name]);
     const options = "--noEmit --strict --target es2023 --module preserve --moduleResolution bundler --types node".split(
       " ",
     );
     const strict = "--noUncheckedIndexedAccess --erasableSyntaxOnly --verbatimModuleSyntax --skipLibCheck".split(" ");
-    const { output } = await runTsc(
-      ...options,
-      ...strict,
-      "--allowImportingTsExtensions",
-      join(temp.folder, "body.ts"),
-    );
-    return output.split("\n").filter((line) => line.includes("error TS"));
+    const files = names.map((name) => join(temp.folder, `${name}.ts`));
+    const { output } = await runTsc(...options, ...strict, "--allowImportingTsExtensions", ...files);
+    const faults = output.split("\n").filter((line) => line.includes("error TS"));
+    const of = names.map((name) => [name, faults.filter((line) => line.includes(`/${name}.ts(`))] as const);
+    expect(of.flatMap(([, found]) => found)).toHaveLength(faults.length);
+    return Object.fromEntries(of) as Record<Name, string[]>;
   };
   const head = `
     import type { RestHandlers } from "./generated/rest-handlers.ts";
@@ -124,8 +146,7 @@ describe("the types of the pinned output", () => {
     "turns.events": async ({ path }) => ({ as: "events", body: (async function* () { yield { event: "turn.started" as const, id: "1", data: { turn_id: path.turn_id } }; })() }),
   `;
 
-  test("are sound, give defaults to handlers, and let callers leave them out", async () => {
-    const faults = await compile(`${head}
+  const sound = `${head}
       export const handlers: RestHandlers<{ now: number }> = {${rest} "turns.erase": async (_, { now }) => { now.toFixed(); } };
       export const hooks: HooksHandlers<unknown> = { "hooks.wake": async ({ body }) => ({ ok: body.mode === "now" ? true : undefined }) };
       export const rpc: RpcHandlers<unknown> = {
@@ -138,24 +159,31 @@ describe("the types of the pinned output", () => {
       export const ids: Promise<string[]> = client.turn.list();
       export const batch = client.batch([["turn.list"], ["turn.start", { text: "a" }]]).then(([list, started]) =>
         (list.ok ? list.result.length : list.error.code) + (started.ok ? started.result.turnId.length : 0));
-    `);
-    expect(faults).toEqual([]);
-  }, 60_000);
-
-  test("refuse an operation without a body, on each surface, and what the contract does not know", async () => {
-    const faults = await compile(`${head}
+  `;
+  const unsound = `${head}
       export const handlers: RestHandlers<unknown> = {${rest}};
       export const hooks: HooksHandlers<unknown> = {};
       export const rpc: RpcHandlers<unknown> = { "turn.list": async () => [] };
       const client = createRpcClient({ url: "", token: "" });
       client.call("turn.start", {});
       createRestClient({ baseUrl: "", key: "" }).call("chat.send", { body: { message: 1 } });
-    `);
+  `;
+  let faultsOf: { sound: string[]; unsound: string[] };
+  beforeAll(async () => {
+    faultsOf = await compile({ sound, unsound });
+  }, 60_000);
+
+  test("are sound, give defaults to handlers, and let callers leave them out", () => {
+    expect(faultsOf.sound).toEqual([]);
+  });
+
+  test("refuse an operation without a body, on each surface, and what the contract does not know", () => {
+    const faults = faultsOf.unsound;
     expect(faults).toHaveLength(5);
     expect(faults[0]).toContain('"turns.erase"');
     expect(faults[1]).toContain('"hooks.wake"');
     expect(faults[2]).toContain('"turn.start"');
     expect(faults[3]).toContain("text");
     expect(faults[4]).toContain("number");
-  }, 60_000);
+  });
 });

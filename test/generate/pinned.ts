@@ -8,9 +8,9 @@ export const root = resolve(import.meta.dirname, "../..");
 
 export type Run = { code: number | null; output: string };
 
-/** Runs a program of node_modules from the repository's top. */
-export function run(program: string, args: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [join(root, "node_modules", program), ...args], { cwd: root });
+/** Runs Node from the repository's top. */
+function run(args: string[]): Promise<Run> {
+  const child = spawn(process.execPath, args, { cwd: root });
   let output = "";
   child.stdout.on("data", (chunk) => {
     output += chunk;
@@ -25,8 +25,8 @@ export function run(program: string, args: string[]): Promise<Run> {
 }
 
 export const runGenerate = (...args: string[]): Promise<Run> =>
-  run("tsx/dist/cli.mjs", ["scripts/generate.ts", ...args]);
-export const runTsc = (...args: string[]): Promise<Run> => run("typescript/bin/tsc", args);
+  run(["--import", "tsx", "scripts/generate.ts", ...args]);
+export const runTsc = (...args: string[]): Promise<Run> => run(["node_modules/typescript/bin/tsc", ...args]);
 
 /** A folder outside the repository from which the repository's packages can be imported. */
 export function tempFolder() {

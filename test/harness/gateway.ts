@@ -71,8 +71,13 @@ export const startGateway = async ({ config = {}, ...options }: Start = {}) => {
       waiting.add(look);
       look();
     });
+  /** The lines so far, with those that are still gathered for one write. */
+  const written = (): LogLine[] => {
+    void logger.flush();
+    return logs;
+  };
   const linesOf = (event: string, fields: Record<string, unknown> = {}) =>
-    logs.filter(
+    written().filter(
       (line) => line.event === event && Object.entries(fields).every(([name, value]) => line[name] === value),
     );
 
@@ -81,7 +86,9 @@ export const startGateway = async ({ config = {}, ...options }: Start = {}) => {
     url,
     gateway,
     /** Every line of the log so far. */
-    logs,
+    get logs() {
+      return written();
+    },
     linesOf,
     until,
     /** The first line of this event with these fields, as soon as it is there. */
@@ -99,7 +106,7 @@ export const startGateway = async ({ config = {}, ...options }: Start = {}) => {
       const { config: before } = loaded;
       const { config: after, ...read } = await settleConfig(next);
       loaded = { ...read, config: applyReload(before, after) };
-      gateway.reconfigure(loaded.config, diffConfig(before, after), "file");
+      await gateway.reconfigure(loaded.config, diffConfig(before, after), "file");
     },
     async [Symbol.asyncDispose](): Promise<void> {
       await gateway[Symbol.asyncDispose]();

@@ -44,7 +44,10 @@ export const openItems = (): string[] => {
 /** The access line's status of a caller that left before its answer. */
 const CALLER_GONE = 499;
 
+/** The account of the next file, which may be in the same process, begins empty. */
 export const closeLedger = (): void => {
   const open = openItems();
+  given.length = faults.length = sent = settled = 0;
+  checked.clear();
   if (open.length > 0) throw new Error(`Replies that were not held to the contract:\n  ${open.join("\n  ")}`);
 };
