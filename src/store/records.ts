@@ -17,7 +17,9 @@ export type Session = {
   updatedAt: number;
   /** The `seq` of its newest journal entry. */
   lastSeq: number;
-  /** The compacted ones too. */
+  /** That of the oldest which is kept: 1 until a sweep erases what came before, one after `lastSeq` where it erased all. */
+  firstSeq: number;
+  /** The compacted ones too, and those that were erased. */
   messageCount: number;
   turnsQueued: number;
   usage: Usage;

@@ -26,6 +26,7 @@ import type {
   Session,
   SessionRef,
   Summary,
+  Surface,
   Turn,
   TurnEnd,
   TurnError,
@@ -35,14 +36,20 @@ import type {
   UsageCounts,
   UsageRow,
 } from "./records.ts";
+import type { SharedStore } from "./shared-store.ts";
 
 export type * from "./inbound-records.ts";
 export type * from "./records.ts";
+export type * from "./shared-store.ts";
 
-/** What an engine tells the process it runs in, after the transaction that caused it is kept. Listeners never throw and never wait. */
+/**
+ * What an engine tells the process it runs in, after the transaction that caused it is kept. Listeners never throw and never wait.
+ * Several gateways on one engine: entries that another of them wrote are told only to who `wants` them, and all else to all of them.
+ * Who begins to want something reads what is there already, after the moment from which it does.
+ */
 export interface StoreWatcher {
-  /** New entries of a session, each once, in the order of `seq`. */
-  entries(session: SessionRef, entries: readonly Entry[]): void;
+  /** New entries of a session, each once, in the order of `seq`. `elsewhere`: another gateway wrote them. */
+  entries(session: SessionRef, entries: readonly Entry[], elsewhere?: true): void;
   /** The session and all it held are gone. `seq` is the one after its last entry. */
   sessionDeleted(session: SessionRef, end: { seq: number; at: number }): void;
   /** New entries of the gateway's stream, each once, in the order of `seq`. */
@@ -57,6 +64,16 @@ export interface StoreWatcher {
   beat(): void;
   /** Some announcement can be claimed now. */
   announcement(): void;
+
+  /** Asked by an engine that several gateways share, and by no other: whether somebody here follows this session, or its agent. */
+  wants?(session: Pick<SessionRef, "sessionId" | "agent">): boolean;
+  /** The same of the gateway's stream. */
+  wantsGateway?(): boolean;
+  /** Another gateway has made, revoked or used keys. */
+  keysChanged?(): void;
+  /** Another gateway has called `askTexts`, or `putTexts`. */
+  textsAsked?(sessionIds: readonly string[]): void;
+  textsPut?(sessionIds: readonly string[]): void;
 }
 
 export interface Store extends InboundStore, AsyncDisposable {
@@ -65,6 +82,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   readonly durable: boolean;
   /** Names what the store remembers: another text whenever it began anew. At most 40 letters, digits, `_` and `-`. */
   readonly epoch: string;
+  /** Only of an engine that several gateways share. */
+  readonly shared?: SharedStore;
 
   /** Begins to tell `watcher`; the returned function ends it. */
   watch(watcher: StoreWatcher): () => void;
@@ -120,7 +139,7 @@ export interface Store extends InboundStore, AsyncDisposable {
   /** Cancels a queued turn at once; tells the watchers of a running one. Answers the turn as it is then; `turn-ended` when it had ended. */
   cancelTurn(turnId: string, now: number): Promise<Turn>;
 
-  /** Fails every queued turn of an agent; answers how many. */
+  /** Fails every queued turn of an agent, session by session as they were made, and in each in the order of its queue; answers how many. */
   failQueuedTurns(agent: string, error: TurnError, now: number): Promise<number>;
 
   /** The turn, with its reply once it has one; undefined when there is none. */
@@ -128,12 +147,18 @@ export interface Store extends InboundStore, AsyncDisposable {
   getSession(sessionId: string): Promise<Session | undefined>;
   /** Newest created first. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`. */
   listSessions(query: { agent?: string; limit: number; cursor?: string }): Promise<Page<Session>>;
-  /** Entries after `seq`, in order. Costs what it returns, wherever in the journal it begins. */
+  /**
+   * Entries after `seq`, in order. Costs what it returns, wherever in the journal it begins. Where the first is not the one after `seq`,
+   * those between were erased.
+   */
   readEntries(sessionId: string, query: { after: number; limit: number }): Promise<Entry[]>;
-  /** Messages whose text is complete, newest first, below `before`; compacted ones only when they are asked for. */
+  /**
+   * Messages whose text is complete, newest first, below `before`; compacted ones only when they are asked for. At most `limit`, and no
+   * more once their texts have `characters`.
+   */
   readMessages(
     sessionId: string,
-    query: { before?: number; limit: number; includeCompacted?: boolean },
+    query: { before?: number; limit: number; characters?: number; includeCompacted?: boolean },
   ): Promise<Message[]>;
 
   /**
@@ -159,6 +184,8 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   deleteSession(sessionId: string, now: number): Promise<{ turnsCancelled: number } | undefined>;
 
+  /** Counts an attempt that was no turn's, but wrote a summary. */
+  countUsage(used: UsageRow & { now: number; agent: string; surface: Surface; caller: string }): Promise<void>;
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
   /** The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters. */
@@ -184,10 +211,15 @@ export interface Store extends InboundStore, AsyncDisposable {
   touchKey(keyId: string, now: number): Promise<void>;
 
   /**
-   * Puts right what time has done: claims whose lease ended go back to their queue (or fail with `lost` after `maxAttempts`),
-   * compactions whose lease ended leave it, idempotency keys past their time, sessions past their retention without unfinished turns or announcements,
+   * Puts right what time has done: claims whose lease ended go back to their queue (or fail with `lost` after `maxAttempts`) session by
+   * session as they were made, compactions whose lease ended leave it, idempotency keys past their time, sessions past their retention without unfinished turns or announcements,
    * usage past its days, entries of the gateway's stream past theirs, events that ended before `eventsBefore`, beats and announcements
    * whose lease ended. A slice at a time: true when there is more.
+   *
+   * Of a session that goes on it erases the head of the journal: all entries before the first that is later than the session's bound
+   * (`sessionsBefore`, for `webhook:` `webhookSessionsBefore`) or of a turn that is to be kept. That is one that has not ended, or later
+   * than the bound; whose announcement is on its way; or with a message that no summary stands for. A turn goes with its first entry, as
+   * one that was deleted with its session does, though later ones may stay where turns overlap. `lastSeq`, `messageCount` and usage stay.
    */
   sweep(request: {
     now: number;

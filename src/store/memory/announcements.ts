@@ -36,6 +36,10 @@ export class Announcements {
     return this.#ofSession.size > 0 && this.#ofSession.has(session.ordinal);
   }
 
+  hasOf(turnId: string): boolean {
+    return this.#byTurn.size > 0 && this.#byTurn.get(turnId) !== undefined;
+  }
+
   add(announcement: Announcement, session: SessionRow): void {
     const held = { status: "waiting", due: 0, node: "", fence: 0, leaseEnds: 0, at: NOWHERE } as const;
     const row = { ...announcement, sessionOrdinal: session.ordinal, order: ++this.#orders, ...held };

@@ -36,6 +36,8 @@ export const compactionMethods = (state: State): Pick<Store, "queueCompaction" |
       const { before, after, freedBytes } = compacted;
       append(state, session, { seq: NO_SEQ, at: now, turnId: "", name: "session.compacted", before, after });
       state.summaries.put(session.ordinal, compacted);
+      // It was looked at with the marks of the summary before.
+      state.ageing = undefined;
       session.contextBytes -= freedBytes;
       session.compactedCount += before.messages - after.messages;
       tell(state, session);

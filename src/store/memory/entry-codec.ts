@@ -17,7 +17,7 @@ export type QueuedTurn = {
 /** An entry as the log holds it. */
 export type Logged = { entry: Entry; queued: QueuedTurn | undefined };
 
-const KINDS = [
+export const KINDS = [
   "message.created",
   "message.completed",
   "turn.queued",
@@ -27,20 +27,19 @@ const KINDS = [
   "turn.cancelled",
   "session.compacted",
 ] as const satisfies readonly Entry["name"][];
-const QUEUED = KINDS.indexOf("turn.queued");
 const ROLES = ["user", "assistant", "system", "tool"] as const satisfies readonly Role[];
 const SURFACES = ["rest", "rpc", "hooks", "heartbeat"] as const satisfies readonly Surface[];
 
 /** Bits beside the kind in an entry's first byte. */
 const OUTSIDE = 16;
 /** Of `turn.queued`: it tells of the turn. */
-const HAS_TURN = 32;
+export const HAS_TURN = 32;
 /** Of `message.created`: something came beside the text. */
-const HAS_CONTEXT = 32;
+export const HAS_CONTEXT = 32;
 /** The reply is the text of the entry right before, in the same chunk. */
-const REPLY_BEFORE = 64;
+export const REPLY_BEFORE = 64;
 /** The turn is that of the entry right before, in the same chunk. */
-const SAME_TURN = 128;
+export const SAME_TURN = 128;
 
 const writer = new PackedWriter();
 
@@ -65,7 +64,7 @@ export const encodeEntry = (
   switch (entry.name) {
     case "message.created":
       writer.byte(ROLES.indexOf(entry.role));
-      writer.id(entry.messageId, "msg_");
+      writer.idLike(entry.messageId, "msg_", entry.turnId);
       writer.text(entry.text);
       if (entry.context !== undefined) writer.text(entry.context);
       break;
@@ -74,7 +73,7 @@ export const encodeEntry = (
       writer.text(entry.text);
       break;
     case "turn.queued":
-      if (queued) encodeQueued(queued);
+      if (queued) encodeQueued(queued, entry.turnId);
       break;
     case "turn.started":
       writer.count(entry.attempt);
@@ -95,14 +94,15 @@ export const encodeEntry = (
   return writer;
 };
 
-const encodeQueued = ({ surface, caller, model, skillIds, messageId, deliveryId }: QueuedTurn): void => {
+const encodeQueued = (queued: QueuedTurn, turnId: string): void => {
+  const { surface, caller, model, skillIds, messageId, deliveryId } = queued;
   writer.byte(SURFACES.indexOf(surface));
   writer.text(caller);
   writer.text(model ?? "");
   writer.count(skillIds.length);
   for (const skillId of skillIds) writer.text(skillId);
-  writer.id(messageId, "msg_");
-  writer.id(deliveryId ?? "", "dlv_");
+  writer.idLike(messageId, "msg_", turnId);
+  writer.idLike(deliveryId ?? "", "dlv_", turnId);
 };
 
 const encodeUsage = ({ input, output }: Usage): void => {
@@ -138,7 +138,7 @@ const decodeEntry = (reader: PackedReader, seq: number, before: Entry | undefine
   switch (name) {
     case "message.created": {
       const role = ROLES[reader.byte()] as Role;
-      const messageId = reader.id("msg_");
+      const messageId = reader.idLike("msg_", base.turnId);
       const text = reader.text();
       const context = (first & HAS_CONTEXT) === 0 ? undefined : reader.text();
       const entry: Entry = { ...base, name, messageId, role, text, outside: (first & OUTSIDE) !== 0, context };
@@ -147,7 +147,10 @@ const decodeEntry = (reader: PackedReader, seq: number, before: Entry | undefine
     case "message.completed":
       return { entry: { ...base, name, messageId: reader.id("msg_"), text: reader.text() }, queued: undefined };
     case "turn.queued":
-      return { entry: { ...base, name }, queued: (first & HAS_TURN) === 0 ? undefined : decodeQueued(reader) };
+      return {
+        entry: { ...base, name },
+        queued: (first & HAS_TURN) === 0 ? undefined : decodeQueued(reader, base.turnId),
+      };
     case "turn.started":
       return { entry: { ...base, name, attempt: reader.count() }, queued: undefined };
     case "turn.failed": {
@@ -164,80 +167,28 @@ const decodeEntry = (reader: PackedReader, seq: number, before: Entry | undefine
   }
 };
 
-/** A turn as its first entry tells it to who erases it. */
-export type BegunTurn = { turnId: string; seq: number; deliveryId: string | undefined };
-
-/** The turns that begin in these bytes, and how many entries those are: all that an erasure needs to know, and no text is read for it. */
-export const readBegun = (
-  bytes: Buffer,
-  from: number,
-  to: number,
-  firstSeq: number,
-): { begun: BegunTurn[]; entries: number } => {
-  const reader = new PackedReader(bytes, from);
-  const begun: BegunTurn[] = [];
-  let seq = firstSeq;
-  let turnAt = from;
-  for (; reader.at < to; seq++) {
-    const first = reader.byte();
-    reader.time();
-    if ((first & SAME_TURN) === 0) {
-      turnAt = reader.at;
-      reader.skipId();
-    }
-    if ((first & 15) !== QUEUED) {
-      skipRest(reader, first);
-    } else if ((first & HAS_TURN) !== 0) {
-      const { deliveryId } = decodeQueued(reader);
-      begun.push({ turnId: new PackedReader(bytes, turnAt).id("turn_"), seq, deliveryId });
-    }
-  }
-  return { begun, entries: seq - firstSeq };
-};
-
-/** Goes past what comes after an entry's turn. */
-const skipRest = (reader: PackedReader, first: number): void => {
-  switch (KINDS[first & 15]) {
-    case "message.created":
-      reader.byte();
-      reader.skipId();
-      reader.skipText();
-      if ((first & HAS_CONTEXT) !== 0) reader.skipText();
-      break;
-    case "message.completed":
-      reader.skipId();
-      reader.skipText();
-      break;
-    case "turn.started":
-      reader.count();
-      break;
-    case "turn.failed":
-      decodeUsage(reader);
-      reader.skipText();
-      reader.skipText();
-      break;
-    case "session.compacted":
-      decodeSize(reader);
-      decodeSize(reader);
-      break;
-    default:
-      decodeUsage(reader);
-      if ((first & REPLY_BEFORE) === 0) reader.skipText();
-  }
-};
-
-const decodeQueued = (reader: PackedReader): QueuedTurn => {
+const decodeQueued = (reader: PackedReader, turnId: string): QueuedTurn => {
   const surface = SURFACES[reader.byte()] as Surface;
   const caller = reader.text();
   const model = reader.text() || undefined;
   const skillIds = Array.from({ length: reader.count() }, () => reader.text());
-  const messageId = reader.id("msg_");
-  const deliveryId = reader.id("dlv_") || undefined;
+  const messageId = reader.idLike("msg_", turnId);
+  const deliveryId = reader.idLike("dlv_", turnId) || undefined;
   return { surface, caller, model, skillIds, messageId, deliveryId };
 };
 
-const decodeSize = (reader: PackedReader): SessionSize => ({ messages: reader.count(), tokens: reader.count() });
+/** Of what `decodeQueued` reads, the delivery alone. */
+export const readDeliveryId = (reader: PackedReader, turnId: string): string | undefined => {
+  reader.byte();
+  reader.skipText();
+  reader.skipText();
+  for (let left = reader.count(); left > 0; left--) reader.skipText();
+  reader.skipId();
+  return reader.idLike("dlv_", turnId) || undefined;
+};
 
-const decodeUsage = (reader: PackedReader): Usage => ({ input: reader.count(), output: reader.count() });
+export const decodeSize = (reader: PackedReader): SessionSize => ({ messages: reader.count(), tokens: reader.count() });
+
+export const decodeUsage = (reader: PackedReader): Usage => ({ input: reader.count(), output: reader.count() });
 
 const decodeDetail = (text: string): string | undefined => (text === "" ? undefined : text.slice(1));

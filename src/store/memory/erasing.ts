@@ -27,12 +27,24 @@ export const eraseMore = (state: State, limit: number): number => {
   return erased;
 };
 
+/** Nobody finds the turn any more, whose first `turn.queued` entry is `seq`, and nothing is left of what was recorded of it. */
+export const eraseTurn = (
+  state: State,
+  {
+    ordinal,
+    turnId,
+    seq,
+    deliveryId,
+  }: { ordinal: number; turnId: string; seq: number; deliveryId: string | undefined },
+): void => {
+  state.index.delete(turnId, { ordinal, seq });
+  if (deliveryId) state.deliveries.erase(deliveryId);
+};
+
 const eraseChunk = (state: State, log: ErasedLog): number => {
-  const { before, begun, entries } = state.logs.erase(log.chunk);
+  const { before, outlines } = state.logs.erase(log.chunk);
   log.chunk = before;
-  for (const { turnId, seq, deliveryId } of begun) {
-    state.index.delete(turnId, { ordinal: log.ordinal, seq });
-    if (deliveryId) state.deliveries.erase(deliveryId);
-  }
-  return entries;
+  for (const { turnId, seq, begun } of outlines)
+    if (begun) eraseTurn(state, { ordinal: log.ordinal, turnId, seq, ...begun });
+  return outlines.length;
 };

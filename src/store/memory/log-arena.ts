@@ -2,17 +2,19 @@ import { offHeapBytes } from "./off-heap.ts";
 
 type Arena = {
   bytes: Buffer;
-  /** By a chunk's first unit: how many bytes are written, the `seq` of its first entry, the chunk before it. */
-  used: Uint16Array;
+  /** By a chunk's first unit: how many bytes are written, the `seq` of its first entry, the chunks before and behind it. */
+  used: Uint32Array;
   firstSeq: Uint32Array;
   before: Float64Array;
+  /** Says nothing of the newest chunk of a log. */
+  next: Float64Array;
   /** Units in use. */
   live: number;
   /** The size of all its chunks, and the first of those that are free: each has the next one as its `before`. */
   cut: number;
   free: number;
 };
-type Large = { bytes: Buffer; used: number; firstSeq: number; before: number };
+type Large = { bytes: Buffer; used: number; firstSeq: number; before: number; next: number };
 
 /** What a chunk holds: bytes `from` to `to` of a buffer, beginning with the entry `firstSeq`. */
 export type Extent = { bytes: Buffer; from: number; to: number; firstSeq: number; before: number };
@@ -21,8 +23,13 @@ export type Extent = { bytes: Buffer; from: number; to: number; firstSeq: number
 export const UNIT = 384;
 const UNITS = 2720;
 /** Sizes in units, in the order in which a log takes them: most sessions are short, and a long one wastes little of its last chunk. */
-const SIZES = [1, 1, 2, 2, 4, 4, 8] as const;
+const USUAL = [1, 1, 2, 2, 4, 4, 8] as const;
+const LAST = USUAL.length - 1;
+/** Those for larger entries, too: the place of one can be used again at once, where a buffer of its own waits for a collection. */
+const SIZES = [...USUAL, 16, 24, 34, 48, 68, 97, 136, 194, 272, 388, 544, 906, 1360, UNITS] as const;
 const LARGE = 2 ** 40;
+/** Room behind a larger entry: the end of a turn takes its reply from the entry before, where both are in one chunk. */
+const REST = 32;
 
 /** No chunk. */
 export const NONE = -1;
@@ -30,7 +37,7 @@ export const NONE = -1;
 /**
  * Memory for session logs outside the JavaScript heap, so that a million messages cost the garbage collector nothing. Chunks of a few
  * sizes are cut from arenas of about 1 MiB; an entry too large for any has a buffer of its own. A log is a chain of chunks, each
- * larger than the one before it, up to the last size.
+ * larger than the one before it, up to the last of the usual sizes; larger entries have larger ones.
  */
 export class LogArena {
   #arenas: (Arena | undefined)[] = [];
@@ -50,12 +57,21 @@ export class LogArena {
   /** A chunk with room for `bytes`, behind the chunk `before`. */
   take(bytes: number, before: number, firstSeq: number): number {
     let size = before === NONE || before >= LARGE ? 0 : this.#sizeAfter(before);
-    while (size < SIZES.length && (SIZES[size] as number) * UNIT < bytes) size++;
-    if (size === SIZES.length) {
-      this.#large.set(++this.#largeIds, { bytes: offHeapBytes(bytes), used: 0, firstSeq, before });
-      this.#largeBytes += bytes;
-      return this.#largeIds;
-    }
+    const needed = bytes > (USUAL[LAST] as number) * UNIT ? bytes + REST : bytes;
+    while (size < SIZES.length && (SIZES[size] as number) * UNIT < needed) size++;
+    const isLarge = size === SIZES.length;
+    const chunk = isLarge ? this.#takeLarge(needed, before, firstSeq) : this.#takeOf(size, before, firstSeq);
+    if (before !== NONE) this.#setNext(before, chunk);
+    return chunk;
+  }
+
+  #takeLarge(bytes: number, before: number, firstSeq: number): number {
+    this.#large.set(++this.#largeIds, { bytes: offHeapBytes(bytes), used: 0, firstSeq, before, next: NONE });
+    this.#largeBytes += bytes;
+    return this.#largeIds;
+  }
+
+  #takeOf(size: number, before: number, firstSeq: number): number {
     const open = this.#open[size] as number[];
     if (open.length === 0) this.#addArena(size);
     const index = open[open.length - 1] as number;
@@ -107,6 +123,20 @@ export class LogArena {
     };
   }
 
+  /** The chunk behind one that is not the newest of its log. */
+  nextOf(chunk: number): number {
+    if (chunk >= LARGE) return (this.#large.get(chunk) as Large).next;
+    return this.#arenaOf(chunk).next[chunk % UNITS] as number;
+  }
+
+  /** Frees the oldest chunk of a log, which is not the newest too; answers the one that is the oldest then. */
+  giveFirst(chunk: number): number {
+    const next = this.nextOf(chunk);
+    this.#setBefore(next, NONE);
+    this.give(chunk);
+    return next;
+  }
+
   /** Frees a chunk; answers the one before it. */
   give(chunk: number): number {
     if (chunk >= LARGE) {
@@ -129,12 +159,23 @@ export class LogArena {
     return before;
   }
 
+  #setBefore(chunk: number, before: number): void {
+    if (chunk >= LARGE) (this.#large.get(chunk) as Large).before = before;
+    else this.#arenaOf(chunk).before[chunk % UNITS] = before;
+  }
+
+  #setNext(chunk: number, next: number): void {
+    if (chunk >= LARGE) (this.#large.get(chunk) as Large).next = next;
+    else this.#arenaOf(chunk).next[chunk % UNITS] = next;
+  }
+
   #arenaOf(chunk: number): Arena {
     return this.#arenas[Math.floor(chunk / UNITS)] as Arena;
   }
 
   #sizeAfter(before: number): number {
-    return Math.min(this.#arenaOf(before).cut + 1, SIZES.length - 1);
+    const { cut } = this.#arenaOf(before);
+    return cut > LAST ? 0 : Math.min(cut + 1, LAST);
   }
 
   /** Cuts a new arena into chunks of one size. */
@@ -149,9 +190,10 @@ export class LogArena {
     }
     this.#arenas[index] = {
       bytes: offHeapBytes(UNIT * UNITS),
-      used: new Uint16Array(UNITS),
+      used: new Uint32Array(UNITS),
       firstSeq: new Uint32Array(UNITS),
       before,
+      next: new Float64Array(UNITS),
       live: 0,
       cut: size,
       free,

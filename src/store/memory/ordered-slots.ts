@@ -1,5 +1,5 @@
+import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { Page } from "#store/store.ts";
-import { decodeCursor, encodeCursor } from "./cursors.ts";
 import { offHeap } from "./off-heap.ts";
 
 /** So many rows, with those that are gone, are looked up and thinned out together. */

@@ -43,6 +43,9 @@ export type TurnRow = Turn & {
   cancelled: boolean;
 };
 
+/** Session by session, and in each in the order of its queue. */
+export const bySession = (a: TurnRow, b: TurnRow): number => a.session.ordinal - b.session.ordinal || a.seq - b.seq;
+
 /** An entry without its place in the journal. */
 export type NewEntry = Entry extends infer E ? (E extends Entry ? Omit<E, "seq"> : never) : never;
 
@@ -116,6 +119,7 @@ export const sessionOf = (row: SessionRow): Session => ({
   createdAt: row.createdAt,
   updatedAt: row.updatedAt,
   lastSeq: row.lastSeq,
+  firstSeq: row.firstSeq,
   messageCount: row.messageCount,
   turnsQueued: row.turnsQueued,
   usage: { input: row.input, output: row.output },

@@ -1,9 +1,10 @@
 import type { Entry } from "#store/store.ts";
-import { type BegunTurn, decodeEntries, encodeEntry, type Logged, type QueuedTurn, readBegun } from "./entry-codec.ts";
+import { decodeEntries, encodeEntry, type Logged, type QueuedTurn } from "./entry-codec.ts";
+import { type EntryOutline, readOutlines } from "./entry-outlines.ts";
 import { type Extent, type LogArena, NONE } from "./log-arena.ts";
 import type { SessionRow } from "./session-row.ts";
 
-/** The journals of all sessions, each a chain of chunks in one arena. A row knows its newest chunk. */
+/** The journals of all sessions, each a chain of chunks in one arena. A row knows its oldest and its newest chunk. */
 export const createSessionLogs = (arena: LogArena) => {
   /** Where the last entry of all went: the next one is mostly of the same turn. */
   let lastChunk: number = NONE;
@@ -17,7 +18,9 @@ export const createSessionLogs = (arena: LogArena) => {
       if (!arena.write(session.chunk, packed.bytes, packed.length)) {
         // First in its chunk, it finds nothing before it.
         if (replyBefore || sameTurn) packed = encodeEntry(entry, queued, false, false);
-        session.chunk = arena.take(packed.length, session.chunk, seq);
+        const chunk = arena.take(packed.length, session.chunk, seq);
+        if (session.chunk === NONE) session.head = chunk;
+        session.chunk = chunk;
         arena.write(session.chunk, packed.bytes, packed.length);
       }
       lastChunk = session.chunk;
@@ -28,7 +31,8 @@ export const createSessionLogs = (arena: LogArena) => {
     },
 
     /** Entries after `seq`, oldest first. Costs a look at each newer chunk, and the reading of those it answers from. */
-    read(session: SessionRow, after: number, limit: number): Logged[] {
+    read(session: SessionRow, from: number, limit: number): Logged[] {
+      const after = Math.max(from, session.firstSeq - 1);
       const extents: Extent[] = [];
       for (let chunk = session.chunk; chunk !== NONE; ) {
         const extent = arena.read(chunk);
@@ -47,23 +51,41 @@ export const createSessionLogs = (arena: LogArena) => {
 
     /** Entries before `seq`, newest first, as long as they are asked for. */
     *readBack(session: SessionRow, before: number): Iterable<Logged> {
+      const { firstSeq } = session;
       for (let chunk = session.chunk; chunk !== NONE; ) {
         const extent = arena.read(chunk);
         chunk = extent.before;
         if (extent.firstSeq >= before) continue;
-        for (const logged of decode(extent).reverse()) if (logged.entry.seq < before) yield logged;
+        for (const logged of decode(extent).reverse()) {
+          if (logged.entry.seq < firstSeq) return;
+          if (logged.entry.seq < before) yield logged;
+        }
       }
     },
 
-    /** Gives the memory of a chunk back. Answers the chunk before it, the turns that began there, and how many entries it held. */
-    erase(chunk: number): { before: number; begun: BegunTurn[]; entries: number } {
-      const { bytes, from, to, firstSeq } = arena.read(chunk);
-      const read = readBegun(bytes, from, to, firstSeq);
-      return { before: arena.give(chunk), ...read };
+    /** What a chunk of the session's log holds, and the chunk behind it. */
+    outline(session: SessionRow, chunk: number): { outlines: EntryOutline[]; next: number } {
+      const next = chunk === session.chunk ? NONE : arena.nextOf(chunk);
+      return { outlines: outlinesOf(arena.read(chunk)), next };
+    },
+
+    /** Erases all before `seq`. The memory of a chunk is given back when nothing in it is kept and another is behind it. */
+    eraseHead(session: SessionRow, seq: number): void {
+      session.firstSeq = seq;
+      while (session.head !== session.chunk && arena.read(arena.nextOf(session.head)).firstSeq <= seq) {
+        session.head = arena.giveFirst(session.head);
+      }
+    },
+
+    /** Gives the memory of a chunk back. Answers the chunk before it, and what it held. */
+    erase(chunk: number): { before: number; outlines: EntryOutline[] } {
+      const outlines = outlinesOf(arena.read(chunk));
+      return { before: arena.give(chunk), outlines };
     },
   };
 };
 
 export type SessionLogs = ReturnType<typeof createSessionLogs>;
 
+const outlinesOf = ({ bytes, from, to, firstSeq }: Extent): EntryOutline[] => readOutlines(bytes, from, to, firstSeq);
 const decode = ({ bytes, from, to, firstSeq }: Extent): Logged[] => decodeEntries(bytes, from, to, firstSeq);

@@ -15,8 +15,10 @@ export const FIELD = {
   chunk: 10,
   agent: 11,
   names: 12,
+  head: 13,
+  erased: 14,
 } as const;
-export const FIELDS = 13;
+export const FIELDS = 15;
 
 /** What a row asks its table for. */
 export type SessionParts = {
@@ -116,6 +118,20 @@ export class SessionRow {
   }
   set compactedCount(value: number) {
     this.#set(FIELD.compactedCount, value);
+  }
+  /** The oldest chunk of its log, once it has any. */
+  get head(): number {
+    return this.#get(FIELD.head);
+  }
+  set head(value: number) {
+    this.#set(FIELD.head, value);
+  }
+  /** The `seq` of its oldest entry that is kept, or of the next to come. What is before it in its chunk was erased. */
+  get firstSeq(): number {
+    return this.#get(FIELD.erased) + 1;
+  }
+  set firstSeq(value: number) {
+    this.#set(FIELD.erased, value - 1);
   }
   /** The newest chunk of its log. */
   get chunk(): number {

@@ -1,6 +1,7 @@
 import type { Clock } from "#core/clock.ts";
 import { IdTable, Roster } from "#core/tables.ts";
 import type { Entry, GatewayEntry, Session, StoreWatcher, Turn } from "#store/store.ts";
+import type { JournalHead } from "./ageing.ts";
 import { AgentCounters } from "./agent-counters.ts";
 import { Announcements } from "./announcements.ts";
 import type { Beats } from "./beats.ts";
@@ -46,6 +47,8 @@ export const createState = (clock: Clock) => {
     ready: new ReadyTurns(),
     queued: 0,
     idempotency: new IdempotencyKeys(),
+    /** What the last slice of a sweep left of a journal's head. */
+    ageing: undefined as JournalHead | undefined,
     /** Logs of sessions that are gone. */
     erasing: new Fifo<ErasedLog>(),
     deliveries: new DeliveryRing(),
@@ -154,7 +157,8 @@ const PAGE = 16;
 const placeOfTurn = (state: State, turnId: string): IdPlace | undefined =>
   state.index.find(turnId, ({ ordinal, seq }) => {
     const session = sessionAt(state, ordinal);
-    return session !== undefined && state.logs.read(session, seq - 1, 1)[0]?.entry.turnId === turnId;
+    if (session === undefined || seq < session.firstSeq) return false;
+    return state.logs.read(session, seq - 1, 1)[0]?.entry.turnId === turnId;
   });
 
 export const hasTurn = (state: State, turnId: string): boolean => placeOfTurn(state, turnId) !== undefined;

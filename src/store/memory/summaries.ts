@@ -1,6 +1,13 @@
 import type { Compacted, Summary } from "#store/store.ts";
 
-type Kept = Summary & { through: number; except: ReadonlySet<number>; lowest: number; bytes: number };
+type Kept = Summary & {
+  through: number;
+  except: ReadonlySet<number>;
+  lowest: number;
+  bytes: number;
+  /** Until that time nothing of the journal's head can go. */
+  headKeptUntil: number;
+};
 
 /** What stands for the compacted messages of each session, by the session's ordinal. */
 export class Summaries {
@@ -16,7 +23,8 @@ export class Summaries {
     this.forget(ordinal);
     const lowest = except.reduce((low, seq) => Math.min(low, seq), through + 1);
     const bytes = Buffer.byteLength(summary) + except.length * 40 + 200;
-    this.#kept.set(ordinal, { text: summary, outside, through, except: new Set(except), lowest, bytes });
+    const marks = { through, except: new Set(except), lowest };
+    this.#kept.set(ordinal, { text: summary, outside, ...marks, bytes, headKeptUntil: 0 });
     this.#bytes += bytes;
   }
 
@@ -28,6 +36,17 @@ export class Summaries {
   read(ordinal: number): Summary | undefined {
     const kept = this.#kept.get(ordinal);
     return kept && { text: kept.text, outside: kept.outside };
+  }
+
+  /** Whether some of the journal's head may be erased that is from `bound` or earlier. */
+  mayErase(ordinal: number, bound: number): boolean {
+    return bound >= (this.#kept.get(ordinal)?.headKeptUntil ?? Infinity);
+  }
+
+  /** Nothing of the journal's head can go before `time`, or the next compaction. */
+  keepHead(ordinal: number, time: number): void {
+    const kept = this.#kept.get(ordinal);
+    if (kept) kept.headKeptUntil = time;
   }
 
   /** Tells of a message by its `seq` whether the summary stands for it. */

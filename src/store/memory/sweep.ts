@@ -1,4 +1,5 @@
 import type { Store, TurnError } from "#store/store.ts";
+import { ageHead } from "./ageing.ts";
 import { noteEnd } from "./agent-counters.ts";
 import { tellAnnouncement } from "./announcements.ts";
 import { freeLostBeats } from "./beats.ts";
@@ -6,13 +7,14 @@ import { dropCompactionsOf, dropLostCompactions } from "./compactions.ts";
 import { KEPT } from "./delivery-codec.ts";
 import { eraseLog, eraseMore } from "./erasing.ts";
 import { endEvents } from "./events.ts";
+import { bySession, type TurnRow } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
 import { type State, tellGateway } from "./state.ts";
 import { cancelledAt, finish, requeue } from "./turn-ends.ts";
 
 /** How much a sweep does before it lets others run: about a millisecond. */
 const SLICE = 500;
-/** So many entries are as much work to erase as another record. */
+/** So many entries are as much work to look at, and to erase, as another record. */
 const ENTRIES_A_STEP = 8;
 
 export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"> => ({
@@ -35,8 +37,8 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
     eventsBefore,
   }) => {
     const time = state.clock.monotonic();
-    for (const row of state.running.list()) {
-      if (row.leaseEnds > time) continue;
+    const isLost = ({ leaseEnds }: TurnRow) => leaseEnds <= time;
+    for (const row of state.running.list().filter(isLost).sort(bySession)) {
       state.late.keep(row, time);
       if (row.attempt < maxAttempts || row.cancelled) requeue(state, row, now, 0);
       else finish(state, row, { now, status: "failed", reply: "", error: lost, usage: undefined });
@@ -58,10 +60,16 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
       // Made after that time: the rows behind it are younger still.
       if (session.createdAt > before) break;
       left--;
-      state.sweptTo = session.ordinal;
       const limit = session.sessionId.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore;
       const isUnfinished = session.queue.length > 0 || state.announcements.has(session);
-      if (session.updatedAt <= limit && !isUnfinished) left -= forgetSession(state, session, now) / ENTRIES_A_STEP;
+      if (session.updatedAt <= limit && !isUnfinished) {
+        left -= forgetSession(state, session, now) / ENTRIES_A_STEP;
+      } else if (session.compactedCount > 0 && state.summaries.mayErase(session.ordinal, limit)) {
+        left -= ageHead(state, session, limit, left * ENTRIES_A_STEP) / ENTRIES_A_STEP;
+        // There is more of it: the next slice goes on with it.
+        if (state.ageing) return true;
+      }
+      state.sweptTo = session.ordinal;
     }
     state.sweptTo = 0;
     return left <= 0 || state.erasing.size > 0;

@@ -3,7 +3,7 @@ import type { Claim, ClaimedTurn, ClaimRequest, Store, Turn, TurnOrder, TurnStar
 import { compactionOfClaim } from "./compactions.ts";
 import { findEvents, takeEvents } from "./events.ts";
 import { bookLate } from "./late-attempts.ts";
-import { limitPassed, NO_SEQ, newTurnRow, type TurnRow, turnOf } from "./rows.ts";
+import { bySession, limitPassed, NO_SEQ, newTurnRow, type TurnRow, turnOf } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
 import { append, bytesOf, joinQueue, openSession, readEndedTurn, type State, tell, tellWork } from "./state.ts";
 import { cancelledAt, countUsage, finish, requeue } from "./turn-ends.ts";
@@ -82,7 +82,7 @@ export const turnMethods = (state: State): TurnMethods => ({
 
   failQueuedTurns: async (agent, error, now) => {
     const rows = state.active.values().filter((row) => row.agent === agent && row.status === "queued");
-    rows.sort((a, b) => a.seq - b.seq);
+    rows.sort(bySession);
     for (const row of rows) finish(state, row, { now, status: "failed", reply: "", error, usage: undefined });
     return rows.length;
   },
@@ -105,7 +105,7 @@ const replayOf = (state: State, { key, hash }: { key: string; hash: string }, no
     throw new GatewayError("idempotency-mismatch", "The key was used with another body.");
   const row = state.active.get(known.turnId);
   const turn = row ? turnOf(row) : readEndedTurn(state, known.turnId);
-  if (!turn) throw new GatewayError("turn-not-found", "The turn of this idempotency key was deleted with its session.");
+  if (!turn) throw new GatewayError("turn-not-found", "The turn of this idempotency key is not kept any more.");
   return turn;
 };
 

@@ -45,6 +45,7 @@ export const startingTests = (engine: Engine): void => {
         createdAt: clock.now(),
         updatedAt: clock.now(),
         lastSeq: 2,
+        firstSeq: 1,
         messageCount: 1,
         turnsQueued: 1,
         usage: { input: 0, output: 0 },

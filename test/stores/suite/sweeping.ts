@@ -117,9 +117,10 @@ export const sweepingTests = (engine: Engine): void => {
     it("works off any number in slices, and says when it is done", async () => {
       await using world = await openWorld(engine);
       const count = 1_200;
-      for (let n = 0; n < count; n++) await world.start({ session: `chat:${n}`, key: `k${n}` });
+      await Promise.all(Array.from({ length: count }, (_, n) => world.start({ session: `chat:${n}`, key: `k${n}` })));
       const keptOne = await world.start({ session: "chat:kept" });
-      for (const claimed of (await world.claim({ free: count, freeOf: () => count })).turns) await world.end(claimed);
+      const { turns } = await world.claim({ free: count, freeOf: () => count });
+      await Promise.all(turns.map((claimed) => world.end(claimed)));
       const slices = await world.sweep({ sessionsBefore: world.clock.now() });
       expect(slices).toBeGreaterThan(1);
       expect(await sessionsOf(world)).toEqual(["chat:kept"]);

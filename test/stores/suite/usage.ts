@@ -169,6 +169,20 @@ export const usageTests = (engine: Engine): void => {
       expect(await hours(START + 1, START + 2 * HOUR + 1)).toEqual([1, 2]);
     });
 
+    it("counts what a summary used as an attempt, and nothing else of it", async () => {
+      await using world = await openWorld(engine);
+      const of = { agent: "main", surface: "rpc", caller: "ops" } as const;
+      const now = world.clock.now();
+      await world.store.countUsage({ now, ...of, ...used(30, 4, "echo", 20) });
+      await world.store.countUsage({ now, ...of, ...used(1, 1, "echo", 5) });
+      const nothing = { messages: 0, completed: 0, failed: 0, cancelled: 0 };
+      const counts = { ...nothing, attempts: 2, latencyMs: 25, input: 31, output: 5 };
+      expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual([
+        { hour: START, ...of, model: "echo", ...counts },
+      ]);
+      expect(await world.store.sumUsage({ from: 0, to: Infinity, by: "caller" })).toEqual([{ key: "ops", counts }]);
+    });
+
     it("forgets counters past their days when it sweeps", async () => {
       await using world = await openWorld(engine);
       await run(world, {});

@@ -1,0 +1,146 @@
+import { expect, it } from "vitest";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import type { ManualClock } from "#test/harness/clock.ts";
+import { leastOf, stretchOf } from "#test/harness/loop.ts";
+import { compact, endCompaction, queueCompaction, SESSION, talk } from "./journals.ts";
+import { type Engine, openWorld, type World } from "./world.ts";
+
+const memory: Engine = { name: "memory", open: async (clock: ManualClock) => createMemoryStore({ clock }) };
+const HOUR = 3_600_000;
+
+const bytesOf = ({ store }: World): number => store.stats().bytes;
+
+it("gives the memory of what is erased back, however long a session goes on", async () => {
+  await using world = await openWorld(memory);
+  const rounds: number[] = [];
+  for (let round = 0; round < 30; round++) {
+    await talk(
+      world,
+      Array.from({ length: 50 }, (_, n) => `${round} ${n} ${"x".repeat(n % 10 === 0 ? 20_000 : 100)}`),
+    );
+    await compact(world);
+    await world.clock.advance(HOUR);
+    await world.sweep({ sessionsBefore: world.clock.now() - 2 * HOUR });
+    rounds.push(bytesOf(world));
+  }
+  expect(await world.store.getSession(SESSION)).toMatchObject({ messageCount: 3_000, lastSeq: 30 * 301 });
+  // Two rounds are kept: of the third on there is no more than of the third, but for the counters of usage.
+  const [third = 0] = rounds.slice(2);
+  expect(Math.max(...rounds.slice(3))).toBeLessThan(third * 1.05);
+});
+
+it("keeps a long reply once", async () => {
+  await using world = await openWorld(memory);
+  await world.start();
+  const claimed = await world.claimNext();
+  const before = bytesOf(world);
+  await world.end(claimed, { reply: "x".repeat(100_000) });
+  expect(bytesOf(world) - before).toBeLessThan(105_000);
+  expect((await world.store.getTurn(claimed.turn.turnId))?.reply).toHaveLength(100_000);
+});
+
+it("forgets the turns of what is erased, and leaves nothing when the session goes", async () => {
+  await using world = await openWorld(memory);
+  const before = bytesOf(world);
+  const turnIds = await talk(
+    world,
+    Array.from({ length: 500 }, (_, n) => `${n}`),
+  );
+  await compact(world, ["499", "re 499"]);
+  const sessionsBefore = world.clock.now();
+  await world.clock.advance(1);
+  await world.start();
+  await world.sweep({ sessionsBefore });
+  const kept = await Promise.all(turnIds.map((turnId) => world.store.getTurn(turnId)));
+  expect(kept.map((turn) => turn?.turnId).filter(Boolean)).toEqual(turnIds.slice(-1));
+  await world.end(await world.claimNext());
+  await world.sweep({ sessionsBefore: world.clock.now() });
+  const usage = 2_000;
+  expect(bytesOf(world) - before).toBeLessThan(usage);
+});
+
+it("erases the head of 600 000 entries without keeping others waiting", { timeout: 60_000 }, async () => {
+  const erase = async (): Promise<number> => {
+    await using world = await openWorld(memory);
+    await fill(world, 100_000);
+    await compact(world);
+    const sessionsBefore = world.clock.now();
+    await world.clock.advance(1);
+    await world.start();
+    const { bytes } = world.store.stats();
+    const sweep = async () => {
+      while (await sweepOnce(world, sessionsBefore)) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const worst = await stretchOf(sweep);
+    expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 600_002 });
+    expect(world.store.stats().bytes).toBeLessThan(bytes / 100);
+    return worst;
+  };
+  expect(await leastOf(3, 10, erase)).toBeLessThan(10);
+});
+
+it("goes on in each slice where the last one ended, in a session whose turns overlap and that grows meanwhile", async () => {
+  await using world = await openWorld(memory);
+  const { store, clock } = world;
+  const turnIds: string[] = [];
+  const goOn = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n++) {
+      turnIds.push((await world.start()).turnId);
+      if (turnIds.length > 5) await world.end(await world.claimNext());
+    }
+  };
+  await goOn(3_000);
+  const place = await queueCompaction(world);
+  await goOn(5);
+  await endCompaction(world, place);
+  const sessionsBefore = clock.now();
+  await clock.advance(1);
+  let slices = 1;
+  for (; await sweepOnce(world, sessionsBefore); slices++) await goOn(10);
+  expect(slices).toBeGreaterThan(3);
+  const kept = await Promise.all(turnIds.map((turnId) => store.getTurn(turnId)));
+  expect(kept.findIndex(Boolean)).toBe(3_000);
+  expect(kept.slice(3_000).every(Boolean)).toBe(true);
+  const { firstSeq = 0, lastSeq = 0 } = (await store.getSession(SESSION)) ?? {};
+  expect(kept[3_000]?.seq).toBe(firstSeq + 1);
+  const entries = await store.readEntries(SESSION, { after: 0, limit: 10_000 });
+  expect(entries.map(({ seq }) => seq)).toEqual(Array.from({ length: lastSeq - firstSeq + 1 }, (_, n) => firstSeq + n));
+});
+
+it("looks at what it cannot erase once, and not with every sweep", async () => {
+  await using world = await openWorld(memory);
+  await fill(world, 20_000);
+  await compact(world, ["hello 0"]);
+  await world.clock.advance(1);
+  await world.start();
+  const sweep = () => sweepOnce(world, world.clock.now() - 1);
+  while (await sweep());
+  const long = await leastOf(5, 1, () => stretchOf(sweep));
+  expect(long).toBeLessThan(1);
+});
+
+const sweepOnce = (world: World, sessionsBefore: number) =>
+  world.store.sweep({
+    now: world.clock.now(),
+    maxAttempts: 3,
+    lost: { name: "turn-failed", detail: "lost" },
+    sessionsBefore,
+    webhookSessionsBefore: 0,
+    usageBefore: 0,
+    gatewayBefore: 0,
+    eventsBefore: 0,
+  });
+
+/** Ends so many turns of one session. What was told of them is more than the store keeps: it is not kept here. */
+const fill = async ({ store, clock, order, told }: World, count: number): Promise<void> => {
+  const now = clock.now();
+  const end = { now, status: "completed", reply: "hi", error: undefined, usage: undefined } as const;
+  for (let n = 0; n < count; n++) {
+    const claim = { now, node: "node_a", leaseMs: HOUR, replyMessageId: `msg_${n}` };
+    const { claimed } = await store.startTurn(order({ text: `hello ${n}`, claim }));
+    if (!claimed) throw new Error("the turn was not claimed at once");
+    await store.endTurn(claimed.claim, end);
+    if (n % 1_000 === 0) told.length = 0;
+  }
+  told.length = 0;
+};

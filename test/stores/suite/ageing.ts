@@ -1,0 +1,167 @@
+import { describe, expect, it } from "vitest";
+import { age, compact, isKept, queueCompaction, SESSION, seqs, talk, texts } from "../journals.ts";
+import { deliveryOf, type Engine, openWorld, refusal } from "../world.ts";
+
+export const ageingTests = (engine: Engine): void => {
+  describe("the head of a journal", () => {
+    it("is erased when it is compacted and past its time, and the rest stays as it is", async () => {
+      await using world = await openWorld(engine);
+      const turnIds = await talk(world, ["one", "two", "three"]);
+      await compact(world, ["three", "re three"]);
+      const before = await world.store.getSession(SESSION);
+      const kept = (await world.entries()).filter(({ seq }) => seq > 12);
+      expect(before).toMatchObject({ firstSeq: 1, lastSeq: 19, messageCount: 6 });
+      world.told.length = 0;
+      await world.sweep({ sessionsBefore: world.clock.now() - 1 });
+      expect(await world.store.getSession(SESSION)).toEqual(before);
+      await age(world);
+      expect((await world.entries()).slice(0, kept.length)).toEqual(kept);
+      expect(await isKept(world, turnIds)).toEqual([false, false, true]);
+      const { usage, summary } = { usage: before?.usage, summary: await world.store.readSummary(SESSION) };
+      const after = { firstSeq: 13, lastSeq: 21, messageCount: 7, usage, ordinal: before?.ordinal };
+      expect(await world.store.getSession(SESSION)).toMatchObject(after);
+      expect((await world.store.listSessions({ limit: 1 })).items[0]).toMatchObject(after);
+      expect(summary?.text).toBe("in short");
+      expect(await texts(world, false)).toEqual(["later", "re three", "three"]);
+      expect(await texts(world, true)).toEqual(["later", "re three", "three"]);
+      expect(world.told.every((what) => what.kind === "work" || what.kind === "entries")).toBe(true);
+    });
+
+    it("goes on where it was, and is read from wherever one begins", async () => {
+      await using world = await openWorld(engine);
+      await talk(world, ["one", "two"]);
+      await compact(world, ["two", "re two"]);
+      await age(world);
+      const read = async (after: number, limit = 100) =>
+        (await world.store.readEntries(SESSION, { after, limit })).map(({ seq }) => seq);
+      expect(await read(0)).toEqual([7, 8, 9, 10, 11, 12, 13, 14, 15]);
+      expect(await read(3, 2)).toEqual([7, 8]);
+      expect(await read(6)).toEqual(await read(0));
+      expect(await read(7, 1)).toEqual([8]);
+      expect(await read(15)).toEqual([]);
+      await world.end(await world.claimNext());
+      expect((await seqs(world)).at(-1)).toBe(19);
+      const older = await world.store.readMessages(SESSION, { before: 7, limit: 9, includeCompacted: true });
+      expect(older).toEqual([]);
+    });
+
+    it("stays where no summary stands for it, however old", async () => {
+      await using world = await openWorld(engine);
+      const turnIds = await talk(world, ["one", "two"]);
+      await age(world);
+      expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 1 });
+      expect(await isKept(world, turnIds)).toEqual([true, true]);
+    });
+
+    it("is all there was, where all may go but what is later", async () => {
+      await using world = await openWorld(engine);
+      const turnIds = await talk(world, ["one", "two"]);
+      const sessionsBefore = world.clock.now();
+      await world.clock.advance(1);
+      await compact(world);
+      await world.sweep({ sessionsBefore });
+      expect(await isKept(world, turnIds)).toEqual([false, false]);
+      expect(await world.names()).toEqual(["session.compacted"]);
+      expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 13, lastSeq: 13, messageCount: 4 });
+      expect(await texts(world, true)).toEqual([]);
+      await talk(world, ["three"]);
+      expect(await texts(world, false)).toEqual(["re three", "three"]);
+    });
+
+    it("is the whole journal, where only a compaction that waits keeps the session", async () => {
+      await using world = await openWorld(engine);
+      await talk(world, ["one"]);
+      await compact(world);
+      await queueCompaction(world);
+      await world.sweep({ sessionsBefore: world.clock.now() });
+      expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 8, lastSeq: 7 });
+      expect(await world.entries()).toEqual([]);
+      expect((await world.start()).seq).toBe(9);
+      expect(await seqs(world)).toEqual([8, 9]);
+    });
+
+    it("is gone for who repeats its key, and for its delivery, as a deleted session is", async () => {
+      await using world = await openWorld(engine);
+      const { turnId } = await world.start({ key: "k1", delivery: deliveryOf("dlv_1", "secret") });
+      await world.end(await world.claimNext());
+      await compact(world);
+      await age(world);
+      expect(await refusal(world.start({ key: "k1" }))).toBe("turn-not-found");
+      expect(await refusal(world.store.findReplay({ key: "k1", hash: "hash" }, world.clock.now()))).toBe(
+        "turn-not-found",
+      );
+      expect(await refusal(world.start({ key: "k1", hash: "other" }))).toBe("idempotency-mismatch");
+      const delivery = { outcome: "gone", body: undefined, turnId };
+      expect(await world.store.getDelivery("dlv_1")).toMatchObject(delivery);
+      expect((await world.store.listDeliveries({ outcome: "gone", limit: 9 })).items).toHaveLength(1);
+    });
+
+    it("goes by the retention of webhooks where the session is one", async () => {
+      await using world = await openWorld(engine);
+      for (const session of [SESSION, "webhook:a"]) {
+        await talk(world, ["one"], { session });
+        await compact(world, [], session);
+      }
+      const at = world.clock.now();
+      await world.clock.advance(1_000);
+      for (const session of [SESSION, "webhook:a"]) await world.start({ session });
+      const firsts = async () =>
+        (await Promise.all([SESSION, "webhook:a"].map((id) => world.store.getSession(id)))).map((of) => of?.firstSeq);
+      await world.sweep({ webhookSessionsBefore: at });
+      expect(await firsts()).toEqual([1, 8]);
+      await world.sweep({ sessionsBefore: at });
+      expect(await firsts()).toEqual([8, 8]);
+    });
+
+    it("is erased to its end where it is long, also when it grows meanwhile", async () => {
+      await using world = await openWorld(engine);
+      const count = 300;
+      const turnIds = await talk(
+        world,
+        Array.from({ length: count }, (_, n) => `${n}`),
+      );
+      await compact(world, [`${count - 1}`, `re ${count - 1}`]);
+      const sessionsBefore = world.clock.now();
+      await world.clock.advance(1_000);
+      await talk(world, ["later"]);
+      const request = {
+        now: world.clock.now(),
+        maxAttempts: 3,
+        lost: { name: "turn-failed", detail: "lost" } as const,
+      };
+      const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0 };
+      const sweep = () => world.store.sweep({ ...request, ...past, sessionsBefore });
+      const sweepAll = async () => {
+        while (await sweep());
+      };
+      await Promise.all([sweepAll(), talk(world, ["meanwhile 1", "meanwhile 2"])]);
+      expect((await world.store.getSession(SESSION))?.firstSeq).toBe((count - 1) * 6 + 1);
+      expect(await isKept(world, turnIds.slice(-2))).toEqual([false, true]);
+      const from = (count - 1) * 6 + 1;
+      const { lastSeq = 0 } = (await world.store.getSession(SESSION)) ?? {};
+      expect(await seqs(world)).toEqual(Array.from({ length: lastSeq - from + 1 }, (_, n) => from + n));
+    });
+
+    it("goes again and again in a session that never rests, and with the session what is left", async () => {
+      await using world = await openWorld(engine);
+      const kept: string[] = [];
+      for (let round = 0; round < 5; round++) {
+        const [turnId = ""] = (await talk(world, [`${round} a`, `${round} b`])).slice(-1);
+        await compact(world, [`${round} b`, `re ${round} b`]);
+        await world.sweep({ sessionsBefore: world.clock.now() - 1 });
+        await world.clock.advance(1_000);
+        kept.push(turnId);
+      }
+      expect(await texts(world, false)).toEqual(["re 4 b", "4 b"]);
+      expect(await isKept(world, kept)).toEqual([false, false, false, false, true]);
+      const { lastSeq = 0, firstSeq = 0 } = (await world.store.getSession(SESSION)) ?? {};
+      expect(lastSeq).toBe(5 * 13);
+      expect(await seqs(world)).toEqual(Array.from({ length: lastSeq - firstSeq + 1 }, (_, n) => firstSeq + n));
+      await world.store.deleteSession(SESSION, world.clock.now());
+      expect(await isKept(world, kept)).toEqual([false, false, false, false, false]);
+      const { seq } = await world.start();
+      expect(seq).toBe(2);
+      expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 1 });
+    });
+  });
+};
