@@ -1,0 +1,244 @@
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
+import type { Clock } from "#core/clock.ts";
+import { GatewayError } from "#core/errors.ts";
+import type { AgentCounts, StoreNotice, StoreWatcher } from "#store/store.ts";
+import { readNews } from "./gateway-codec.ts";
+import {
+  type Answers,
+  type Calls,
+  type FromWorker,
+  type News,
+  NO_TOTALS,
+  type Refusal,
+  type Totals,
+  type WorkerOrder,
+} from "./messages.ts";
+
+/** A call that is on its way. `settle` makes its result of the worker's answer; it runs in the order of calls, among the news. */
+type Pending = {
+  settle: ((answer: never) => unknown) | undefined;
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+};
+
+type LinkStart = { path: string; worker: URL; notice: (notice: StoreNotice) => void };
+
+const RETRY_MS = 1_000;
+const REOPEN_MS = [100, 250, 500, 1_000] as const;
+/** So many messages are on their way at most: what comes meanwhile goes with the next, and shares a commit. */
+const MESSAGES_AT_ONCE = 1;
+
+/** The main side's end of the worker: calls go there together, answers and news come back together. */
+export class Link {
+  readonly clock: Clock;
+  readonly #start: LinkStart;
+  readonly #watchers = new Set<StoreWatcher>();
+  #worker: Worker | undefined;
+  #port: MessagePort | undefined;
+  #closing: Promise<void> | undefined;
+  /** Why it does not answer now. */
+  #failure: string | undefined;
+  #reopens = 0;
+  #offset: number | undefined;
+  /** What goes with the next message, and who waits for it. */
+  #calls: Calls = [];
+  #pending: Pending[] = [];
+  #isPlanned = false;
+  /** Who waits for the messages that are on their way. */
+  #sent: Pending[][] = [];
+  readonly #parked = new Map<number, Pending>();
+  epoch = "";
+  totals: Totals = NO_TOTALS;
+  readonly agents = new Map<string, AgentCounts>();
+
+  constructor(clock: Clock, start: LinkStart) {
+    this.clock = clock;
+    this.#start = start;
+  }
+
+  /** Starts the worker; throws, in a sentence, when the file does not open. */
+  async open(): Promise<void> {
+    const { port1, port2 } = new MessageChannel();
+    const { path } = this.#start;
+    const [now, time] = [this.clock.now(), this.clock.monotonic()];
+    const isOurs = this.#offset !== undefined;
+    const order: WorkerOrder = { path, now, time, offset: this.#offset ?? now - time, isOurs, port: port2 };
+    const worker = new Worker(this.#start.worker, { workerData: order, transferList: [port2], stderr: false });
+    const opened = await new Promise<FromWorker>((resolve, reject) => {
+      port1.once("message", resolve);
+      worker.once("error", reject);
+      worker.once("exit", (code) => {
+        // Its last words may be on their way.
+        const last = receiveMessageOnPort(port1);
+        if (last) resolve(last.message);
+        else reject(new Error(`The store's thread ended with ${code}.`));
+      });
+    });
+    worker.removeAllListeners();
+    if (opened.kind !== "opened") {
+      await worker.terminate();
+      throw opened.kind === "refused" ? opened.error : new Error("The store's thread did not open its file.");
+    }
+    for (const notice of opened.notices) this.#start.notice(notice);
+    this.#offset = order.offset;
+    this.epoch = opened.epoch;
+    this.totals = opened.totals;
+    this.agents.clear();
+    for (const [agent, counts] of opened.agents) this.agents.set(agent, counts);
+    this.#worker = worker;
+    this.#port = port1;
+    this.#failure = undefined;
+    port1.on("message", (message: FromWorker) => this.#take(message));
+    worker.on("error", (error) => this.#lose(error instanceof Error ? error.message : String(error)));
+    worker.on("exit", () => this.#lose("Its thread has ended."));
+  }
+
+  /** Calls the worker. What is made in one turn of the event loop goes in one message. */
+  call<T>(name: string, args: unknown, settle?: (answer: never) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#failure !== undefined) {
+        reject(unavailable(this.#failure));
+        return;
+      }
+      this.#calls.push(name, this.clock.monotonic(), args);
+      this.#pending.push({ settle, resolve, reject });
+      this.#plan();
+    });
+  }
+
+  watch(watcher: StoreWatcher): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Tells every watcher. */
+  tell(say: (watcher: StoreWatcher) => void): void {
+    for (const watcher of this.#watchers) say(watcher);
+  }
+
+  /** Lets what was called be answered, and ends the worker. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const worker = this.#worker;
+    this.#watchers.clear();
+    if (!worker || this.#failure !== undefined) return;
+    this.#send();
+    this.#failure = "It was closed.";
+    this.#port?.postMessage("close");
+    await new Promise((resolve) => worker.once("exit", resolve));
+  }
+
+  #plan(): void {
+    if (this.#isPlanned || this.#sent.length >= MESSAGES_AT_ONCE) return;
+    this.#isPlanned = true;
+    setImmediate(this.#sendPlanned);
+  }
+
+  readonly #sendPlanned = (): void => {
+    this.#isPlanned = false;
+    this.#send();
+  };
+
+  #send(): void {
+    if (this.#calls.length === 0 || !this.#port) return;
+    this.#sent.push(this.#pending);
+    this.#pending = [];
+    const calls = this.#calls;
+    this.#calls = [];
+    this.#port.postMessage(calls);
+  }
+
+  #take(message: FromWorker): void {
+    if (message.kind === "lost") this.#lose(message.detail);
+    if (message.kind !== "answers") return;
+    if (message.totals) this.totals = message.totals;
+    for (const [agent, counts] of message.agents) this.agents.set(agent, counts);
+    this.#settle(message);
+    if (this.#calls.length > 0) this.#plan();
+  }
+
+  #settle({ values, refusals, parked, late, news }: Answers): void {
+    const waiting = this.#takeSent(values.length);
+    const refused = new Map(refusals.map(({ at, refusal }) => [at, refusal]));
+    for (const { at, ticket } of parked) this.#parked.set(ticket, waiting[at] as Pending);
+    const isParked = new Set(parked.map(({ at }) => at));
+    let told = 0;
+    for (let at = 0; at < values.length; at++) {
+      if (!isParked.has(at)) settle(waiting[at] as Pending, values[at], refused.get(at));
+      // Whoever waits for an answer goes on when all of this is done.
+      for (; told < news.length && (news[told] as News).at <= at; told++) this.#tellNews(news[told] as News);
+    }
+    for (const { ticket, value, refusal } of late) {
+      const pending = this.#parked.get(ticket);
+      this.#parked.delete(ticket);
+      if (pending) settle(pending, value, refusal);
+    }
+  }
+
+  /** Those who wait for the first so many answers: the worker answers whole messages, one or more. */
+  #takeSent(count: number): Pending[] {
+    let taken: Pending[] = [];
+    while (taken.length < count) {
+      const sent = this.#sent.shift() as Pending[];
+      taken = taken.length === 0 ? sent : taken.concat(sent);
+    }
+    return taken;
+  }
+
+  #tellNews(news: News): void {
+    for (const watcher of this.#watchers) tellOne(watcher, news);
+  }
+
+  #lose(detail: string): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = detail;
+    this.#start.notice({ name: "unavailable", detail: `${detail} It is opened anew.` });
+    const waiting = [...this.#sent.flat(), ...this.#pending, ...this.#parked.values()];
+    this.#sent = [];
+    this.#pending = [];
+    this.#calls = [];
+    this.#parked.clear();
+    for (const { reject } of waiting) reject(unavailable(detail));
+    void this.#reopen();
+  }
+
+  async #reopen(): Promise<void> {
+    this.#worker?.removeAllListeners();
+    await this.#worker?.terminate();
+    this.#port?.close();
+    const wait = REOPEN_MS[Math.min(this.#reopens++, REOPEN_MS.length - 1)] as number;
+    this.clock.after(wait, async () => {
+      if (this.#closing) return;
+      try {
+        await this.open();
+        this.#reopens = 0;
+        this.#start.notice({ name: "available", detail: `${this.#start.path} was opened again.` });
+        for (const kind of ["work", "beat", "announcement"] as const) this.tell((watcher) => watcher[kind]());
+      } catch (error) {
+        this.#failure = error instanceof Error ? error.message : String(error);
+        void this.#reopen();
+      }
+    });
+  }
+}
+
+const settle = ({ settle, resolve, reject }: Pending, value: unknown, refusal: Refusal | undefined): void => {
+  if (refusal) reject(new GatewayError(refusal.name, refusal.detail, refusal.extra));
+  else resolve((settle ? settle(value as never) : value) as never);
+};
+
+const tellOne = (watcher: StoreWatcher, news: News): void => {
+  if (news.kind === "entries") watcher.entries(news.session, news.entries);
+  else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
+  else if (news.kind === "gateway") watcher.gatewayEntries(readNews(news.first, news.news));
+  else if (news.kind === "cancel") watcher.cancel(news.turnId);
+  else if (news.kind === "compaction") watcher.compaction(news.compactionId);
+  else watcher[news.kind]();
+};
+
+const unavailable = (detail: string): GatewayError =>
+  new GatewayError("store-unavailable", `The store does not answer: ${detail}`, { retryAfterMs: RETRY_MS });

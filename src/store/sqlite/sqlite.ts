@@ -1,0 +1,52 @@
+import type { Clock } from "#core/clock.ts";
+import type { Store, StoreNotice, StoreWatcher } from "#store/store.ts";
+import { inboundCalls } from "./inbound.ts";
+import { Link } from "./link.ts";
+import { lockFile } from "./lock.ts";
+import { readCalls } from "./reads.ts";
+import { turnCalls } from "./turns.ts";
+
+/** The worker as it is built: beside the chunk that this file becomes. From sources it is the one of the last build. */
+const WORKER = new URL(
+  import.meta.url.endsWith(".ts") ? "../../../dist/chunks/sqlite-worker.js" : "./sqlite-worker.js",
+  import.meta.url,
+);
+
+/**
+ * A file, for one process at a time. A thread of its own has the connection; calls that come together share a transaction, and are
+ * answered when it is on disk. Rejects, in a sentence, when the file cannot be opened.
+ */
+export const createSqliteStore = async ({
+  clock,
+  path,
+  notice = () => {},
+  worker = WORKER,
+}: {
+  clock: Clock;
+  path: string;
+  notice?: (notice: StoreNotice) => void;
+  worker?: URL;
+}): Promise<Store> => {
+  const unlock = lockFile(path);
+  const link = new Link(clock, { path, worker, notice });
+  try {
+    await link.open();
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+  return {
+    kind: "sqlite",
+    durable: true,
+    epoch: link.epoch,
+    watch: (watcher: StoreWatcher) => link.watch(watcher),
+    ping: () => link.call("ping", undefined),
+    ...turnCalls(link),
+    ...readCalls(link),
+    ...inboundCalls(link),
+    [Symbol.asyncDispose]: async () => {
+      await link.close();
+      unlock();
+    },
+  };
+};

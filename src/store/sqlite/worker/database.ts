@@ -1,0 +1,139 @@
+import { type Driver, openDriver } from "../driver.ts";
+import { failureOf } from "./failures.ts";
+
+/** What can be bound. A boolean, or a Buffer that is not in an array, makes libsql end the whole process. */
+export type Value = string | number | Buffer | null;
+type Statement = ReturnType<Driver["prepare"]>;
+
+/** Rows come as arrays. */
+export type Query = {
+  get<Row extends readonly unknown[]>(values: readonly Value[]): Row | undefined;
+  all<Row extends readonly unknown[]>(values: readonly Value[]): Row[];
+};
+
+/** So many rows of a table go in with one statement, as far as there are so many. */
+const ROWS_AT_ONCE = [64, 32, 16, 8, 4, 2, 1] as const;
+const BUSY_MS = 1_000;
+const CACHE_KIB = 65_536;
+/** Checkpoints are made between batches; this is for a batch that alone writes so many pages. */
+const WAL_PAGES = 4_096;
+
+/** One connection, with statements that are prepared once. Parameters always go as one array (see `Value`). */
+export class Database {
+  readonly #driver: Driver;
+  readonly #begin: Statement;
+  readonly #commit: Statement;
+
+  constructor(driver: Driver) {
+    this.#driver = driver;
+    driver.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    driver.exec("PRAGMA synchronous = FULL");
+    driver.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+    driver.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES}`);
+    this.#begin = driver.prepare("BEGIN IMMEDIATE");
+    this.#commit = driver.prepare("COMMIT");
+  }
+
+  get isInTransaction(): boolean {
+    return this.#driver.inTransaction;
+  }
+
+  begin(): void {
+    this.#begin.run([]);
+  }
+
+  commit(): void {
+    this.#commit.run([]);
+  }
+
+  /** Quiet where the error has ended the transaction already. */
+  rollback(): void {
+    if (this.isInTransaction) this.#driver.exec("ROLLBACK");
+  }
+
+  /** Brings what is committed into the file itself, as far as no reader is in the way. */
+  checkpoint(mode: "PASSIVE" | "TRUNCATE"): void {
+    this.query(`PRAGMA wal_checkpoint(${mode})`).get([]);
+  }
+
+  exec(sql: string): void {
+    this.#driver.exec(sql);
+  }
+
+  query(sql: string): Query {
+    const statement = this.#driver.prepare(sql).raw();
+    return {
+      get: <Row>(values: readonly Value[]) => statement.get(values) as Row | undefined,
+      all: <Row>(values: readonly Value[]) => statement.all(values) as Row[],
+    };
+  }
+
+  run(sql: string): (values: readonly Value[]) => number {
+    const statement = this.#driver.prepare(sql);
+    return (values) => statement.run(values).changes;
+  }
+
+  /** Rows that wait to be written to a table together. `sql` ends before VALUES; `conflict` may follow them. */
+  rows(sql: string, columns: number, conflict = ""): Rows {
+    const row = `(${new Array(columns).fill("?").join(",")})`;
+    return new Rows(columns, (count) => this.run(`${sql} VALUES ${new Array(count).fill(row).join(",")} ${conflict}`));
+  }
+
+  /** Keys of rows that wait to be deleted together. `sql` ends with IN. */
+  keys(sql: string): Rows {
+    return new Rows(1, (count) => this.run(`${sql} (${new Array(count).fill("?").join(",")})`));
+  }
+
+  close(): void {
+    this.#driver.close();
+  }
+}
+
+/** Who reads a table flushes first what waits for it. */
+export class Rows {
+  readonly #columns: number;
+  readonly #prepare: (count: number) => (values: readonly Value[]) => number;
+  readonly #statements = new Map<number, (values: readonly Value[]) => number>();
+  #values: Value[] = [];
+
+  constructor(columns: number, prepare: (count: number) => (values: readonly Value[]) => number) {
+    this.#columns = columns;
+    this.#prepare = prepare;
+  }
+
+  /** Adds one row. */
+  add(...values: Value[]): void {
+    for (const value of values) this.#values.push(value);
+  }
+
+  flush(): void {
+    const values = this.#values;
+    if (values.length === 0) return;
+    this.#values = [];
+    let at = 0;
+    for (const count of ROWS_AT_ONCE) {
+      const width = count * this.#columns;
+      for (; values.length - at >= width; at += width) {
+        this.#statement(count)(width === values.length ? values : values.slice(at, at + width));
+      }
+    }
+  }
+
+  #statement(count: number): (values: readonly Value[]) => number {
+    let statement = this.#statements.get(count);
+    if (!statement) {
+      statement = this.#prepare(count);
+      this.#statements.set(count, statement);
+    }
+    return statement;
+  }
+}
+
+/** Opens the file, which is made when it is not there. */
+export const openDatabase = (path: string): Database => {
+  try {
+    return new Database(openDriver(path));
+  } catch (error) {
+    throw failureOf(error, path);
+  }
+};

@@ -1,0 +1,116 @@
+import type { GatewayEntry, GatewayNews } from "#store/store.ts";
+import { type KeptNews, readNews } from "../gateway-codec.ts";
+import type { Rows } from "./database.ts";
+import type { Parts } from "./parts.ts";
+import { type State, tellGateway } from "./state.ts";
+
+type Row = [lastSeq: number, body: string];
+
+/** The gateway's stream: its newest entries, in order and without a gap. Those of a batch share a row. */
+export class GatewayLog {
+  readonly #rows: Rows;
+  readonly #read;
+  readonly #delete;
+  readonly #setFirst;
+  #unwritten: KeptNews[] = [];
+  /** The oldest that is kept, or the next to come; and what the newest row says of it. */
+  #first: number;
+  #writtenFirst: number;
+  #last: number;
+
+  constructor({ db }: Parts) {
+    this.#rows = db.rows("INSERT INTO gateway_entries (last_seq, first_seq, body)", 3);
+    this.#read = db.query("SELECT last_seq, body FROM gateway_entries WHERE last_seq > ? ORDER BY last_seq LIMIT 1");
+    this.#delete = db.run("DELETE FROM gateway_entries WHERE last_seq < ?");
+    this.#setFirst = db.run("UPDATE gateway_entries SET first_seq = ? WHERE last_seq = ?");
+    const newest = db.query("SELECT last_seq, first_seq FROM gateway_entries ORDER BY last_seq DESC LIMIT 1");
+    [this.#last, this.#first] = newest.get<[number, number]>([]) ?? [0, 1];
+    this.#writtenFirst = this.#first;
+  }
+
+  /** The `seq` of the newest ever. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** Answers the entry's `seq`. */
+  append(news: KeptNews, keep: number): number {
+    this.#unwritten.push(news);
+    const seq = ++this.#last;
+    this.#first = Math.max(this.#first, seq - keep + 1);
+    return seq;
+  }
+
+  read(after: number, limit: number): { entries: GatewayEntry[]; first: number; last: number } {
+    this.flush();
+    const entries: GatewayEntry[] = [];
+    let next = Math.max(after + 1, this.#first);
+    while (next <= this.#last && entries.length < limit) {
+      const row = this.#read.get<Row>([next - 1]);
+      if (!row) break;
+      const more = entriesOf(row).filter(({ seq }) => seq >= next);
+      entries.push(...more.slice(0, limit - entries.length));
+      next = row[0] + 1;
+    }
+    return { entries, first: this.#first, last: this.#last };
+  }
+
+  /** Lets go what is from before a time, of so many rows at most. Answers how many it looked at. */
+  forgetBefore(time: number, limit: number): number {
+    this.flush();
+    let looked = 0;
+    while (looked < limit && this.#first <= this.#last) {
+      const row = this.#read.get<Row>([this.#first - 1]);
+      if (!row) break;
+      const kept = entriesOf(row).find(({ seq, at }) => seq >= this.#first && at >= time);
+      this.#first = kept?.seq ?? row[0] + 1;
+      if (kept) break;
+      looked++;
+    }
+    this.flush();
+    return looked;
+  }
+
+  flush(): void {
+    const hasNew = this.#unwritten.length > 0;
+    if (hasNew) {
+      this.#rows.add(this.#last, this.#first, JSON.stringify(this.#unwritten));
+      this.#rows.flush();
+      this.#unwritten = [];
+    }
+    if (this.#first === this.#writtenFirst) return;
+    this.#writtenFirst = this.#first;
+    // The newest row stays: it says how far the stream has come.
+    this.#delete([Math.min(this.#first, this.#last)]);
+    if (!hasNew) this.#setFirst([this.#first, this.#last]);
+  }
+}
+
+const entriesOf = ([lastSeq, body]: Row): GatewayEntry[] => {
+  const news = JSON.parse(body) as KeptNews[];
+  return readNews(lastSeq - news.length + 1, news);
+};
+
+/** Appends to the gateway's stream; watchers learn of it at the next `tellGateway`. Answers the entry's `seq`. */
+export const appendGateway = (state: State, news: KeptNews, keep: number): number => {
+  state.untoldGateway.push(news);
+  return state.gateway.append(news, keep);
+};
+
+export const gatewayMethods = {
+  write: {
+    appendGatewayEntry: (
+      state: State,
+      { news, now, keep }: { news: GatewayNews; now: number; keep: number },
+    ): GatewayEntry => {
+      const entry = { at: now, ...news };
+      const seq = appendGateway(state, entry, keep);
+      tellGateway(state);
+      return { seq, ...entry };
+    },
+  },
+  read: {
+    readGatewayEntries: (state: State, { after, limit }: { after: number; limit: number }) =>
+      state.gateway.read(after, limit),
+  },
+};

@@ -1,0 +1,30 @@
+import { announcementMethods } from "./announcements.ts";
+import { keyMethods } from "./api-keys.ts";
+import { beatMethods } from "./beats.ts";
+import { deliveryMethods } from "./deliveries.ts";
+import { eventMethods } from "./events.ts";
+import { gatewayMethods } from "./gateway-log.ts";
+import type { Methods } from "./methods.ts";
+import { usageMethods } from "./usage-counters.ts";
+
+/** The inbound half: events, beats, announcements, deliveries, API keys, usage and the gateway's stream. */
+export const inboundMethods: { write: Methods; read: Methods } = {
+  write: {
+    ...eventMethods.write,
+    ...beatMethods.write,
+    ...announcementMethods.write,
+    ...deliveryMethods.write,
+    ...gatewayMethods.write,
+    ...keyMethods.write,
+    ...usageMethods.write,
+  },
+  read: {
+    ...eventMethods.read,
+    ...beatMethods.read,
+    ...announcementMethods.read,
+    ...deliveryMethods.read,
+    ...gatewayMethods.read,
+    ...keyMethods.read,
+    ...usageMethods.read,
+  },
+};

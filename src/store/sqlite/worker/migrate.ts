@@ -1,0 +1,42 @@
+import { newBareId } from "#core/ids.ts";
+import { migrations } from "../migrations/all.ts";
+import type { Database } from "./database.ts";
+import { OpenFailure } from "./failures.ts";
+
+/** Tells our files from those of other programs: "AgGw". */
+const APPLICATION_ID = 0x41674777;
+/** Of a new file. Twice the usual: a commit writes rows of many tables, each page with two calls. */
+const PAGE_BYTES = 8_192;
+
+/**
+ * Brings the file to the newest version, each migration in a transaction. The caller holds the lock. Answers the version that it had; 0
+ * for a new file.
+ */
+export const migrate = (db: Database, path: string, now: number, all: readonly string[] = migrations): number => {
+  const [version] = db.query("PRAGMA user_version").get<[number]>([]) ?? [0];
+  const [application] = db.query("PRAGMA application_id").get<[number]>([]) ?? [0];
+  const [tables] = db.query("SELECT count(*) FROM sqlite_schema").get<[number]>([]) ?? [0];
+  if (tables > 0 && application !== APPLICATION_ID) {
+    throw new OpenFailure(`The SQLite file ${path} belongs to another program.`);
+  }
+  if (version > all.length) {
+    throw new OpenFailure(
+      `The SQLite file ${path} was written by a newer gateway: it has version ${version}, this one knows ${all.length}.`,
+    );
+  }
+  // It writes, so only now.
+  db.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
+  db.exec("PRAGMA journal_mode = WAL");
+  for (const [at, sql] of all.entries()) {
+    if (at < version) continue;
+    db.begin();
+    db.exec(sql);
+    if (at === 0) {
+      db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+      db.run("INSERT INTO meta VALUES (?, ?)")(["epoch", newBareId(now)]);
+    }
+    db.exec(`PRAGMA user_version = ${at + 1}`);
+    db.commit();
+  }
+  return version;
+};

@@ -1,0 +1,28 @@
+import type { Turn, TurnStatus } from "#store/store.ts";
+import type { State } from "./state.ts";
+import { decodeEndedTurn } from "./turn-codec.ts";
+
+export const hasTurn = (state: State, turnId: string): boolean =>
+  state.turns.get(turnId) !== undefined || endedTurn(state, turnId) !== undefined;
+
+/** Undefined when it was erased. */
+export const statusOfTurn = (state: State, turnId: string): TurnStatus | undefined =>
+  state.turns.get(turnId)?.status ?? endedTurn(state, turnId)?.turn.status;
+
+/** A turn that has ended, with its reply. One whose first entry was erased is gone. */
+export const readEndedTurn = (state: State, turnId: string): Turn | undefined => {
+  const found = endedTurn(state, turnId);
+  if (!found) return undefined;
+  const { turn, replySeq, ordinal } = found;
+  const entry = replySeq === 0 ? undefined : state.journal.entry(ordinal, replySeq);
+  if (entry?.name === "message.completed") turn.reply = entry.text;
+  return turn;
+};
+
+const endedTurn = (state: State, turnId: string): { turn: Turn; replySeq: number; ordinal: number } | undefined => {
+  const found = state.ended.get(turnId);
+  const session = found && state.sessions.at(found.ordinal);
+  if (!session) return undefined;
+  const { turn, replySeq } = decodeEndedTurn(turnId, session, found.body);
+  return turn.seq - 1 < session.firstSeq ? undefined : { turn, replySeq, ordinal: found.ordinal };
+};

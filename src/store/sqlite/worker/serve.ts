@@ -1,0 +1,87 @@
+import { statSync } from "node:fs";
+import { receiveMessageOnPort } from "node:worker_threads";
+import type { StoreNotice } from "#store/store.ts";
+import type { Calls, FromWorker, WorkerOrder } from "../messages.ts";
+import { migrations } from "../migrations/all.ts";
+import { Batches } from "./batches.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { failureOf, OpenFailure } from "./failures.ts";
+import { takeBack } from "./lost-turns.ts";
+import { migrate } from "./migrate.ts";
+import { flush, loadState } from "./state.ts";
+import { checkLog } from "./wal.ts";
+
+const VERSION = migrations.length;
+
+/** Opens the file and answers calls until the port closes. */
+export const serve = ({ port, ...order }: WorkerOrder): void => {
+  const post = (message: FromWorker): void => port.postMessage(message);
+  let batches: Batches;
+  try {
+    const { db, state, notices } = open(order);
+    batches = new Batches(db, state, post);
+    const [epoch] = db.query("SELECT value FROM meta WHERE name = 'epoch'").get<[string]>([]) ?? [""];
+    post({ kind: "opened", epoch, totals: state.totals.counts, agents: state.agents.all(), notices });
+  } catch (error) {
+    post({ kind: "refused", error: failureOf(error, order.path) });
+    port.close();
+    return;
+  }
+
+  /** Slices of long calls go on when nothing else waits, and after each batch else. */
+  const goOn = (): void => {
+    if (batches.isLost || !batches.hasParked) return;
+    batches.run([]);
+    if (batches.hasParked) setImmediate(goOn);
+  };
+  port.on("message", (calls: Calls | "close") => {
+    if (batches.isLost) return;
+    let isClosing = calls === "close";
+    const all: Calls = calls === "close" ? [] : calls;
+    // All that waits goes into one transaction.
+    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) {
+      if (more.message === "close") isClosing = true;
+      else for (const part of more.message as Calls) all.push(part);
+    }
+    if (all.length > 0) batches.run(all);
+    if (isClosing) {
+      batches.close();
+      port.close();
+    } else if (batches.hasParked) {
+      setImmediate(goOn);
+    }
+  });
+};
+
+const open = ({ path, now, time, offset, isOurs }: Omit<WorkerOrder, "port">) => {
+  const notices: StoreNotice[] = [];
+  const tail = isOurs ? undefined : checkLog(path);
+  if (tail) {
+    const detail = `The end of the log of ${path} was not complete: ${tail.bytes} bytes (${tail.frames} pages) that nobody was told of were left out.`;
+    notices.push({ name: "repaired", detail });
+  }
+  const db = openDatabase(path);
+  if (!isOurs) checkPages(db, path);
+  const version = migrate(db, path, now);
+  if (version > 0 && version < VERSION) {
+    notices.push({ name: "migrated", detail: `${path} was brought from version ${version} to ${VERSION}.` });
+  }
+  const state = loadState(db, { time, offset });
+  db.begin();
+  takeBack(state, now, isOurs);
+  flush(state);
+  db.commit();
+  state.news = [];
+  return { db, state, notices };
+};
+
+/** So much is looked through in half a second; what is larger shows its damage when it is read. */
+const CHECKED_BYTES = 512 * 1024 * 1024;
+
+const checkPages = (db: Database, path: string): void => {
+  if (statSync(path).size > CHECKED_BYTES) return;
+  const [said] = db.query("PRAGMA quick_check(1)").get<[string]>([]) ?? ["nothing was answered"];
+  if (said === "ok") return;
+  const why = said.replaceAll(/\s+/g, " ").trim();
+  throw new OpenFailure(`The SQLite file ${path} is damaged (${why}). Restore a backup of it.`);
+};

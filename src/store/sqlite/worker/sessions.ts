@@ -1,0 +1,223 @@
+import type { Session } from "#store/store.ts";
+import { fromSql, toSql } from "../text.ts";
+import type { Database, Query, Rows, Value } from "./database.ts";
+import { Ordinals } from "./ordinals.ts";
+import type { Parts } from "./parts.ts";
+import type { SessionRow } from "./rows.ts";
+import type { TotalsRow } from "./totals.ts";
+
+type Stored = readonly [
+  ordinal: number,
+  sessionId: Value,
+  agent: Value,
+  used: number,
+  head: number | null,
+  body: string,
+];
+
+const COLUMNS = "ordinal, session_id, agent, used, head, body";
+const MINUTE = 60_000;
+/** What a session weighs beside its journal. */
+const SESSION_BYTES = 300;
+/** So many are held although nothing waits in them. */
+const HELD = 20_000;
+
+export const isWebhook = (sessionId: string): boolean => sessionId.startsWith("webhook:");
+
+/** Sessions by id and ordinal. Those that were used lately are held, and written once a batch. */
+export class Sessions {
+  readonly #totals: TotalsRow;
+  readonly #ordinals: Ordinals;
+  readonly #byId: Query;
+  readonly #byOrdinal: Query;
+  readonly #inserts: Rows;
+  readonly #updates: ReturnType<Database["run"]>;
+  readonly #moves: ReturnType<Database["run"]>;
+  readonly #deletes: Rows;
+  readonly #page: Query;
+  readonly #pageOf: Query;
+  readonly #unused: Query;
+  readonly #heads: Query;
+  readonly #held = new Map<string, SessionRow>();
+  readonly #heldByOrdinal = new Map<number, SessionRow>();
+  #dirty: SessionRow[] = [];
+
+  constructor({ db, totals }: Parts) {
+    this.#totals = totals;
+    this.#ordinals = new Ordinals(db, "sessions");
+    this.#byId = db.query(`SELECT ${COLUMNS} FROM sessions WHERE session_id = ?`);
+    this.#byOrdinal = db.query(`SELECT ${COLUMNS} FROM sessions WHERE ordinal = ?`);
+    this.#inserts = db.rows(`INSERT INTO sessions (${COLUMNS}, webhook)`, 7);
+    this.#updates = db.run("UPDATE sessions SET body = ? WHERE ordinal = ?");
+    this.#moves = db.run("UPDATE sessions SET body = ?, used = ?, head = ? WHERE ordinal = ?");
+    this.#deletes = db.keys("DELETE FROM sessions WHERE ordinal IN");
+    this.#page = db.query(`SELECT ${COLUMNS} FROM sessions WHERE ordinal < ? ORDER BY ordinal DESC LIMIT ?`);
+    this.#pageOf = db.query(
+      `SELECT ${COLUMNS} FROM sessions WHERE agent = ? AND ordinal < ? ORDER BY ordinal DESC LIMIT ?`,
+    );
+    this.#heads = db.query(`SELECT ${COLUMNS} FROM sessions WHERE webhook = ? AND head <= ? ORDER BY head LIMIT ?`);
+    this.#unused = db.query(
+      `SELECT ${COLUMNS} FROM sessions WHERE webhook = ? AND (used, ordinal) > (?, ?) AND used <= ? ORDER BY used, ordinal LIMIT ?`,
+    );
+  }
+
+  get(sessionId: string): SessionRow | undefined {
+    return this.#held.get(sessionId) ?? this.#read(this.#byId, toSql(sessionId));
+  }
+
+  at(ordinal: number): SessionRow | undefined {
+    return this.#heldByOrdinal.get(ordinal) ?? this.#read(this.#byOrdinal, ordinal);
+  }
+
+  /** Those made before one, the newest first; of one agent or all. */
+  page(agent: string | undefined, before: number, limit: number): SessionRow[] {
+    this.flush();
+    const stored =
+      agent === undefined
+        ? this.#page.all<Stored>([before, limit])
+        : this.#pageOf.all<Stored>([toSql(agent), before, limit]);
+    return stored.map((one) => this.#of(one));
+  }
+
+  /** Those that were used last in a minute up to this one, the longest ago first; after a place in that order. */
+  unused(webhook: boolean, after: { used: number; ordinal: number }, through: number, limit: number): SessionRow[] {
+    this.flush();
+    const stored = this.#unused.all<Stored>([webhook ? 1 : 0, after.used, after.ordinal, through, limit]);
+    return stored.map((one) => this.#take(one));
+  }
+
+  open(of: Pick<Session, "sessionId" | "agent" | "channel" | "userId">, now: number): SessionRow {
+    const { sessionId, agent, channel, userId } = of;
+    const counts = {
+      firstSeq: 1,
+      lastSeq: 0,
+      messageCount: 0,
+      compactedCount: 0,
+      input: 0,
+      output: 0,
+      contextBytes: 0,
+    };
+    const row: SessionRow = {
+      ...{ sessionId, agent, channel, userId, ordinal: this.#ordinals.next(), createdAt: now, updatedAt: now },
+      ...counts,
+      ...{ head: undefined, queue: [], isDirty: false, isStored: false, storedUse: 0, storedHead: undefined },
+    };
+    this.#hold(row);
+    this.#totals.counts.sessions++;
+    this.#totals.addBytes(SESSION_BYTES);
+    this.touch(row);
+    return row;
+  }
+
+  /** Its row is to be written with the batch. */
+  touch(row: SessionRow): void {
+    if (row.isDirty) return;
+    row.isDirty = true;
+    this.#dirty.push(row);
+  }
+
+  delete(row: SessionRow): void {
+    this.#held.delete(row.sessionId);
+    this.#heldByOrdinal.delete(row.ordinal);
+    this.#totals.counts.sessions--;
+    this.#totals.addBytes(-SESSION_BYTES);
+    this.#dirty = this.#dirty.filter((other) => other !== row);
+    if (!row.isStored) return;
+    this.#deletes.add(row.ordinal);
+    // Its id can begin anew in the same batch.
+    this.#deletes.flush();
+  }
+
+  /** Those of whose journal the head may be cut from such a minute on. */
+  agedHeads(webhook: boolean, through: number, limit: number): SessionRow[] {
+    this.flush();
+    return this.#heads.all<Stored>([webhook ? 1 : 0, through, limit]).map((one) => this.#take(one));
+  }
+
+  flush(): void {
+    this.#ordinals.flush();
+    for (const row of this.#dirty) this.#write(row);
+    this.#dirty = [];
+    this.#inserts.flush();
+    this.#letGo();
+  }
+
+  /** As it is held, or as its row has it. */
+  #of(stored: Stored): SessionRow {
+    return this.#heldByOrdinal.get(stored[0]) ?? decode(stored);
+  }
+
+  #read(query: Query, key: Value): SessionRow | undefined {
+    const stored = query.get<Stored>([key]);
+    return stored && this.#take(stored);
+  }
+
+  /** To be changed: it is held from now on. */
+  #take(stored: Stored): SessionRow {
+    const row = this.#of(stored);
+    this.#hold(row);
+    return row;
+  }
+
+  #hold(row: SessionRow): void {
+    this.#held.set(row.sessionId, row);
+    this.#heldByOrdinal.set(row.ordinal, row);
+  }
+
+  #write(row: SessionRow): void {
+    row.isDirty = false;
+    const body = bodyOf(row);
+    const used = Math.floor(row.updatedAt / MINUTE);
+    const head = row.head ?? null;
+    if (!row.isStored) {
+      const ids = [toSql(row.sessionId), toSql(row.agent)] as const;
+      this.#inserts.add(row.ordinal, ...ids, used, head, body, isWebhook(row.sessionId) ? 1 : 0);
+    } else if (used === row.storedUse && row.head === row.storedHead) {
+      this.#updates([body, row.ordinal]);
+    } else {
+      this.#moves([body, used, head, row.ordinal]);
+    }
+    row.isStored = true;
+    row.storedUse = used;
+    row.storedHead = row.head;
+  }
+
+  /** Lets the oldest go of those that are held for nothing. */
+  #letGo(): void {
+    if (this.#held.size <= HELD) return;
+    let left = this.#held.size - HELD;
+    for (const [sessionId, row] of this.#held) {
+      if (left-- <= 0) return;
+      if (row.queue.length > 0) continue;
+      this.#held.delete(sessionId);
+      this.#heldByOrdinal.delete(row.ordinal);
+    }
+  }
+}
+
+const bodyOf = (row: SessionRow): string =>
+  JSON.stringify([
+    row.channel,
+    row.userId,
+    row.createdAt,
+    row.updatedAt,
+    row.firstSeq,
+    row.lastSeq,
+    row.messageCount,
+    row.compactedCount,
+    row.input,
+    row.output,
+    row.contextBytes,
+  ]);
+
+type Numbers = [number, number, number, number, number, number, number, number, number];
+
+const decode = ([ordinal, sessionId, agent, used, head, body]: Stored): SessionRow => {
+  const [channel, userId, ...numbers] = JSON.parse(body) as [string, string, ...Numbers];
+  const [createdAt, updatedAt, firstSeq, lastSeq, messageCount, compactedCount, input, output, contextBytes] = numbers;
+  return {
+    ...{ ordinal, sessionId: fromSql(sessionId), agent: fromSql(agent), channel, userId, createdAt, updatedAt },
+    ...{ firstSeq, lastSeq, messageCount, compactedCount, input, output, contextBytes, head: head ?? undefined },
+    ...{ queue: [], isDirty: false, isStored: true, storedUse: used, storedHead: head ?? undefined },
+  };
+};

@@ -1,0 +1,65 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { buildSync } from "esbuild";
+import { onTestFinished } from "vitest";
+import type { Clock } from "#core/clock.ts";
+import { createSqliteStore } from "#store/sqlite/sqlite.ts";
+import type { Store } from "#store/store.ts";
+import type { Engine } from "./world.ts";
+
+const root = new URL("../../", import.meta.url).pathname;
+const built = join(root, "node_modules/.cache/sqlite-worker");
+const worker = join(built, "worker.js");
+export const workerUrl = pathToFileURL(worker);
+const { outputFiles } = buildSync({
+  entryPoints: [join(root, "src/store/sqlite/worker/worker.ts")],
+  write: false,
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  packages: "external",
+  logLevel: "warning",
+});
+mkdirSync(built, { recursive: true });
+// Put in place whole: other processes of the run have their stores from there at the same time.
+writeFileSync(`${worker}.${process.pid}`, outputFiles[0]?.contents ?? "");
+renameSync(`${worker}.${process.pid}`, worker);
+
+/** Memory, where the system has some for files: what the suite says of a store does not hang on a disk's pace. */
+const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+
+const paths = new WeakMap<Store, string>();
+
+/** A path for a store, in a folder of its own that goes with the test. */
+export const newPath = (): string => {
+  const folder = mkdtempSync(join(temporary, "gateway-sqlite-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, "store.db");
+};
+
+/** Opens a store with the worker as its sources are now. */
+export const openSqlite = async (clock: Clock, path: string): Promise<Store> => {
+  const store = await createSqliteStore({ clock, path, worker: workerUrl });
+  paths.set(store, path);
+  return store;
+};
+
+export const sqlite: Engine = {
+  name: "sqlite",
+  open: (clock) => openSqlite(clock, newPath()),
+  reopen: async (store, clock) => {
+    const path = pathOf(store);
+    await store[Symbol.asyncDispose]();
+    return await openSqlite(clock, path);
+  },
+};
+
+/** Where a store has its file; `world.ts` hands out stores that inherit from the engine's. */
+export const pathOf = (store: Store): string => {
+  const path = paths.get(store) ?? paths.get(Object.getPrototypeOf(store) as Store);
+  if (path === undefined) throw new Error("no store of this engine");
+  return path;
+};

@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+import { list, record } from "./deliveries.ts";
+import { eventOrder, failEvent, news, queueEvent, takeEvents, toldNews, waiting } from "./inbound.ts";
+import { sqlite } from "./sqlite-engine.ts";
+import { deliveryOf, LEASE_MS, openWorld, RECORDER, refusal } from "./world.ts";
+
+describe("calls that share a transaction", () => {
+  it("see what those before them have queued, recorded and told", async () => {
+    await using world = await openWorld(sqlite);
+    const { store } = world;
+    const first = eventOrder(world, { key: "k", delivery: deliveryOf("dlv_1") });
+    const again = eventOrder(world, { key: "k" });
+    const other = eventOrder(world, { key: "k", hash: "other" });
+    const [queued, event, repeat, refused, delivery, stream, listed, read] = await Promise.all([
+      store.queueEvent(first),
+      store.getEvent(first.eventId),
+      store.queueEvent(again),
+      refusal(store.queueEvent(other)),
+      store.getDelivery("dlv_1"),
+      store.readGatewayEntries({ after: 0, limit: 9 }),
+      store.listDeliveries({ limit: 9 }),
+      waiting(world),
+    ]);
+    expect(event).toEqual(queued.event);
+    expect(repeat).toEqual({ event: queued.event, replayed: true });
+    expect(refused).toBe("idempotency-mismatch");
+    expect(delivery).toMatchObject({ eventId: first.eventId, outcome: "queued" });
+    expect(stream.entries).toEqual(toldNews(world));
+    expect(listed.items).toHaveLength(1);
+    expect(read).toEqual([first.eventId]);
+  });
+
+  it("are told of in the order of the stream, whichever of them caused an entry", async () => {
+    await using world = await openWorld(sqlite);
+    const { eventId } = await queueEvent(world);
+    const claimed = await takeEvents(world, [eventId]);
+    const append = () =>
+      world.store.appendGatewayEntry({ name: "agent.reloaded", agentName: "a", changed: [] }, { now: 1, keep: 99 });
+    await Promise.all([queueEvent(world), append(), world.end(claimed), queueEvent(world), append()]);
+    expect(toldNews(world).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(toldNews(world)).toEqual((await world.store.readGatewayEntries({ after: 0, limit: 99 })).entries);
+  });
+
+  it("let the recorder keep no more than its entries, where more of them come at once", async () => {
+    await using world = await openWorld(sqlite);
+    const ids = Array.from({ length: 40 }, (_, n) => `dlv_${n}`);
+    await Promise.all(ids.map((id) => record(world, { ...deliveryOf(id), answer: "unmatched" }, 9, 5)));
+    expect(await list(world)).toEqual(ids.slice(-5).reverse());
+    expect(world.store.stats().deliveries).toBe(5);
+    await world.reopen();
+    expect(await list(world)).toEqual(ids.slice(-5).reverse());
+  });
+});
+
+describe("a file that is opened again", () => {
+  it("frees at once the beats and announcements that its last owner held, and shuts that one out", async () => {
+    await using world = await openWorld(sqlite);
+    const { now } = world.clock;
+    const agents = ["main"];
+    const claimBeats = () => world.store.claimBeats({ now: now(), node: "node_a", leaseMs: LEASE_MS, agents });
+    const claimAnnouncements = () =>
+      world.store.claimAnnouncements({ node: "node_a", leaseMs: LEASE_MS, limit: 9, freeOf: () => 9 });
+    await world.store.planBeat("main", { now: now(), delayMs: 0, soonest: false });
+    const [held] = (await claimBeats()).beats;
+    await world.start({ announce: { channel: "ops", hops: 0 } });
+    await world.end(await world.claimNext());
+    const [sent] = (await claimAnnouncements()).announcements;
+    await world.reopen();
+    const [beat] = (await claimBeats()).beats;
+    const [announcement] = (await claimAnnouncements()).announcements;
+    expect(beat?.fence).toBeGreaterThan(held?.fence ?? Infinity);
+    expect(announcement?.claim.fence).toBeGreaterThan(sent?.claim.fence ?? Infinity);
+    expect(await world.store.extendBeat(held as typeof beat & object, LEASE_MS)).toBe(false);
+  });
+
+  it("keeps the events of a turn that was running with that turn", async () => {
+    await using world = await openWorld(sqlite);
+    const [taken, free] = [await queueEvent(world), await queueEvent(world)];
+    const { turnId } = (await takeEvents(world, [taken.eventId])).claim;
+    await world.reopen();
+    expect(await world.store.getEvent(taken.eventId)).toMatchObject({ status: "queued", turnId });
+    expect(await waiting(world)).toEqual([free.eventId]);
+    expect(await refusal(takeEvents(world, [taken.eventId]))).toBe("internal");
+    expect(world.store.agentCounts("main").waitingEvents).toBe(1);
+    await world.end(await world.claimNext());
+    expect(await world.store.getEvent(taken.eventId)).toMatchObject({ status: "handled", turnId });
+  });
+
+  it("goes on with its counts, with the stream's places, and with the recorder's finished and unfinished", async () => {
+    await using world = await openWorld(sqlite);
+    const recorder = { ...RECORDER, entries: 2 };
+    const open = await queueEvent(world, { delivery: deliveryOf("dlv_open"), recorder });
+    const dead = await queueEvent(world, { delivery: deliveryOf("dlv_dead"), recorder });
+    await failEvent(world, dead.eventId, 3);
+    const before = { stats: world.store.stats(), news: await news(world) };
+    await world.reopen();
+    expect({ stats: world.store.stats(), news: await news(world) }).toEqual(before);
+    const { event } = await world.store.queueEvent(eventOrder(world, { delivery: deliveryOf("dlv_next"), recorder }));
+    expect(event.ordinal).toBeGreaterThan(dead.ordinal);
+    expect((await list(world)).sort()).toEqual(["dlv_next", "dlv_open"]);
+    expect((await world.store.readGatewayEntries({ after: 0, limit: 99 })).last).toBe(before.news.length + 1);
+    expect(await waiting(world)).toEqual([open.eventId, event.eventId]);
+  });
+});

@@ -1,0 +1,218 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { first } from "#store/sqlite/migrations/0001-first.ts";
+import { migrations } from "#store/sqlite/migrations/all.ts";
+import { createSqliteStore } from "#store/sqlite/sqlite.ts";
+import { openDatabase } from "#store/sqlite/worker/database.ts";
+import { migrate } from "#store/sqlite/worker/migrate.ts";
+import type { Store, StoreNotice } from "#store/store.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { newPath, openSqlite, pathOf, sqlite, workerUrl } from "./sqlite-engine.ts";
+import { LEASE_MS, LOST, openWorld } from "./world.ts";
+
+const open = (path: string) => openSqlite(createManualClock(), path);
+
+/** Makes a file with statements of our own, as another program or version would. */
+const write = (path: string, ...statements: string[]): void => {
+  const db = openDatabase(path);
+  for (const statement of statements) db.exec(statement);
+  db.close();
+};
+
+describe("opening a SQLite store", () => {
+  it("refuses a file that a newer gateway wrote", async () => {
+    const path = newPath();
+    await (await open(path))[Symbol.asyncDispose]();
+    write(path, `PRAGMA user_version = ${migrations.length + 1}`);
+    await expect(open(path)).rejects.toThrow(
+      `The SQLite file ${path} was written by a newer gateway: it has version ${migrations.length + 1}, this one knows ${migrations.length}.`,
+    );
+  });
+
+  it("refuses a file of another program, and changes nothing in it", async () => {
+    const path = newPath();
+    write(path, "CREATE TABLE theirs (a)");
+    await expect(open(path)).rejects.toThrow(`The SQLite file ${path} belongs to another program.`);
+    const db = openDatabase(path);
+    expect(db.query("SELECT name FROM sqlite_schema").all([])).toEqual([["theirs"]]);
+    db.close();
+  });
+
+  it("refuses a file that is no database", async () => {
+    const path = newPath();
+    writeFileSync(path, "{ store: 'sqlite' }\n".repeat(100));
+    await expect(open(path)).rejects.toThrow(`The SQLite file ${path} is no database.`);
+  });
+
+  it("refuses a file of which a page is damaged, wherever", async () => {
+    const path = newPath();
+    {
+      await using world = await openWorld({ name: "sqlite", open: (clock) => openSqlite(clock, path) });
+      for (let n = 0; n < 20; n++) await world.start({ session: `chat:${n}`, text: "x".repeat(5_000) });
+    }
+    const whole = readFileSync(path);
+    for (let at = 8192; at < whole.length; at += 8192 * 7) {
+      writeFileSync(path, Buffer.concat([whole.subarray(0, at), Buffer.alloc(600, 0xa5), whole.subarray(at + 600)]));
+      await expect(open(path)).rejects.toThrow(/^The SQLite file .* is damaged/);
+    }
+    writeFileSync(path, whole);
+    await (await open(path))[Symbol.asyncDispose]();
+  });
+
+  it("refuses a folder that is not there", async () => {
+    const path = join(newPath(), "missing", "store.db");
+    await expect(open(path)).rejects.toThrow(/^The SQLite file .* cannot be locked/);
+  });
+
+  it("refuses a file that another store has open, until that is closed", async () => {
+    const path = newPath();
+    const store = await open(path);
+    await expect(open(path)).rejects.toThrow(`is in use by another gateway: it holds ${path}.lock.`);
+    await store[Symbol.asyncDispose]();
+    await (await open(path))[Symbol.asyncDispose]();
+  });
+
+  it("refuses a file that another process has open, until that is killed", async () => {
+    const path = newPath();
+    const driver = createRequire(import.meta.url).resolve("libsql");
+    const hold = `new (require(${JSON.stringify(driver)}))(process.argv[1]).exec("BEGIN EXCLUSIVE"); console.log("held"); setInterval(() => {}, 1e6)`;
+    const holder = spawn(process.execPath, ["-e", hold, `${path}.lock`], { stdio: ["ignore", "pipe", "inherit"] });
+    await once(holder.stdout, "data");
+    await expect(open(path)).rejects.toThrow("is in use by another gateway");
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    await (await open(path))[Symbol.asyncDispose]();
+  });
+
+  it("brings a file of every earlier version to the newest", async () => {
+    expect(migrations[0]).toContain(first);
+    for (let version = 0; version < migrations.length; version++) {
+      const path = newPath();
+      const db = openDatabase(path);
+      migrate(db, path, 1, migrations.slice(0, version));
+      const newest = openDatabase(join(dirname(path), "newest.db"));
+      migrate(newest, "newest", 1);
+      migrate(db, path, 1);
+      const schema = (of: typeof db) => of.query("SELECT name, sql FROM sqlite_schema ORDER BY name").all([]);
+      expect(schema(db)).toEqual(schema(newest));
+      expect(db.query("PRAGMA user_version").get([])).toEqual([migrations.length]);
+      for (const one of [db, newest]) one.close();
+    }
+  });
+
+  it("keeps the epoch of its file, and gives another file another one", async () => {
+    await using world = await openWorld(sqlite);
+    const { epoch } = world.store;
+    expect(epoch).toMatch(/^[\w-]{1,40}$/);
+    await world.reopen();
+    expect(world.store.epoch).toBe(epoch);
+    await using other = await openWorld(sqlite);
+    expect(other.store.epoch).not.toBe(epoch);
+  });
+
+  it("takes back what its predecessor ran: it can be claimed at once, and the old claim does not hold", async () => {
+    await using world = await openWorld(sqlite);
+    const { turnId } = await world.start();
+    const old = await world.claimNext();
+    await world.reopen();
+    expect(world.store.agentCounts("main")).toMatchObject({ queued: 1, running: 0 });
+    expect(await world.end(old, { reply: "late" })).toBe(false);
+    expect((await world.claimNext()).turn).toMatchObject({ turnId, attempt: 2 });
+    expect((await world.entries()).map(({ name }) => name).slice(2)).toEqual([
+      ...["turn.started", "message.created", "turn.queued", "turn.started", "message.created"],
+    ]);
+  });
+
+  it("fails a turn with the first sweep that was running when each of three processes ended", async () => {
+    await using world = await openWorld(sqlite);
+    const { turnId } = await world.start();
+    for (let n = 0; n < 3; n++) {
+      await world.claimNext();
+      await world.reopen();
+    }
+    expect((await world.claim()).turns).toEqual([]);
+    await world.sweep({ maxAttempts: 3 });
+    expect(await world.store.getTurn(turnId)).toMatchObject({ status: "failed", error: LOST, attempt: 3 });
+  });
+
+  it("cancels a turn that was to be cancelled when its process ended", async () => {
+    await using world = await openWorld(sqlite);
+    const { turnId } = await world.start();
+    await world.claimNext();
+    await world.store.cancelTurn(turnId, world.clock.now());
+    await world.reopen();
+    expect(await world.store.getTurn(turnId)).toMatchObject({ status: "cancelled" });
+  });
+
+  it("goes on with the delay of a turn that was given back, by the wall clock", async () => {
+    await using world = await openWorld(sqlite);
+    await world.start();
+    await world.release(await world.claimNext(), LEASE_MS);
+    await world.clock.advance(1_000);
+    await world.reopen();
+    expect(await world.claim()).toEqual({ turns: [], nextDueInMs: LEASE_MS - 1_000 });
+    await world.clock.advance(LEASE_MS);
+    expect((await world.claim()).turns).toHaveLength(1);
+  });
+
+  it("answers what was called before it is closed, and refuses what is called after", async () => {
+    const world = await openWorld(sqlite);
+    const started = world.start();
+    const closed = world.store[Symbol.asyncDispose]();
+    expect((await started).status).toBe("queued");
+    await closed;
+    await expect(world.store.ping()).rejects.toMatchObject({ name: "store-unavailable" });
+  });
+});
+
+describe("the log of a SQLite store that was not closed", () => {
+  /** The files as they are when the process ends without a word, with `change` done to the log. */
+  const leftBehind = async (change: (log: Buffer) => Buffer): Promise<string> => {
+    await using world = await openWorld(sqlite);
+    for (let n = 0; n < 20; n++) await world.start({ text: `message ${n}` });
+    const path = newPath();
+    const from = pathOf(world.store as unknown as Store);
+    copyFileSync(from, path);
+    writeFileSync(`${path}-wal`, change(readFileSync(`${from}-wal`)));
+    return path;
+  };
+  const reopen = async (path: string) => {
+    const notices: StoreNotice[] = [];
+    const clock = createManualClock();
+    const notice = (one: StoreNotice) => notices.push(one);
+    await using store = await createSqliteStore({ clock, path, notice, worker: workerUrl });
+    return { notices, session: await store.getSession("chat:a") };
+  };
+  const FRAME = 24 + 8192;
+
+  it("is taken whole where it is whole, without a word", async () => {
+    const { notices, session } = await reopen(await leftBehind((log) => log));
+    expect(session?.lastSeq).toBe(40);
+    expect(notices).toEqual([]);
+  });
+
+  it.each([
+    ["rubbish", (log: Buffer) => Buffer.concat([log, Buffer.alloc(2_500, "rubbish")]), 40],
+    ["a last transaction that is not whole", (log: Buffer) => log.subarray(0, log.length - FRAME / 2), 38],
+    ["a last transaction of which a page is not as it was", (log: Buffer) => flip(log, log.length - 100), 38],
+  ])("loses an end that nobody was told of, and says so: %s", async (_, change, lastSeq) => {
+    const { notices, session } = await reopen(await leftBehind(change));
+    expect(session?.lastSeq).toBe(lastSeq);
+    expect(notices).toMatchObject([{ name: "repaired", detail: expect.stringMatching(/was not complete: \d+ bytes/) }]);
+  });
+
+  it("is refused where it is broken before its end", async () => {
+    const path = await leftBehind((log) => flip(log, 32 + FRAME * 6 + 2_000));
+    await expect(reopen(path)).rejects.toThrow(`The SQLite file ${path} is damaged: its log is broken in the middle.`);
+  });
+});
+
+const flip = (log: Buffer, at: number): Buffer => {
+  const changed = Buffer.from(log);
+  changed.writeUInt8((changed.readUInt8(at) + 1) & 255, at);
+  return changed;
+};

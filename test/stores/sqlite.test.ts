@@ -1,0 +1,4 @@
+import { sqlite } from "./sqlite-engine.ts";
+import { storeSuite } from "./suite.ts";
+
+storeSuite(sqlite);
