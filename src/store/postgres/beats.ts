@@ -1,0 +1,80 @@
+import type { Beat, BeatClaim, Store } from "#store/store.ts";
+import type { Frame } from "./frame.ts";
+
+type BeatMethods = Pick<Store, "planBeat" | "readBeat" | "claimBeats" | "extendBeat" | "endBeat">;
+
+/** A beat as the database tells of it. Times from then on, in milliseconds. `noted`: when it is due, or while one runs, when that was. */
+export type PlannedBeat = {
+  agent: string;
+  dueIn: number | null;
+  notedIn: number | null;
+  noted: number | null;
+  running: boolean;
+  /** Grows with each change. */
+  version: number;
+};
+
+export const beatMethods = (frame: Frame): BeatMethods => ({
+  planBeat: async (agent, { delayMs, soonest }) => {
+    const args = [agent, delayMs ?? null, soonest, frame.time()];
+    const answer = await frame.call<{ planned: PlannedBeat } | null>("plan_beat", args);
+    if (answer) noteBeats(frame, [answer.planned]);
+  },
+
+  readBeat: async (agent) => {
+    const [row] = await frame.query<{ beat: PlannedBeat }>(
+      "select beat_json(beat, engine_time($2)) as beat from beats as beat where agent = $1",
+      [agent, frame.time()],
+    );
+    return row ? beatOf(frame, row.beat) : { agent, nextAt: undefined, running: false };
+  },
+
+  claimBeats: async ({ node, leaseMs, agents }) => {
+    const { claims, through, next } = await frame.call<{
+      claims: Pick<BeatClaim, "agent" | "fence">[];
+      through: number;
+      next: number | null;
+    }>("claim_beats", [agents, node, leaseMs, frame.time()]);
+    return {
+      beats: claims.map(({ agent, fence }) => ({ agent, node, fence, through })),
+      nextDueInMs: next ?? undefined,
+    };
+  },
+
+  extendBeat: ({ agent, node, fence }, leaseMs) =>
+    frame.call<boolean>("extend_beat", [agent, node, fence, leaseMs, frame.time()]),
+
+  endBeat: async ({ agent, node, fence }, { now, delayMs, ran, streamKeep }) => {
+    const told = ran ? JSON.stringify(ran) : null;
+    const args = [agent, node, fence, delayMs ?? null, told, frame.clock.now(), now, streamKeep, frame.time()];
+    const answer = await frame.call<{ planned: PlannedBeat } | null>("end_beat", args);
+    if (!answer) return false;
+    noteBeats(frame, [answer.planned]);
+    return beatOf(frame, answer.planned);
+  },
+});
+
+/** By the wall clock as it is now: what is due moves with nobody's clock. */
+const wallTime = (frame: Frame, dueIn: number | null): number | undefined =>
+  dueIn === null ? undefined : Math.round(frame.clock.now() + dueIn);
+
+const beatOf = (frame: Frame, { agent, dueIn, running }: PlannedBeat): Beat => {
+  return { agent, nextAt: wallTime(frame, dueIn), running };
+};
+
+/** When each agent's next beat is due, by the wall clock as it was when that was heard of; `version` is that of the beat then. */
+export type NotedBeats = Map<string, { version: number; noted: number | null; at: number | undefined }>;
+
+/** Keeps what `agentCounts` tells. Answers whether some beat is due sooner than was known. */
+export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | undefined): boolean => {
+  let isSooner = false;
+  for (const { agent, noted, notedIn, running, version } of beats ?? []) {
+    const known = frame.beats.get(agent);
+    // A poll may have looked before a call changed it of which this node has heard already.
+    if (known && version <= known.version) continue;
+    const isMoved = known?.noted !== noted;
+    frame.beats.set(agent, { version, noted, at: isMoved ? wallTime(frame, notedIn) : known?.at });
+    isSooner ||= !running && noted !== null && noted < (known?.noted ?? Infinity);
+  }
+  return isSooner;
+};

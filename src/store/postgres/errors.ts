@@ -1,0 +1,31 @@
+import { GatewayError } from "#core/errors.ts";
+
+/** How a call to the database failed, and what may be done about it. */
+export type Failure =
+  /** The connection is gone: nobody knows whether what was sent was kept. */
+  | "lost"
+  /** Nothing was kept, and the same call may do better at once. */
+  | "clash"
+  /** The server takes no writes or no connections: another one, or a later time. */
+  | "refused"
+  /** It will not work however often it is tried. */
+  | "broken";
+
+const RETRY_MS = 1_000;
+
+/** Of SQLSTATEs: those that tell of the server rather than of the statement. */
+const REFUSED = /^(53|57P03|25006|58)/;
+/** The connection was ended from there: a call that was on its way may have been kept before. */
+const LOST = /^(08|57P0[12])/;
+const CLASH = /^(40001|40P01|55P03)$/;
+
+export const failureOf = (error: unknown): Failure => {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
+  if (LOST.test(code)) return "lost";
+  if (CLASH.test(code)) return "clash";
+  return REFUSED.test(code) || code === "57014" ? "refused" : "broken";
+};
+
+export const unavailable = (why: string, cause?: unknown): GatewayError =>
+  new GatewayError("store-unavailable", why, { retryAfterMs: RETRY_MS, cause });

@@ -1,0 +1,30 @@
+import type { GatewayEntry, GatewayNews, Store } from "#store/store.ts";
+import type { Frame } from "./frame.ts";
+import { keepText, readText } from "./texts.ts";
+
+export const gatewayMethods = (frame: Frame): Pick<Store, "appendGatewayEntry" | "readGatewayEntries"> => ({
+  appendGatewayEntry: async (news, { now, keep }) => {
+    const args = [JSON.stringify(keepNews(news)), now, keep];
+    const { gateway } = await frame.call<{ gateway: [GatewayEntry] }>("append_gateway_entry", args);
+    return readEntry(gateway[0]);
+  },
+  readGatewayEntries: ({ after, limit }) => readGateway(frame, after, limit),
+});
+
+export const readGateway = async (
+  frame: Frame,
+  after: number,
+  limit: number,
+): Promise<{ entries: GatewayEntry[]; first: number; last: number }> => {
+  type Page = { entries: GatewayEntry[]; first: number; last: number };
+  const page = await frame.call<Page>("read_gateway", [after, limit]);
+  return { ...page, entries: page.entries.map(readEntry) };
+};
+
+/** The one text in it that came from elsewhere. */
+const keepNews = (news: GatewayNews): GatewayNews =>
+  news.name === "event.dead" ? { ...news, reason: keepText(news.reason) } : news;
+
+/** An entry as the database tells of it, in our words. */
+export const readEntry = (entry: GatewayEntry): GatewayEntry =>
+  entry.name === "event.dead" ? { ...entry, reason: readText(entry.reason) } : entry;

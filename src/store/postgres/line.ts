@@ -1,0 +1,200 @@
+import type pg from "pg";
+import { drop, type Servers } from "./connect.ts";
+import type { Change, Notice } from "./frame.ts";
+
+/** The safety net: what no notification told is looked for so often. */
+const POLL_MS = 1_000;
+/** A server that is there and answers nothing for so long is as good as gone. */
+const SILENT_MS = 5_000;
+/** Between two tries to reach the database again: half of it and up to as much again, so that gateways do not come all at once. */
+const RETRY_MS = 300;
+/** Notifications go at once, but no sooner than so long after the one before. */
+const PUBLISH_MS = 10;
+/** The same of the gateway's stream, which tells of each event. */
+const STREAM_MS = 100;
+/** A notification takes 8 000 bytes. */
+const MOST_BYTES = 7_000;
+
+export type Heard = { news: number[]; changes: Change[]; notices: [Notice, number | readonly string[]][] };
+
+export type LineEvents = {
+  /** It is there, for the first time or again: what came meanwhile was not heard. */
+  connected(client: pg.Client): Promise<void>;
+  lost(error: unknown): void;
+  heard(heard: Heard): void;
+  /** Once a second; answers whether other gateways are there. */
+  poll(client: pg.Client): Promise<boolean>;
+};
+
+/** The connection by which gateways hear of each other. It is the one that looks for the database when it is gone. */
+export class Line {
+  readonly #servers: Servers;
+  readonly #node: string;
+  readonly #events: LineEvents;
+  #channel = "";
+  #client: pg.Client | undefined;
+  #isClosed = false;
+  #isSeeking = false;
+  /** Other gateways are there. With none, nobody is told anything. */
+  #hasOthers = true;
+  #unsent: Heard = empty();
+  #isPlanned = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(servers: Servers, node: string, events: LineEvents) {
+    this.#servers = servers;
+    this.#node = node;
+    this.#events = events;
+  }
+
+  /** Begins to listen by this connection, which is its own from now on. */
+  async open(channel: string, client: pg.Client): Promise<void> {
+    this.#channel = channel;
+    await this.#listen(client);
+  }
+
+  /** Other gateways are there, as far as is known. */
+  get hasOthers(): boolean {
+    return this.#hasOthers;
+  }
+
+  publish(news: number | null, changes: readonly Change[]): void {
+    if (!this.#hasOthers) return;
+    if (news !== null) this.#unsent.news.push(news);
+    this.#unsent.changes.push(...changes);
+    this.#plan();
+  }
+
+  notify(notice: Notice, of: number | readonly string[]): void {
+    if (!this.#hasOthers) return;
+    const same = this.#unsent.notices.find(([name]) => name === notice);
+    if (!same) this.#unsent.notices.push([notice, of]);
+    else same[1] = typeof of === "number" ? of : [...new Set([...(same[1] as readonly string[]), ...of])];
+    if (notice !== "gateway") this.#plan();
+    else if (!same) setTimeout(() => this.#plan(), STREAM_MS).unref();
+  }
+
+  /** Looks for the database until it is there. */
+  seek(): void {
+    if (this.#client) drop(this.#client);
+    this.#client = undefined;
+    if (this.#isSeeking || this.#isClosed) return;
+    this.#isSeeking = true;
+    clearTimeout(this.#timer);
+    const again = () => {
+      this.#timer = setTimeout(() => void tryOnce(), RETRY_MS * (0.5 + Math.random()));
+      this.#timer.unref();
+    };
+    const tryOnce = async () => {
+      if (this.#isClosed) return;
+      try {
+        await this.#listen(await this.#servers.connect());
+        this.#isSeeking = false;
+      } catch (error) {
+        this.#events.lost(error);
+        again();
+      }
+    };
+    void tryOnce();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#flush();
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end().catch(() => {});
+  }
+
+  async #listen(client: pg.Client): Promise<void> {
+    try {
+      client.on("notification", ({ payload }) => this.#hear(payload ?? ""));
+      await client.query(`listen ${this.#channel}`);
+      await this.#events.connected(client);
+      // Whoever is there already learns that somebody else is.
+      await client.query("select pg_notify($1, $2)", [this.#channel, JSON.stringify([this.#node])]);
+      this.#hasOthers = await this.#events.poll(client);
+      if (this.#isClosed) throw new Error("closed");
+    } catch (error) {
+      drop(client);
+      throw error;
+    }
+    this.#client = client;
+    client.once("end", () => {
+      if (this.#client !== client) return;
+      this.#client = undefined;
+      this.seek();
+    });
+    this.#pollLater(client);
+  }
+
+  #pollLater(client: pg.Client): void {
+    this.#timer = setTimeout(async () => {
+      const patience = setTimeout(() => drop(client), SILENT_MS);
+      try {
+        this.#hasOthers = await this.#events.poll(client);
+        if (this.#client === client && !this.#isClosed) this.#pollLater(client);
+      } catch {
+        drop(client);
+      } finally {
+        clearTimeout(patience);
+      }
+    }, POLL_MS);
+    this.#timer.unref();
+  }
+
+  #hear(payload: string): void {
+    const [node, news, changes, notices] = JSON.parse(payload) as [string, number[]?, Change[]?, Heard["notices"]?];
+    if (node === this.#node) return;
+    this.#hasOthers = true;
+    if (news) this.#events.heard({ news, changes: changes ?? [], notices: notices ?? [] });
+  }
+
+  #plan(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    setImmediate(async () => {
+      await this.#flush();
+      setTimeout(() => {
+        this.#isPlanned = false;
+        const { changes, notices } = this.#unsent;
+        if (changes.length > 0 || notices.some(([name]) => name !== "gateway")) this.#plan();
+      }, PUBLISH_MS).unref();
+    });
+  }
+
+  async #flush(): Promise<void> {
+    const { news, changes, notices } = this.#unsent;
+    this.#unsent = empty();
+    const client = this.#client;
+    if (!client || (changes.length === 0 && notices.length === 0)) return;
+    try {
+      for (const payload of payloads(this.#node, news, changes, notices)) {
+        await client.query({ name: "notify", text: "select pg_notify($1, $2)", values: [this.#channel, payload] });
+      }
+    } catch {
+      // Who is not told finds it at the next look.
+    }
+  }
+}
+
+const empty = (): Heard => ({ news: [], changes: [], notices: [] });
+
+/** In pieces that a notification can hold. What is in none of them is found by its number. */
+const payloads = (node: string, news: number[], changes: Change[], notices: Heard["notices"]): string[] => {
+  const whole = JSON.stringify([node, news, changes, notices]);
+  if (Buffer.byteLength(whole) <= MOST_BYTES) return [whole];
+  const ids = [...notices];
+  const texts = ids.filter(([, of]) => typeof of !== "number" && of.length > 10);
+  if (changes.length <= 1 && texts.length === 0) return [];
+  const half = Math.ceil(changes.length / 2);
+  const few = notices.map(([name, of]): [Notice, number | readonly string[]] =>
+    typeof of === "number" ? [name, of] : [name, of.slice(0, Math.ceil(of.length / 2))],
+  );
+  const rest = texts.map(([name, of]): [Notice, readonly string[]] => {
+    const list = of as readonly string[];
+    return [name, list.slice(Math.ceil(list.length / 2))];
+  });
+  return [...payloads(node, news, changes.slice(0, half), few), ...payloads(node, [], changes.slice(half), rest)];
+};

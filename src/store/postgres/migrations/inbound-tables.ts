@@ -1,0 +1,165 @@
+/** What comes in: the tables of system events, beats, announcements, recorded requests, keys, usage and the gateway's stream. */
+export const INBOUND_TABLES = /* sql */ `
+create table counts (
+  lane text not null,
+  name text not null,
+  value bigint not null,
+  primary key (lane, name)
+) with (fillfactor = 50);
+
+create table idempotency_keys (
+  key text collate "C" primary key,
+  hash text not null,
+  expires_at bigint not null,
+  turn_id text,
+  event_id text
+);
+create index idempotency_keys_by_end on idempotency_keys (expires_at);
+
+create table api_keys (
+  key_id text primary key,
+  ordinal bigint generated always as identity,
+  name text not null,
+  prefix text not null,
+  hash text not null,
+  scopes json not null,
+  created_at bigint not null,
+  last_used_at bigint
+);
+
+create table gateway_place (
+  is_one boolean primary key default true check (is_one),
+  first bigint not null,
+  last bigint not null
+) with (fillfactor = 50);
+insert into gateway_place (first, last) values (1, 0);
+
+create table gateway_entries (
+  seq bigint primary key,
+  at bigint not null,
+  news json not null
+);
+
+create sequence event_ordinals as bigint;
+create table events (
+  ordinal bigint not null,
+  event_id text collate "C" primary key,
+  agent text not null,
+  text text not null,
+  metadata text,
+  size integer not null,
+  caller text not null,
+  state text not null default 'queued' check (state in ('queued', 'taken', 'handled', 'dead')),
+  attempts integer not null default 0,
+  most_attempts integer,
+  stream_keep integer,
+  created_at bigint not null,
+  ended_at bigint,
+  turn_id text,
+  reason text,
+  delivery_id text,
+  is_recorded boolean not null
+);
+create unique index events_in_order on events (ordinal);
+create index events_that_wait on events (agent, ordinal) where state = 'queued';
+create index events_of_turns on events (turn_id) where state = 'taken';
+create index events_by_end on events (ended_at) where ended_at is not null;
+
+create table beats (
+  agent text primary key,
+  -- Grows with each change, so that what is older can be told.
+  version bigint not null default 0,
+  due double precision,
+  noted double precision,
+  is_asked boolean not null default false,
+  is_running boolean not null default false,
+  node text,
+  fence bigint not null default 0,
+  lease_ends double precision
+) with (fillfactor = 50);
+
+create sequence announcement_ordinals as bigint;
+create table announcements (
+  turn_id text collate "C" primary key,
+  ordinal bigint not null default nextval('announcement_ordinals'),
+  session_id text not null,
+  session_ordinal bigint not null,
+  agent text not null,
+  channel text not null,
+  hops integer not null,
+  delivery_id text,
+  created_at bigint not null,
+  attempts integer not null default 0,
+  due double precision not null default 0,
+  is_claimed boolean not null default false,
+  node text,
+  fence bigint not null default 0,
+  lease_ends double precision
+);
+create index announcements_that_wait on announcements (channel, ordinal) where not is_claimed;
+create index announcements_of_sessions on announcements (session_ordinal);
+
+create table deliveries (
+  ordinal bigint generated always as identity primary key,
+  delivery_id text collate "C" not null unique,
+  at bigint not null,
+  surface text not null,
+  kept text not null,
+  request_id text not null,
+  turn_id text,
+  session_id text,
+  event_id text,
+  mapping text,
+  sender_id text,
+  record text not null,
+  steps text,
+  step_count smallint not null,
+  body text,
+  bytes integer not null
+);
+create index deliveries_of_sessions on deliveries (session_id) where session_id is not null;
+create table finished_deliveries (
+  place bigint generated always as identity primary key,
+  ordinal bigint not null,
+  is_refused boolean not null
+);
+create index finished_deliveries_of_refused on finished_deliveries (place) where is_refused;
+
+create table usage_counts (
+  lane text not null,
+  hour bigint not null,
+  agent text not null,
+  model text not null,
+  surface text not null,
+  caller text not null,
+  messages bigint not null,
+  completed bigint not null,
+  failed bigint not null,
+  cancelled bigint not null,
+  attempts bigint not null,
+  latency_ms double precision not null,
+  input bigint not null,
+  output bigint not null,
+  primary key (hour, agent, model, surface, caller, lane)
+) with (fillfactor = 70);
+
+create unlogged table rate_counts (
+  key text collate "C" primary key,
+  slices bigint[] not null default '{}',
+  counts integer[] not null default '{}',
+  width_ms double precision not null default 0,
+  ends_at double precision not null default 0
+) with (fillfactor = 50);
+
+create unlogged table reply_texts (
+  session_id text not null,
+  seq bigint not null,
+  place integer not null,
+  length integer not null,
+  turn_id text not null,
+  message_id text not null,
+  text text not null,
+  at timestamptz not null default clock_timestamp(),
+  primary key (session_id, seq, place)
+);
+`;

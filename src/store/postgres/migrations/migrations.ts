@@ -1,0 +1,33 @@
+import { createHash } from "node:crypto";
+import { CLAIM_FUNCTIONS } from "../functions/claims.ts";
+import { COMPACTION_FUNCTIONS } from "../functions/compactions.ts";
+import { CONCLUSION_FUNCTIONS } from "../functions/conclusions.ts";
+import { FRAME_FUNCTIONS } from "../functions/frame.ts";
+import { INBOUND_FUNCTIONS } from "../functions/inbound.ts";
+import { TURN_END_FUNCTIONS } from "../functions/turn-ends.ts";
+import { TURN_SWEEP_FUNCTIONS } from "../functions/turn-sweep.ts";
+import { TURN_FUNCTIONS } from "../functions/turns.ts";
+import { INBOUND_TABLES } from "./inbound-tables.ts";
+import { TURN_TABLES } from "./turn-tables.ts";
+
+/**
+ * The steps that made the schema what it is. A step that was released never changes. Gateways of the version before run beside those
+ * of the next: a step adds (tables, columns with a default, functions), and takes away only what no gateway since `oldest` uses.
+ */
+export const MIGRATIONS = [{ version: 1, oldest: 1, sql: `${TURN_TABLES}${INBOUND_TABLES}` }] as const;
+
+export const VERSION: number = MIGRATIONS.length;
+
+const sql = [
+  FRAME_FUNCTIONS,
+  INBOUND_FUNCTIONS,
+  CONCLUSION_FUNCTIONS,
+  TURN_END_FUNCTIONS,
+  TURN_FUNCTIONS,
+  CLAIM_FUNCTIONS,
+  COMPACTION_FUNCTIONS,
+  TURN_SWEEP_FUNCTIONS,
+].join("\n");
+
+/** They are replaced as a whole wherever they are others. */
+export const FUNCTIONS = { sql, digest: createHash("sha256").update(sql).digest("hex") };

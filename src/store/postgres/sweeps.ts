@@ -1,0 +1,53 @@
+import type { Store } from "#store/store.ts";
+import { noteBeats, type PlannedBeat } from "./beats.ts";
+import { type Frame, LANE } from "./frame.ts";
+import { keepOptional, keepText } from "./texts.ts";
+
+/** So many sessions are looked at in one call, and so many rows of other things. */
+const SESSIONS = 500;
+const ROWS = 500;
+const HOUR = 3_600_000;
+
+export const sweepMethods = (frame: Frame): Pick<Store, "sweep" | "deleteSession"> => {
+  /** Where the last slice ended: an ordinal. */
+  let sweptTo = 0;
+  /** Sessions that this round has looked at and left, and when the next round may begin (monotonic). */
+  let kept = 0;
+  let nextRoundAt = 0;
+  return {
+    deleteSession: async (sessionId, now) => {
+      const args = [keepText(sessionId), now, LANE, frame.time()];
+      const answer = await frame.call<{ found: boolean; turnsCancelled: number }>("delete_session", args);
+      return answer.found ? { turnsCancelled: answer.turnsCancelled } : undefined;
+    },
+
+    sweep: async (request) => {
+      const { now, maxAttempts, lost, sessionsBefore, webhookSessionsBefore } = request;
+      const turns = [now, maxAttempts, lost.name, keepOptional(lost.detail) ?? null, LANE, frame.time()];
+      const { left: erased } = await frame.call<{ left: number }>("sweep_turns", turns);
+      const inbound = [
+        now,
+        request.usageBefore,
+        now - (now % HOUR),
+        request.gatewayBefore,
+        request.eventsBefore,
+        ROWS,
+        LANE,
+        frame.time(),
+      ];
+      const { left, beats } = await frame.call<{ left: number; beats: PlannedBeat[] }>("sweep_inbound", inbound);
+      noteBeats(frame, beats);
+      const isMore = erased > 0 || left <= 0;
+      // Who has many old sessions that live on looks at them less often.
+      if (sweptTo === 0 && frame.clock.monotonic() < nextRoundAt) return isMore;
+      const sessions = [sweptTo, sessionsBefore, webhookSessionsBefore, now, SESSIONS, LANE, frame.time()];
+      const slice = await frame.call<{ next: number | null; kept: number }>("sweep_sessions", sessions);
+      kept += slice.kept;
+      sweptTo = slice.next ?? 0;
+      if (slice.next !== null) return true;
+      nextRoundAt = kept > SESSIONS ? frame.clock.monotonic() + kept : 0;
+      kept = 0;
+      return isMore;
+    },
+  };
+};

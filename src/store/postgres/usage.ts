@@ -1,0 +1,89 @@
+import type { Store, UsageCount, UsageCounts } from "#store/store.ts";
+import { type Frame, LANE } from "./frame.ts";
+import { keepText, readText } from "./texts.ts";
+
+const DAY = 24 * 3_600_000;
+const COLUMNS = ["messages", "completed", "failed", "cancelled", "attempts", "latency_ms", "input", "output"];
+const SUMS = COLUMNS.map((name) => `sum(${name})::float8 as ${name}`).join(", ");
+const KEYS = {
+  agent: "agent",
+  model: "model",
+  surface: "surface",
+  caller: "caller",
+  hour: "hour",
+  day: `hour - hour % ${DAY}`,
+} as const;
+
+type CountsRow = Omit<UsageCounts, "latencyMs"> & { latency_ms: number };
+type Query = { from: number; to: number; agent?: string };
+
+export const usageMethods = (frame: Frame): Pick<Store, "countUsage" | "readUsage" | "sumUsage"> => ({
+  countUsage: async ({ now, model, usage, latencyMs, ...of }) => {
+    const row: UsageAddition = { ...usageKeys(now, of, model), attempts: 1, latency: latencyMs, ...usage };
+    await frame.call("count_usage", [JSON.stringify([row]), LANE]);
+  },
+  readUsage: async (query) => {
+    const { where, values } = filterOf(query);
+    const rows = await frame.query<CountsRow & Omit<UsageCount, keyof UsageCounts>>(
+      `select hour, agent, model, surface, caller, ${SUMS} from usage_counts ${where}
+        group by hour, agent, model, surface, caller order by hour`,
+      values,
+    );
+    return rows.map(({ hour, agent, model, surface, caller, ...counts }) => {
+      return { hour, agent, model: readText(model), surface, caller: readText(caller), ...countsOf(counts) };
+    });
+  },
+  sumUsage: async ({ by, ...query }) => {
+    const { where, values } = filterOf(query);
+    const rows = await frame.query<CountsRow & { key: string | number }>(
+      `select ${KEYS[by]} as key, ${SUMS} from usage_counts ${where} group by 1`,
+      values,
+    );
+    return rows.map(({ key, ...counts }) => ({
+      key: typeof key === "string" ? readText(key) : key,
+      counts: countsOf(counts),
+    }));
+  },
+});
+
+const filterOf = ({ from, to, agent }: Query) => ({
+  where: `where hour >= $1 and hour < $2 ${agent === undefined ? "" : "and agent = $3"}`,
+  values: [Math.ceil(clamp(from)), Math.ceil(clamp(to)), ...(agent === undefined ? [] : [agent])],
+});
+
+const clamp = (time: number): number => Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER);
+
+const countsOf = ({
+  latency_ms: latencyMs,
+  messages,
+  completed,
+  failed,
+  cancelled,
+  attempts,
+  input,
+  output,
+}: CountsRow) => {
+  return { messages, completed, failed, cancelled, attempts, latencyMs, input, output };
+};
+
+/** What is added to the counters of an hour, as `add_usage` takes it. */
+export type UsageAddition = {
+  hour: number;
+  agent: string;
+  model: string;
+  surface: string;
+  caller: string;
+} & Partial<
+  Record<"messages" | "completed" | "failed" | "cancelled" | "attempts" | "latency" | "input" | "output", number>
+>;
+
+const HOUR = 3_600_000;
+
+/** Names as the counters keep them. */
+export const usageKeys = (at: number, of: { agent: string; surface: string; caller: string }, model: string) => ({
+  hour: at - (at % HOUR),
+  agent: of.agent,
+  model: keepText(model),
+  surface: of.surface,
+  caller: keepText(of.caller),
+});

@@ -1,0 +1,195 @@
+import { expect, it } from "vitest";
+import { systemClock } from "#core/clock.ts";
+import { newId } from "#core/ids.ts";
+import { createPostgresStore } from "#store/postgres/postgres.ts";
+import type { Store, StoreNotice, TurnOrder } from "#store/store.ts";
+import { type PostgresServer, postgresTests, startPostgres, systemBins } from "#test/harness/postgres.ts";
+import { LEASE_MS, RECORDER, refusal } from "./world.ts";
+
+/** Each starts a server of its own, some of them two. */
+const PATIENT = { timeout: 60_000 };
+/** What is waited for comes within a second or two of a machine's own. */
+const SOON = { timeout: 30_000 };
+
+await postgresTests(() => {
+  const open = async (servers: readonly PostgresServer[]) => {
+    const notices: StoreNotice["name"][] = [];
+    const url = servers.map((server) => server.url());
+    const store = await createPostgresStore({
+      clock: systemClock,
+      url,
+      connections: 4,
+      notice: ({ name }) => notices.push(name),
+    });
+    return { store, notices };
+  };
+
+  const orderOf = (session: string): TurnOrder => {
+    const now = Date.now();
+    return {
+      now,
+      turnId: newId("turn", now),
+      messageId: newId("msg", now),
+      session: { sessionId: session, agent: "main", channel: "rest", userId: "ada" },
+      surface: "rest",
+      caller: "ci",
+      text: "hello",
+      outside: false,
+      context: undefined,
+      model: undefined,
+      countedModel: "echo",
+      skillIds: [],
+      waited: false,
+      idempotency: undefined,
+      delivery: undefined,
+      limits: { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 },
+      recorder: RECORDER,
+      events: undefined,
+      announce: undefined,
+      claim: undefined,
+    };
+  };
+
+  /** Starts turns one after another in some sessions until it is told to end; answers what was acknowledged, and what was said else. */
+  const load = (store: Store, sessions = 8) => {
+    let isOver = false;
+    const kept: string[] = [];
+    const refused = new Set<string>();
+    let slowest = 0;
+    const run = async (n: number) => {
+      while (!isOver) {
+        const order = orderOf(`chat:${n}`);
+        const began = performance.now();
+        const name = await refusal(Promise.resolve(store.startTurn(order)));
+        if (name === "not refused") kept.push(order.turnId);
+        else {
+          refused.add(name);
+          slowest = Math.max(slowest, performance.now() - began);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      }
+    };
+    const runs = Array.from({ length: sessions }, (_, n) => run(n));
+    return {
+      kept,
+      refused,
+      slowest: () => slowest,
+      end: async () => {
+        isOver = true;
+        await Promise.all(runs);
+      },
+    };
+  };
+
+  const expectKept = async (store: Store, kept: readonly string[]) => {
+    const found = await Promise.all(kept.map((turnId) => store.getTurn(turnId)));
+    expect(found.filter((turn) => turn === undefined)).toEqual([]);
+    // In each session the entries follow each other without a gap.
+    for (const sessionId of new Set(found.map((turn) => turn?.sessionId ?? ""))) {
+      const entries = await store.readEntries(sessionId, { after: 0, limit: 100_000 });
+      expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, n) => n + 1));
+    }
+    expect(store.stats().turnsQueued).toBeGreaterThanOrEqual(kept.length);
+  };
+
+  for (const [how, fault] of [
+    ["restarted", (server: PostgresServer) => server.stop("fast")],
+    ["killed", (server: PostgresServer) => server.kill()],
+  ] as const) {
+    it(
+      `refuses while the server is being ${how} under load, loses nothing, and goes on by itself`,
+      PATIENT,
+      async () => {
+        await using server = await startPostgres();
+        const { store, notices } = await open([server]);
+        await using _ = store;
+        const told = new Set<string>();
+        store.watch({
+          entries: (_, entries) => {
+            for (const { name, turnId } of entries) if (name === "turn.queued") told.add(turnId);
+          },
+          sessionDeleted() {},
+          gatewayEntries() {},
+          work() {},
+          cancel() {},
+          compaction() {},
+          beat() {},
+          announcement() {},
+          wants: () => true,
+        });
+        const work = load(store);
+        await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(20);
+        await fault(server);
+        await expect.poll(() => work.refused.size, SOON).toBe(1);
+        expect(await refusal(store.ping())).toBe("store-unavailable");
+        const before = work.kept.length;
+        await server.start();
+        await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
+        await work.end();
+        expect([...work.refused]).toEqual(["store-unavailable"]);
+        expect(work.slowest()).toBeLessThan(5_000);
+        await expectKept(store, work.kept);
+        expect(work.kept.filter((turnId) => !told.has(turnId))).toEqual([]);
+        expect(notices.filter((name) => name !== "unavailable")).toEqual(["migrated", "available"]);
+      },
+    );
+  }
+
+  it("counts what is there, once the answers of some calls were lost", PATIENT, async () => {
+    await using server = await startPostgres();
+    const { store } = await open([server]);
+    await using _ = store;
+    const work = load(store);
+    for (let n = 0; n < 3; n++) {
+      const before = work.kept.length;
+      await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
+      await server.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway' and query like '%start_turns%'",
+      );
+    }
+    await work.end();
+    const [row] = await server.query("select count(*)::integer as turns from turns");
+    await expect.poll(() => store.stats().turnsQueued, SOON).toBe(row?.turns);
+    await expectKept(store, work.kept);
+  });
+
+  it.skipIf(systemBins().length === 0)(
+    "goes on with the standby that was promoted, when the server it had is gone",
+    PATIENT,
+    async () => {
+      await using first = await startPostgres();
+      await using second = await first.standby();
+      // What is acknowledged is on both.
+      await first.query("alter system set synchronous_standby_names = '*'");
+      await first.query("select pg_reload_conf()");
+      const { store } = await open([first, second]);
+      await using _ = store;
+      const work = load(store);
+      await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(20);
+      await first.kill();
+      await expect.poll(() => work.refused.size, SOON).toBe(1);
+      const before = work.kept.length;
+      await second.promote();
+      await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
+      await work.end();
+      await expectKept(store, work.kept);
+      const claimed = await store.claimTurns({
+        now: Date.now(),
+        node: "node_a",
+        leaseMs: LEASE_MS,
+        free: 8,
+        freeOf: () => 8,
+        newMessageId: () => newId("msg", Date.now()),
+      });
+      expect(claimed.turns).toHaveLength(8);
+    },
+  );
+
+  it("refuses to open where no server takes writes, and says which it asked", async () => {
+    const url = ["postgres://ada:secret@127.0.0.1:1/one", "postgres://127.0.0.1:2/two"];
+    const refused = createPostgresStore({ clock: systemClock, url });
+    await expect(refused).rejects.toMatchObject({ name: "store-unavailable" });
+    await expect(refused).rejects.toThrow(/127\.0\.0\.1:1\/one: .*127\.0\.0\.1:2\/two: /);
+    await expect(refused).rejects.not.toThrow(/secret/);
+  });
+});

@@ -1,0 +1,190 @@
+import { describe, expect, it } from "vitest";
+import { deliveryRow } from "#store/postgres/delivery-codec.ts";
+import { orderRow } from "#store/postgres/event-codec.ts";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { hookOf } from "./deliveries.ts";
+import { eventOrder, failEvent, news, queueEvent, takeEvents, waiting } from "./inbound.ts";
+import { connect, times, twoStores } from "./two-stores.ts";
+import { DAY, deliveryOf, LEASE_MS, refusal, type World } from "./world.ts";
+
+await postgresTests((server) => {
+  const openTwo = twoStores(server);
+
+  describe("two gateways on one PostgreSQL", () => {
+    it("queue one event for a key that comes to both at once", async () => {
+      await using on = await openTwo();
+      for (let round = 0; round < 10; round++) {
+        const answers = await Promise.all(
+          times(6, (n) => {
+            const world = n % 2 ? on.one : on.two;
+            const delivery = deliveryOf(world.newId("dlv"));
+            return world.store.queueEvent(eventOrder(world, { key: `k${round}`, delivery }));
+          }),
+        );
+        expect(new Set(answers.map(({ event }) => event.eventId)).size).toBe(1);
+        expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      }
+      expect(await waiting(on.one)).toHaveLength(10);
+      expect((await on.two.store.listDeliveries({ limit: 100 })).items).toHaveLength(10);
+    });
+
+    it("start either a turn or an event for a key that comes to both at once", async () => {
+      await using on = await openTwo();
+      for (let round = 0; round < 10; round++) {
+        const key = `k${round}`;
+        const calls = [refusal(queueEvent(on.one, { key })), refusal(on.two.store.startTurn(on.one.order({ key })))];
+        expect((await Promise.all(calls)).sort()).toEqual(["idempotency-mismatch", "not refused"]);
+      }
+    });
+
+    it("keep the place of each event behind all that were answered before it, whoever took it", async () => {
+      await using on = await openTwo();
+      const ordinals: number[] = [];
+      for (let n = 0; n < 20; n++) ordinals.push((await queueEvent(n % 2 ? on.one : on.two)).ordinal);
+      expect([...new Set(ordinals)].sort((a, b) => a - b)).toEqual(ordinals);
+    });
+
+    it("give an event to one of the turns that want it on both at once", async () => {
+      await using on = await openTwo();
+      for (let round = 0; round < 8; round++) {
+        const { eventId } = await queueEvent(on.one);
+        const take = (n: number) => takeEvents(n % 2 ? on.one : on.two, [eventId]);
+        const outcomes = await Promise.all(times(4, (n) => refusal(take(n))));
+        expect(outcomes.filter((outcome) => outcome === "not refused")).toHaveLength(1);
+        expect(outcomes.filter((outcome) => outcome === "internal")).toHaveLength(3);
+      }
+    });
+
+    it("hold a beat on one of them at a time, and hand it on when its lease ends", async () => {
+      await using on = await openTwo();
+      const claim = (world: World, node: string) =>
+        world.store.claimBeats({ now: on.clock.now(), node, leaseMs: LEASE_MS, agents: ["main"] });
+      for (let round = 0; round < 8; round++) {
+        await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 0, soonest: false });
+        const answers = await Promise.all(times(6, (n) => claim(n % 2 ? on.one : on.two, `node_${n % 2}`)));
+        const [held, ...more] = answers.flatMap(({ beats }) => beats);
+        expect(more).toEqual([]);
+        if (!held) throw new Error("nobody has it");
+        await on.clock.advance(LEASE_MS);
+        const [again] = (await claim(held.node === "node_0" ? on.one : on.two, "other")).beats;
+        expect(again?.fence).toBeGreaterThan(held.fence);
+        expect(await on.one.store.extendBeat(held, LEASE_MS)).toBe(false);
+        const end = { now: on.clock.now(), delayMs: undefined, ran: undefined, streamKeep: 10 };
+        expect(await on.two.store.endBeat(held, end)).toBe(false);
+        expect(await on.two.store.endBeat(again ?? held, end)).toMatchObject({ running: false });
+      }
+    });
+
+    it("lose no beat that an event asks for on one while the other claims or ends it", async () => {
+      await using on = await openTwo();
+      const end = { delayMs: undefined, ran: undefined, streamKeep: 10 };
+      for (let round = 0; round < 10; round++) {
+        const now = on.clock.now();
+        const ask = queueEvent(on.one, { beatNow: true });
+        const claim = () => on.two.store.claimBeats({ now, node: "node_b", leaseMs: LEASE_MS, agents: ["main"] });
+        let [held] = (await claim()).beats;
+        if (held) await on.two.store.endBeat(held, { now, ...end });
+        const { ordinal } = await ask;
+        const seen = held && held.through >= ordinal && (await waiting(on.two, { through: held.through })).length > 0;
+        if (!seen) [held] = (await claim()).beats;
+        expect(held?.through).toBeGreaterThanOrEqual(ordinal);
+        if (!seen && held) await on.two.store.endBeat(held, { now, ...end });
+      }
+    });
+
+    it("claim no beat while an event that asks for it is being kept", async () => {
+      await using on = await openTwo();
+      await queueEvent(on.one, { beatNow: true });
+      await using keeping = await connect(on.url);
+      await keeping.query("begin");
+      // It is asked for already: nothing changes, and yet who claims it now would not see this event.
+      await keeping.query("select ask_beats('{main}', 0)");
+      const order: string[] = [];
+      const claim = on.two.store.claimBeats({ now: 1, node: "node_b", leaseMs: LEASE_MS, agents: ["main"] });
+      const claimed = claim.then(() => order.push("claimed"));
+      const waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'select claim_beats%'";
+      await expect.poll(async () => order.length + (await server.query(waits)).length).toBeGreaterThan(0);
+      order.push("kept");
+      await keeping.query("commit");
+      await claimed;
+      expect(order).toEqual(["kept", "claimed"]);
+    });
+
+    it("claim an announcement on one of them, once", async () => {
+      await using on = await openTwo();
+      const ids = times(12, (n) => `chat:${n}`);
+      for (const session of ids) {
+        await on.one.start({ session, announce: { channel: "ops", hops: 0 } });
+        await on.one.end(await on.one.claimNext());
+      }
+      const claims = await Promise.all(
+        times(8, (n) =>
+          (n % 2 ? on.one : on.two).store.claimAnnouncements({
+            node: `node_${n}`,
+            leaseMs: LEASE_MS,
+            limit: 5,
+            freeOf: () => 5,
+          }),
+        ),
+      );
+      const claimed = claims.flatMap(({ announcements }) =>
+        announcements.map(({ announcement }) => announcement.sessionId),
+      );
+      expect(claimed.sort()).toEqual([...ids].sort());
+    });
+
+    it("keep what is sent again once, where its first answer was lost", async () => {
+      await using on = await openTwo();
+      await using client = await connect(on.url);
+      const delivery = hookOf("dlv_1");
+      const row = JSON.stringify([deliveryRow(delivery, { order: 0, kept: "event", eventId: "evt_1" })]);
+      const ring = { size: 0, bytes: 0, entries: 10, most: 1_000_000 };
+      const view = JSON.stringify({ open: 0, bytes: 0, keys: true, ring });
+      const queue = async (again: boolean) => {
+        const orders = JSON.stringify([orderRow(eventOrder(on.one, { eventId: "evt_1", key: "k", delivery }))]);
+        const call = "select queue_events($1, $2, $3, $4, 'other/0', 0) as answer";
+        return (await client.query(call, [orders, row, view, again])).rows[0].answer;
+      };
+      expect(await queue(false)).toMatchObject({ results: [expect.any(Number)], gateway: [{ seq: 1 }] });
+      const known = { event: expect.objectContaining({ event_id: "evt_1", delivery_id: "dlv_1" }), kept: true };
+      expect(await queue(true)).toEqual({ results: [known] });
+      const refused = JSON.stringify([deliveryRow(hookOf("dlv_2"), { order: 0, kept: "unmatched" })]);
+      const record = async (again: boolean) => {
+        const call = "select record_finished($1, $2, $2, $3, 'other/0') as answer";
+        return (await client.query(call, [refused, JSON.stringify(ring), again])).rows[0].answer;
+      };
+      expect(await record(false)).toMatchObject({ results: [null], counts: { deliveries: 1 } });
+      expect(await record(true)).toEqual({ results: [null] });
+      expect((await on.one.store.listDeliveries({ limit: 9 })).items).toHaveLength(2);
+    });
+
+    it("count a key once that is used again after its time", async () => {
+      await using on = await openTwo();
+      const bytesWith = async () => {
+        await queueEvent(on.one, { now: on.clock.now(), key: "k", hash: "one" });
+        return on.one.store.stats().bytes;
+      };
+      const first = await bytesWith();
+      await on.clock.advance(DAY);
+      expect(await bytesWith()).toBeLessThan(2 * first);
+    });
+
+    it("give up an event on one of them, however both want to", async () => {
+      await using on = await openTwo();
+      for (let n = 0; n < 20; n++) await queueEvent(on.one);
+      const end = { now: on.clock.now(), streamKeep: 1_000, limit: 15 };
+      const gone = await Promise.all(
+        times(4, (n) => (n % 2 ? on.one : on.two).store.failQueuedEvents("main", "gone", end)),
+      );
+      expect(gone.reduce((sum, one) => sum + one, 0)).toBe(20);
+      expect((await news(on.one)).filter(({ name }) => name === "event.dead")).toHaveLength(20);
+      const [first] = (await on.one.store.listEvents({ limit: 1 })).items;
+      const requeue = { now: on.clock.now(), beatNow: false, streamKeep: 1_000 };
+      const again = await Promise.all(
+        times(4, (n) => (n % 2 ? on.one : on.two).store.requeueEvent(first?.eventId ?? "", requeue)),
+      );
+      expect(new Set(again.map((event) => event?.ordinal)).size).toBe(1);
+      await failEvent(on.two, first?.eventId ?? "", 3);
+    });
+  });
+});

@@ -1,0 +1,219 @@
+import { expect, it } from "vitest";
+import { createPostgresStore } from "#store/postgres/postgres.ts";
+import type { ClaimedTurn, Entry } from "#store/store.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { emptySchema } from "./postgres-engine.ts";
+import { LEASE_MS, openWorld, type World } from "./world.ts";
+
+const times = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
+
+await postgresTests((server) => {
+  const schema = emptySchema(server);
+
+  /** Two gateways on one database, whose leases end by one clock. */
+  const openTwo = async (wants = true) => {
+    const url = await schema();
+    const clock = createManualClock();
+    const open = () => createPostgresStore({ clock, url: [url], connections: 3 });
+    const a = await openWorld({ name: "postgres", open });
+    const b = await openWorld({ name: "postgres", open });
+    let made = 0;
+    const told = { a: [] as Entry[], b: [] as Entry[] };
+    const cancelled: string[] = [];
+    const deleted: string[] = [];
+    const follow = (world: World, entries: Entry[]) =>
+      world.store.watch({
+        entries: (_, news) => entries.push(...news),
+        sessionDeleted: ({ sessionId }) => deleted.push(sessionId),
+        gatewayEntries() {},
+        work() {},
+        cancel: (turnId) => cancelled.push(turnId),
+        compaction() {},
+        beat() {},
+        announcement() {},
+        wants: () => wants,
+      });
+    follow(a, told.a);
+    follow(b, told.b);
+    return {
+      url,
+      clock,
+      a,
+      b,
+      told,
+      cancelled,
+      deleted,
+      start: (world: World, session = "chat:a", text = "hello") =>
+        world.start({ session, text, turnId: `turn_${++made}`, messageId: `msg_${made}` }),
+      [Symbol.asyncDispose]: async () => {
+        await a[Symbol.asyncDispose]();
+        await b[Symbol.asyncDispose]();
+      },
+    };
+  };
+
+  const seqsOf = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);
+
+  it("hands each turn to one of two gateways, in the order of its session, one of a session at a time", async () => {
+    await using two = await openTwo();
+    const { a, b } = two;
+    const started = await Promise.all(times(60, (n) => two.start(n % 2 ? a : b, `chat:${n % 7}`)));
+    const inOrder = (sessionId: string) =>
+      started.filter((turn) => turn.sessionId === sessionId).sort((one, other) => one.seq - other.seq);
+    const running = new Set<string>();
+    const ran = new Map<string, string[]>();
+    let left = started.length;
+    const work = async (world: World, node: string) => {
+      while (left > 0) {
+        const { turns } = await world.claim({ node, free: 3 });
+        const run = async (claimed: ClaimedTurn) => {
+          const { sessionId, turnId } = claimed.turn;
+          expect(running.has(sessionId)).toBe(false);
+          running.add(sessionId);
+          ran.set(sessionId, [...(ran.get(sessionId) ?? []), turnId]);
+          left--;
+          await two.clock.settle();
+          running.delete(sessionId);
+          expect(await world.end(claimed)).toBe(true);
+        };
+        await Promise.all(turns.map(run));
+      }
+    };
+    await Promise.all([work(a, "node_a"), work(b, "node_b")]);
+    for (const [sessionId, turnIds] of ran) {
+      expect(turnIds).toEqual(inOrder(sessionId).map(({ turnId }) => turnId));
+    }
+    await expect.poll(() => b.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
+  });
+
+  it("gives a turn to the other gateway once its lease has ended, and refuses what the first says of it then", async () => {
+    await using two = await openTwo();
+    const { a, b, clock } = two;
+    const { turnId } = await two.start(a);
+    const lost = await a.claimNext({ node: "node_a" });
+    expect((await b.claim({ node: "node_b" })).turns).toEqual([]);
+    await clock.advance(LEASE_MS);
+    await b.sweep();
+    const taken = await b.claimNext({ node: "node_b" });
+    expect(taken.turn).toMatchObject({ turnId, attempt: 2 });
+    expect(await a.store.extendClaims([lost.claim], LEASE_MS)).toEqual([lost.claim]);
+    expect(await a.end(lost, { reply: "late" })).toBe(false);
+    expect(await a.release(lost)).toBe(false);
+    expect(await b.end(taken, { reply: "in time" })).toBe(true);
+    expect(await a.store.getTurn(turnId)).toMatchObject({ status: "completed", reply: "in time" });
+  });
+
+  it("gives one of two that are swept by both gateways at once back once", async () => {
+    await using two = await openTwo();
+    const { a, b, clock } = two;
+    for (const session of ["chat:a", "chat:b", "chat:c"]) await two.start(a, session);
+    await a.claim({ node: "node_a" });
+    await clock.advance(LEASE_MS);
+    await Promise.all([a.sweep(), b.sweep(), a.sweep(), b.sweep()]);
+    for (const session of ["chat:a", "chat:b", "chat:c"]) {
+      expect((await b.names(session)).filter((name) => name === "turn.queued")).toHaveLength(2);
+    }
+    const claims = await Promise.all([a.claim({ node: "node_a" }), b.claim({ node: "node_b" })]);
+    expect(claims.flatMap(({ turns }) => turns)).toHaveLength(3);
+  });
+
+  it("tells each gateway of all entries of a session that both write, each once, in order", async () => {
+    await using two = await openTwo();
+    const { a, b, told } = two;
+    await Promise.all(times(40, (n) => two.start(n % 2 ? a : b)));
+    for (const seqs of [told.a, told.b]) {
+      await expect.poll(() => seqs.length).toBe(80);
+      expect(seqsOf(seqs)).toEqual(times(80, (n) => n + 1));
+    }
+    expect(told.a).toEqual(await a.entries());
+    expect(told.b).toEqual(told.a);
+  });
+
+  it("tells of no entry that another gateway wrote where nobody wants it", async () => {
+    await using two = await openTwo(false);
+    const { a, b, told } = two;
+    await two.start(a, "chat:a");
+    const { turnId } = await two.start(b, "chat:b");
+    await b.hears((what) => what.kind === "work");
+    await b.claim({ node: "node_b" });
+    await a.store.cancelTurn(turnId, two.clock.now());
+    await expect.poll(() => two.cancelled).toContain(turnId);
+    expect(
+      told.b.filter((entry) => entry.turnId !== turnId && entry.name === "message.created" && entry.role === "user"),
+    ).toEqual([]);
+  });
+
+  it("tells the gateway that runs a turn when another one cancels it or deletes its session", async () => {
+    await using two = await openTwo();
+    const { a, b, cancelled, deleted } = two;
+    for (const session of ["chat:a", "chat:b"]) await two.start(a, session);
+    const { turns } = await b.claim({ node: "node_b" });
+    const [first, second] = turns.map(({ turn }) => turn);
+    await a.store.cancelTurn(first?.turnId ?? "", two.clock.now());
+    await a.store.deleteSession(second?.sessionId ?? "", two.clock.now());
+    await expect.poll(() => cancelled.filter((id) => id === first?.turnId)).toHaveLength(2);
+    await expect.poll(() => cancelled.filter((id) => id === second?.turnId)).toHaveLength(2);
+    await expect.poll(() => deleted).toEqual([second?.sessionId, second?.sessionId]);
+  });
+
+  it("tells of a turn that can be claimed, and of a compaction that may begin, on the gateway that waits for it", async () => {
+    await using two = await openTwo();
+    const { a, b } = two;
+    await two.start(a);
+    await b.hears(({ kind }) => kind === "work");
+    const claimed = await a.claimNext();
+    const place = await b.store.queueCompaction({
+      now: two.clock.now(),
+      compactionId: "cmp_1",
+      sessionId: "chat:a",
+      node: "node_b",
+      leaseMs: LEASE_MS,
+      limits: b.order().limits,
+    });
+    expect(place.isFirst).toBe(false);
+    await a.end(claimed);
+    await b.hears((what) => what.kind === "compaction" && what.compactionId === "cmp_1");
+  });
+
+  it("finds what no notification told: entries, and a turn to be cancelled", async () => {
+    await using two = await openTwo();
+    const { a, b, told, cancelled } = two;
+    const { turnId } = await two.start(b);
+    await b.claim({ node: "node_b" });
+    await expect.poll(() => told.a.length).toBe(4);
+    const queued = await two.start(b);
+    // As a gateway does it that dies behind its commit.
+    for (const id of [turnId, queued.turnId]) {
+      await server.run(two.url, `select cancel_turn('${id}', ${two.clock.now()}, 'dead/0', ${two.clock.monotonic()})`);
+    }
+    await expect.poll(() => cancelled.filter((id) => id === turnId)).toHaveLength(2);
+    await expect.poll(() => told.b.at(-1)).toMatchObject({ name: "turn.cancelled", turnId: queued.turnId });
+    await expect.poll(() => told.a).toEqual(await a.entries());
+  });
+
+  it("finds what happened while its connection for notifications was cut", async () => {
+    await using two = await openTwo();
+    const { a, b, told } = two;
+    await two.start(a);
+    await expect.poll(() => told.b.length).toBe(2);
+    const cut = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway'
+      and (query like '%pg_notify%' or query like 'listen %' or query like '%poll_inbound%')`;
+    await Promise.all([server.run(two.url, cut), ...times(20, () => two.start(a)), ...times(5, () => two.start(b))]);
+    await expect.poll(() => told.b.length, { timeout: 10_000 }).toBe(52);
+    expect(seqsOf(told.b)).toEqual(times(52, (n) => n + 1));
+    await expect.poll(() => seqsOf(told.a)).toEqual(seqsOf(told.b));
+  });
+
+  it("counts on each gateway what both have", async () => {
+    await using two = await openTwo();
+    const { a, b } = two;
+    await Promise.all(times(30, (n) => two.start(n % 3 ? a : b, `chat:${n}`)));
+    await a.claim({ free: 10 });
+    for (const { store } of [a, b]) {
+      await expect.poll(() => store.stats()).toMatchObject({ sessions: 30, turnsQueued: 20, turnsRunning: 10 });
+      expect(store.agentCounts("main")).toMatchObject({ queued: 20, running: 10 });
+    }
+    expect(a.store.stats()).toEqual(b.store.stats());
+  });
+});

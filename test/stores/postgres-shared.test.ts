@@ -1,0 +1,176 @@
+import { describe, expect, it } from "vitest";
+import type { GatewayEntry, RateCount } from "#store/store.ts";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { hookOf } from "./deliveries.ts";
+import { queueEvent } from "./inbound.ts";
+import { connect, silent, times, twoStores } from "./two-stores.ts";
+import { deliveryOf, RECORDER, used, type World } from "./world.ts";
+
+await postgresTests((server) => {
+  const openTwo = twoStores(server);
+
+  describe("what two gateways on one PostgreSQL know of each other", () => {
+    it("number the gateway's stream without a gap, and tell both of each entry once, in order", async () => {
+      await using on = await openTwo();
+      const told = [on.one, on.two].map((world) => {
+        const entries: GatewayEntry[] = [];
+        const done = new Promise<void>((resolve) => {
+          world.store.watch({
+            ...silent,
+            wantsGateway: () => true,
+            gatewayEntries: (more) => {
+              entries.push(...more);
+              if (entries.length >= 60) resolve();
+            },
+          });
+        });
+        return { entries, done };
+      });
+      await Promise.all(times(60, (n) => queueEvent(n % 2 ? on.one : on.two)));
+      const { entries, last } = await on.one.store.readGatewayEntries({ after: 0, limit: 100 });
+      expect(entries.map(({ seq }) => seq)).toEqual(times(60, (n) => n + 1));
+      expect(last).toBe(60);
+      for (const watcher of told) {
+        await watcher.done;
+        expect(watcher.entries).toEqual(entries);
+      }
+    });
+
+    it("tell each other of beats, announcements and keys", async () => {
+      await using on = await openTwo();
+      const hears = (name: "beat" | "announcement" | "keysChanged") =>
+        new Promise<void>((resolve) => {
+          on.two.store.watch({ ...silent, [name]: resolve });
+        });
+      const heard = [hears("beat"), hears("announcement"), hears("keysChanged")];
+      await queueEvent(on.one, { beatNow: true });
+      await on.one.start({ announce: { channel: "ops", hops: 0 } });
+      await on.one.end(await on.one.claimNext());
+      const key = { keyId: "key_1", name: "ci", prefix: "gw_1", hash: "0".repeat(64), scopes: ["chat"] as const };
+      await on.one.store.createKey({ ...key, createdAt: 1, lastUsedAt: undefined });
+      await Promise.all(heard);
+      expect(await on.two.store.listKeys()).toMatchObject([{ keyId: "key_1" }]);
+    });
+
+    it("find by themselves what no notification told", async () => {
+      await using on = await openTwo();
+      const hears = (name: "beat" | "announcement" | "keysChanged") =>
+        new Promise<void>((resolve) => {
+          on.two.store.watch({ ...silent, [name]: resolve });
+        });
+      const heard = [hears("beat"), hears("announcement"), hears("keysChanged")];
+      const entries = new Promise<readonly GatewayEntry[]>((resolve) => {
+        on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: resolve });
+      });
+      await using other = await connect(on.url);
+      await other.query("select plan_beat('main', 0, false, 0)");
+      await other.query("select add_announcement('turn_x', 'chat:a', 1, 'main', 'ops', 0, null, 1)");
+      await other.query("select create_key('key_1', 'ci', 'gw_1', '', '[]', 1, null)");
+      await other.query(
+        `select append_gateway_entry('{"name":"agent.reloaded","agentName":"main","changed":[]}', 1, 9)`,
+      );
+      await Promise.all(heard);
+      expect(on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
+      expect(await entries).toEqual([{ seq: 1, at: 1, name: "agent.reloaded", agentName: "main", changed: [] }]);
+    });
+
+    it("add up what both have counted", async () => {
+      await using on = await openTwo();
+      for (const [n, world] of [on.one, on.two].entries()) {
+        await world.start({ session: `chat:${n}`, delivery: deliveryOf(`dlv_${n}`) });
+        await world.end(await world.claimNext(), { usage: used(n + 1, 1) });
+        await queueEvent(world, { beatNow: n === 0 });
+      }
+      const counts = (world: World) => {
+        const { sessions, eventsQueued, deliveries, deliveryBytes, bytes } = world.store.stats();
+        const { waitingEvents } = world.store.agentCounts("main");
+        return { sessions, eventsQueued, deliveries, deliveryBytes, bytes, waitingEvents };
+      };
+      const all = { sessions: 2, eventsQueued: 2, deliveries: 2, waitingEvents: 2 };
+      for (const world of [on.one, on.two]) await expect.poll(() => counts(world)).toMatchObject(all);
+      expect(counts(on.two)).toEqual(counts(on.one));
+      expect(on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
+      const [count, ...more] = await on.two.store.readUsage({ from: 0, to: Infinity });
+      expect(count).toMatchObject({ messages: 2, completed: 2, attempts: 2, input: 3, output: 2 });
+      expect(more).toEqual([]);
+      await on.clock.advance(3_600_000);
+      await on.one.sweep({ now: on.clock.now() });
+      expect(await on.two.store.readUsage({ from: 0, to: Infinity })).toEqual([count]);
+    });
+
+    it("hold the recorder's ring together to its size, once they know of each other", async () => {
+      await using on = await openTwo();
+      const recorder = { ...RECORDER, entries: 10, refused: 10 };
+      const fill = async (round: number) => {
+        const record = (n: number) => {
+          const delivery = hookOf(`dlv_${round}_${n}`, { answer: "unmatched" });
+          return (n % 2 ? on.one : on.two).store.recordDelivery(delivery, recorder);
+        };
+        await Promise.all(times(20, record));
+      };
+      /** How many there are, once both have heard of it. */
+      const known = async () => {
+        const { length } = (await on.one.store.listDeliveries({ limit: 100 })).items;
+        for (const { store } of [on.one, on.two]) await expect.poll(() => store.stats().deliveries).toBe(length);
+        return length;
+      };
+      await fill(0);
+      await known();
+      await fill(1);
+      const kept = await known();
+      expect(kept).toBeGreaterThanOrEqual(10);
+      expect(kept).toBeLessThanOrEqual(20);
+      await on.one.store.recordDelivery(hookOf("dlv_last", { answer: "unmatched" }), recorder);
+      expect((await on.two.store.listDeliveries({ limit: 100 })).items).toHaveLength(10);
+    });
+
+    it("let as many requests pass as the limit has, however they come to both", async () => {
+      await using on = await openTwo();
+      const limit = { maxRequests: 30, windowMs: 60_000 };
+      const count = (n: number) => (n % 2 ? on.one : on.two).store.shared?.countRequest("shared ü", limit);
+      const passed = (counts: (RateCount | undefined)[]) => counts.filter((one) => one && "left" in one).length;
+      const first = await Promise.all(times(50, count));
+      expect(passed(first)).toBe(30);
+      const waits = first.flatMap((one) => (one && "waitMs" in one ? [one.waitMs] : []));
+      for (const waitMs of waits) expect(waitMs).toBeGreaterThanOrEqual(60_000);
+      await on.clock.advance(59_999);
+      expect(passed(await Promise.all(times(4, count)))).toBe(0);
+      await on.clock.advance(1_001);
+      expect(passed(await Promise.all(times(50, count)))).toBe(30);
+      expect(await on.one.store.shared?.countRequest("other", { maxRequests: 2, windowMs: 1_000 })).toEqual({
+        left: 1,
+      });
+    });
+
+    it("hand each other the replies that they write, until these are dropped", async () => {
+      await using on = await openTwo();
+      const [writer, reader] = [on.one.store.shared, on.two.store.shared];
+      if (!writer || !reader) throw new Error("nothing is shared");
+      const asked = new Promise<readonly string[]>((resolve) => on.one.store.watch({ ...silent, textsAsked: resolve }));
+      const put = new Promise<readonly string[]>((resolve) => on.two.store.watch({ ...silent, textsPut: resolve }));
+      await reader.askTexts(["chat:a"]);
+      expect(await asked).toEqual(["chat:a"]);
+      const of = { sessionId: "chat:a", seq: 4, turnId: "turn_1", messageId: "msg_1" };
+      const pieces = [
+        { ...of, offset: 0, text: "hello \ud83d" },
+        { ...of, offset: 7, text: "\ude42\u0000" },
+      ];
+      await writer.putTexts(pieces);
+      await writer.putTexts(pieces);
+      expect(await put).toEqual(["chat:a"]);
+      const read = async (seq: number, offset: number) =>
+        (await reader.readTexts([{ sessionId: "chat:a", seq, offset }])).map((one) => [one.seq, one.offset, one.text]);
+      expect(await reader.readTexts([{ sessionId: "chat:a", seq: 4, offset: 0 }])).toEqual(pieces);
+      expect(await read(4, 3)).toEqual([
+        [4, 3, "lo \ud83d"],
+        [4, 7, "\ude42\u0000"],
+      ]);
+      expect(await read(4, 7)).toEqual([[4, 7, "\ude42\u0000"]]);
+      expect(await read(4, 9)).toEqual([]);
+      expect(await read(2, 50)).toHaveLength(2);
+      expect(await read(5, 0)).toEqual([]);
+      await writer.dropTexts([{ sessionId: "chat:a", seq: 4 }]);
+      expect(await read(4, 0)).toEqual([]);
+    });
+  });
+});
