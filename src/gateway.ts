@@ -13,7 +13,6 @@ import type { Logger } from "#observe/logger.ts";
 import { createLoopLag } from "#observe/loop-lag.ts";
 import { createRegistry } from "#observe/metrics.ts";
 import { registerProcessMetrics } from "#observe/process-metrics.ts";
-import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store } from "#store/store.ts";
 import { connectionsThatFit } from "#wire/descriptors.ts";
 import { type Listening, listen } from "#wire/listen.ts";
@@ -23,10 +22,11 @@ import type { SocketTimes } from "#wire/ws-connections.ts";
 import { createDoors } from "./doors.ts";
 import { createProcessHealth } from "./process-health.ts";
 import { coreSettingsOf, type MakeBackend, makeBackend } from "./settings.ts";
+import { forgetfulness, missingDriver, openStore } from "./stores.ts";
 import { version } from "./version.ts";
 
 /** What this version has; the loader refuses the rest by name. */
-export const BUILT = { stores: ["memory"], backends: ["echo"] } as const;
+export const BUILT = { stores: ["memory", "sqlite", "postgres"], backends: ["echo"], missingDriver } as const;
 
 export type GatewayOptions = {
   loaded: LoadedConfig;
@@ -52,8 +52,12 @@ export type Gateway = AsyncDisposable & {
   readonly events: Events;
   /** Aborts when the gateway begins to stop. */
   readonly closing: AbortSignal;
-  /** Takes a new configuration over: the parts that are hot. */
-  reconfigure(config: Config, difference: Pick<Difference, "changed" | "needsRestart">, cause: ReloadCause): void;
+  /** Takes a new configuration over: the parts that are hot, all at once. Resolves when it is in force. */
+  reconfigure(
+    config: Config,
+    difference: Pick<Difference, "changed" | "needsRestart">,
+    cause: ReloadCause,
+  ): Promise<unknown>;
   /** Tells of a configuration that was not taken; the one before goes on. */
   refuseConfig(problems: unknown, cause: ReloadCause): void;
   /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
@@ -77,7 +81,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const lag = createLoopLag();
   registerProcessMetrics(registry, { version, lag });
   const { wrapStore = (own: Store) => own, requestMs } = options;
-  const store = wrapStore(createMemoryStore({ clock }));
+  const store = wrapStore(await openStore(config.store, { clock, notice: events.storeNoticed }));
   const isShort = createPressure(clock);
   let draining: Promise<void> | undefined;
   const admit = () => {
@@ -88,7 +92,12 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const settings = coreSettingsOf(config, make, loaded.file);
   const processHealth = createProcessHealth({ isShort, lag });
   const { replyWaitMs } = options;
-  const core = await createCore({ settings, store, clock, events, admit, processHealth, replyWaitMs });
+  const core = await createCore({ settings, store, clock, events, admit, processHealth, replyWaitMs }).catch(
+    async (error: unknown) => {
+      await store[Symbol.asyncDispose]();
+      throw error;
+    },
+  );
   registerStoreMetrics(registry, store);
   /** Resolves when the latest configuration is in force. */
   let taken: Promise<unknown> = Promise.resolve();
@@ -147,7 +156,9 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     events.listening({ address: url, surfaces: doors.surfaces(index), ms: Math.round(clock.monotonic() - began) });
   }
   for (const { surface, reason } of doors.closed()) events.surfaceOff({ surface, reason });
-  for (const detail of [...loaded.warnings, ...warningsOf(store)]) events.configWarned({ about: "start", detail });
+  const forgets = forgetfulness(store);
+  for (const detail of forgets ? [...loaded.warnings, forgets] : loaded.warnings)
+    events.configWarned({ about: "start", detail });
 
   const drain = async (cause: string, ms: number): Promise<void> => {
     const from = clock.monotonic();
@@ -181,15 +192,18 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     events,
     closing: closing.signal,
     reconfigure(next, { changed, needsRestart: needRestart }, cause) {
-      doors.reconfigure(next);
-      for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
-      taken = core.reconfigure(coreSettingsOf(next, make, loaded.file)).then(
+      const open = () => {
+        doors.reconfigure(next);
+        for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
+      };
+      taken = core.reconfigure(coreSettingsOf(next, make, loaded.file), open).then(
         () => {
           events.configReloaded({ cause, changed, needRestart });
           if (cause !== "rpc") void reloads.told({ changed, needsRestart: needRestart });
         },
         (error: unknown) => events.unexpectedError({ error, where: "reconfigure" }),
       );
+      return taken;
     },
     refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),
     drain: (cause, ms = DRAIN_MS) => (draining ??= drain(cause, ms)),
@@ -198,9 +212,6 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
 };
 
 const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
-
-const warningsOf = (store: Store): string[] =>
-  store.durable ? [] : ["store.type is memory: everything is forgotten when the gateway stops."];
 
 const registerStoreMetrics = (registry: ReturnType<typeof createRegistry>, store: Store): void => {
   const gauge = (name: string, help: string, read: () => number) =>

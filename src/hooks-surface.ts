@@ -8,8 +8,8 @@ import { createHooksDoor } from "#wire/hooks.ts";
 import type { HooksAccess } from "#wire/hooks-access.ts";
 import { createHookCalls } from "#wire/hooks-call.ts";
 import { createHooksGate } from "#wire/hooks-gate.ts";
-import { createRateLimit } from "#wire/rate-limit.ts";
 import type { Refusals } from "#wire/refusals.ts";
+import { rateLimitOf } from "#wire/shared-rate-limit.ts";
 
 type HooksSurfaceParts = {
   core: Core;
@@ -34,7 +34,7 @@ export const createHooksSurface = ({ core, config, access, guard, refusals, cloc
     access,
     run,
     guard,
-    rateLimit: createRateLimit(clock, limit),
+    rateLimit: rateLimitOf(core.store, "hooks", clock, limit),
     limit,
     record,
     admitsRefusal: refusals.admits,

@@ -8,10 +8,10 @@ import type { Events } from "#observe/events.ts";
 import type { GuessGuard } from "#wire/auth.ts";
 import type { WireCall } from "#wire/call.ts";
 import type { Documents } from "#wire/documents.ts";
-import { createRateLimit } from "#wire/rate-limit.ts";
 import { createRpcDispatch, type RpcCaller, type RpcMethods } from "#wire/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc-http.ts";
 import { createRpcMethods } from "#wire/rpc-methods.ts";
+import { rateLimitOf } from "#wire/shared-rate-limit.ts";
 
 type RpcSurfaceParts = {
   core: Core;
@@ -33,7 +33,7 @@ type RpcSurfaceParts = {
 /** The 12 methods behind one dispatcher, and the doors that lead to it. */
 export const createRpcSurface = (parts: RpcSurfaceParts) => {
   const { config, clock, events, documents, servedAt } = parts;
-  const limited = createRateLimit(clock, () => config().gateway.rpc.rateLimit);
+  const limited = rateLimitOf(parts.core.store, "rpc", clock, () => config().gateway.rpc.rateLimit);
   const own = createRpcMethods(rpcHandlers(parts), async ({ exchange }) =>
     JSON.parse((await documents()).openrpc(exchange.servedAt ?? servedAt(undefined))),
   );

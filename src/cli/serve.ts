@@ -7,6 +7,7 @@ import { createLogger, type Level, type Logger } from "#observe/logger.ts";
 import { BUILT, type Gateway, startGateway } from "../gateway.ts";
 import { version } from "../version.ts";
 import { banner } from "./banner.ts";
+import { UsageError } from "./usage-error.ts";
 
 const HELP = `agent-gateway ${version}: REST, JSON-RPC and webhooks in front of conversational agents.
 
@@ -16,20 +17,23 @@ Usage: npm start -- [options]
   --host HOST    the address to listen on; wins over $GATEWAY_HOST and the file
   --port PORT    the port to listen on; wins over $GATEWAY_PORT and the file (default: 18789)
   --version      print the version
+  backup TO      copy the SQLite store into a file, while a gateway works with it (backup --help)
   --help         print this
 
 Environment: LOG_LEVEL (debug, info, warn, error), LOG_FORMAT (json, pretty).
 Signals: SIGHUP reads the configuration again; SIGTERM and SIGINT finish what runs and stop, a second one stops at once.
 `;
 
-/** A mistake of the person at the terminal: a sentence, no stack. */
-class UsageError extends Error {}
-
 export type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
 
 /** Runs the gateway as the command line says. Undefined when there was nothing to run. Throws nothing: it prints and sets the exit code. */
 export const serve = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<Served | undefined> => {
   try {
+    if (args[0] === "backup") {
+      const { backup } = await import("./backup.ts");
+      process.stdout.write(await backup(args.slice(1), env));
+      return undefined;
+    }
     const options = readOptions(args);
     if (typeof options === "string") {
       process.stdout.write(options);
@@ -91,7 +95,7 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
     },
     onChange: (config, { changed, needsRestart, warnings }, cause) => {
       for (const detail of warnings) gateway.events.configWarned({ about: "reload", detail });
-      gateway.reconfigure(config, { changed, needsRestart }, cause);
+      void gateway.reconfigure(config, { changed, needsRestart }, cause);
     },
     onInvalid: ({ problems }, cause) => gateway.refuseConfig(problems, cause),
     signal: gateway.closing,
@@ -102,7 +106,21 @@ const secretsOf = ({ config, tryOut }: LoadedConfig): string[] => [
   ...Object.values(tryOut ?? {}),
   ...Object.values(config.channels).map((channel) => (channel.type === "slack" ? channel.url : channel.secret)),
   ...Object.values(config.webhooks.mappings).flatMap(({ verify }) => verify?.secret ?? []),
+  ...(config.store.type === "postgres" ? config.store.url.flatMap(passwordOf) : []),
 ];
+
+/** As the address has it, and as it is meant. */
+const passwordOf = (url: string): string[] => {
+  const password = URL.canParse(url) ? new URL(url).password : "";
+  return password === "" ? [] : [password, decoded(password)];
+};
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
 
 const levelOf = (level: string | undefined): Level => {
   if (level === undefined || level === "") return "info";

@@ -3,7 +3,12 @@ import { nearest } from "./nearest.ts";
 import type { Fault, Path } from "./problems.ts";
 
 /** What this build has; the schema knows more. */
-export type Built = { stores: readonly string[]; backends: readonly string[] };
+export type Built = {
+  stores: readonly string[];
+  backends: readonly string[];
+  /** How to install what a store needs and this machine does not have; undefined when it is there. */
+  missingDriver?: (store: CheckedConfig["store"]["type"]) => string | undefined;
+};
 
 /** What a check finds: faults refuse the configuration, warnings are logged. */
 export type Findings = { faults: Fault[]; warnings: Fault[] };
@@ -18,11 +23,12 @@ export function checkNames(config: CheckedConfig, built: Built): Findings {
     if (name !== undefined && !known.includes(name)) refuse(path, `names ${what} ${notAmong(known, name)}`);
   };
 
-  if (!built.stores.includes(config.store.type)) {
-    refuse(
-      ["store", "type"],
-      `is \`${config.store.type}\`, which this version does not have yet: use ${listed(built.stores)}.`,
-    );
+  const { type } = config.store;
+  const install = built.missingDriver?.(type);
+  if (!built.stores.includes(type)) {
+    refuse(["store", "type"], `is \`${type}\`, which this version does not have yet: use ${listed(built.stores)}.`);
+  } else if (install !== undefined) {
+    refuse(["store", "type"], `is \`${type}\`, whose driver is not installed. Run: ${install}`);
   }
   for (const [name, { backend }] of Object.entries(config.agents)) {
     if (built.backends.includes(backend)) continue;

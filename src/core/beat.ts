@@ -140,11 +140,12 @@ const followBatch = async (
   parts: BeatParts,
   beat: HeldBeat,
   batch: readonly SystemEvent[],
-  { turnId }: Turn,
+  turn: Turn,
 ): Promise<void> => {
+  const { turnId } = turn;
   beat.turnIds.push(turnId);
   beat.events += batch.length;
-  const end = await endOf(parts, beat, turnId);
+  const end = await endOf(parts, beat, turn);
   if (end?.status === "completed" || (end && !isEnded(end))) return;
   try {
     const { store, inSlice } = parts;
@@ -160,14 +161,14 @@ const followBatch = async (
 const endOf = async (
   { store, journal, clock, events }: BeatParts,
   beat: HeldBeat,
-  turnId: string,
+  asked: Turn,
 ): Promise<Turn | undefined> => {
   for (;;) {
     // Before it looks, so that no end comes between.
     const ended = new AbortController();
-    const stopListening = journal.onTurnEnd(turnId, () => ended.abort());
+    const stopListening = journal.onTurnEnd(asked, () => ended.abort());
     try {
-      const turn = await store.getTurn(turnId);
+      const turn = await store.getTurn(asked.turnId);
       if (!turn || isEnded(turn) || beat.left.aborted) return turn;
       await rest(clock, LOOK_MS, beat.left, ended.signal);
     } catch (error) {

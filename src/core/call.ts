@@ -1,10 +1,10 @@
 import type { Delivery, DeliveryAnswer, Turn } from "#store/store.ts";
 import type { Scope } from "./keys.ts";
 
-/** Who is calling, after authentication. Two REST keys may have one name, but never one `tokenId`. */
+/** Who is calling, after authentication. Two keys of REST may have one name, as may a token and the console's, but never one `tokenId`. */
 export type Caller =
   | { surface: "rest"; tokenId: string; name: string; scopes: readonly (Scope | "console")[] }
-  | { surface: "rpc"; name: string; permissions: readonly string[] }
+  | { surface: "rpc"; tokenId: string; name: string; permissions: readonly string[] }
   | { surface: "hooks"; name: string };
 
 /** What a handler may know of the call beside its params. No socket, no status, no header. */

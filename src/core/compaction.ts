@@ -1,4 +1,4 @@
-import type { Backend, BackendMessage } from "#backends/backend.ts";
+import type { Backend, BackendMessage, Used } from "#backends/backend.ts";
 import type { Compacted, CompactionPlace, Message, SessionSize, Store } from "#store/store.ts";
 import { inTurnOrder, readContext, toBackend } from "./history.ts";
 
@@ -16,7 +16,7 @@ export type CompactionWish = {
 /** What is to be compacted, and how much the session is before. `compacted` is undefined where it is short enough already. */
 export type CompactionPlan = {
   before: SessionSize;
-  compact: ((signal: AbortSignal) => Promise<Compacted>) | undefined;
+  compact: ((signal: AbortSignal, used: (usage: Used) => void) => Promise<Compacted>) | undefined;
 };
 
 /** Looks at a session whose queue the compaction is first of. */
@@ -41,10 +41,10 @@ export const planCompaction = async (
 
   const gone = messages.slice(0, from);
   const kept = messages.slice(from);
-  const compact = async (signal: AbortSignal): Promise<Compacted> => {
+  const compact = async (signal: AbortSignal, used: (usage: Used) => void): Promise<Compacted> => {
     const told: BackendMessage[] = gone.map(toBackend);
     if (earlier) told.unshift(toBackend({ role: "system", ...earlier }));
-    const summary = await summarise(backend, told, signal);
+    const summary = await summarise((messages) => ask(backend, messages, signal, used), told);
     return {
       summary,
       outside: told.some(({ outside }) => outside),
@@ -69,29 +69,37 @@ const keptOf = (messages: readonly Message[], wish: CompactionWish, count: (text
   return kept;
 };
 
-const summarise = async (backend: Backend, messages: BackendMessage[], signal: AbortSignal): Promise<string> => {
+const summarise = async (
+  write: (messages: readonly BackendMessage[]) => Promise<string>,
+  messages: readonly BackendMessage[],
+): Promise<string> => {
   let part: BackendMessage[] = [];
   let characters = 0;
   for (const message of messages) {
     if (part.length > 0 && characters + message.text.length > PART_CHARACTERS) {
-      const text = await ask(backend, part, signal);
+      const text = await write(part);
       part = [{ role: "system", text, outside: part.some(({ outside }) => outside) }];
       characters = text.length;
     }
     part.push(message);
     characters += message.text.length;
   }
-  return await ask(backend, part, signal);
+  return await write(part);
 };
 
 /** Asks for a summary, and leaves a backend behind that does not stop when `signal` says so. */
-const ask = (backend: Backend, messages: readonly BackendMessage[], signal: AbortSignal): Promise<string> =>
+const ask = (
+  backend: Backend,
+  messages: readonly BackendMessage[],
+  signal: AbortSignal,
+  used: (usage: Used) => void,
+): Promise<string> =>
   new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason);
     if (signal.aborted) return leave();
     signal.addEventListener("abort", leave, { once: true });
     Promise.resolve()
-      .then(() => backend.summarise(messages, signal))
+      .then(() => backend.summarise(messages, signal, used))
       .then((text) => {
         if (typeof text !== "string") throw new TypeError("the backend's summary is no text");
         if (text.length > SUMMARY_LIMIT) throw new TypeError("the backend's summary is longer than 4 MiB");

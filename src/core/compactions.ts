@@ -1,15 +1,16 @@
+import type { Used } from "#backends/backend.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import type { Events } from "#observe/events.ts";
-import type { Claim, CompactionPlace, Entry, SessionRef, Store, StoreLimits } from "#store/store.ts";
-import type { Agent, Agents } from "./agents.ts";
+import type { Claim, CompactionPlace, Entry, SessionRef, Store, StoreLimits, Surface } from "#store/store.ts";
+import { type Agent, type Agents, countedModel } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { type CompactionWish, planCompaction } from "./compaction.ts";
 import { BackendError, GatewayError } from "./errors.ts";
 import { createGates } from "./gates.ts";
 import { newId } from "./ids.ts";
 import { isTurnEnd } from "./journal.ts";
+import { leaseMsOf } from "./leases.ts";
 
-const LEASE_MS = 30_000;
 /** Summaries that one agent writes at once: they are no turns, and no agent's concurrency bounds them. */
 const AT_ONCE = 8;
 /** How many messages a compaction keeps that nobody asked for. */
@@ -31,11 +32,14 @@ type CompactionParts = {
 };
 
 type Waiting = { sessionId: string; claim: Claim | undefined; controller: AbortController; begin: () => void };
-type Cause = "asked" | "size";
+/** Under whose name what a summary took is counted. */
+type Payer = { surface: Surface; caller: string };
+const ITSELF: Payer = { surface: "heartbeat", caller: "compaction" };
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
 export const createCompactions = (parts: CompactionParts) => {
   const { store, agents, clock, events, node, limits, compactAt } = parts;
+  const leaseMs = leaseMsOf(store);
   const waiting = new Map<string, Waiting>();
   const gates = createGates(AT_ONCE);
   /** Sessions that are compacted by themselves now, or that wait until they have so many bytes. */
@@ -48,10 +52,10 @@ export const createCompactions = (parts: CompactionParts) => {
   };
 
   const tick = () => {
-    stopTick = waiting.size > 0 ? clock.after(LEASE_MS / 3, tick) : undefined;
+    stopTick = waiting.size > 0 ? clock.after(leaseMs / 3, tick) : undefined;
     const held = [...waiting.values()].flatMap(({ claim }) => claim ?? []);
     if (held.length === 0) return;
-    store.extendClaims(held, LEASE_MS).then(
+    store.extendClaims(held, leaseMs).then(
       (lost) => {
         for (const { turnId } of lost) waiting.get(turnId)?.controller.abort(lostPlace());
       },
@@ -73,10 +77,10 @@ export const createCompactions = (parts: CompactionParts) => {
     const begun = new Promise<void>((resolve) => (begin = resolve));
     const one: Waiting = { sessionId, claim: undefined, controller, begin };
     waiting.set(compactionId, one);
-    stopTick ??= clock.after(LEASE_MS / 3, tick);
+    stopTick ??= clock.after(leaseMs / 3, tick);
     let hasLeft = true;
     try {
-      const order = { now, compactionId, sessionId, node, leaseMs: LEASE_MS, limits: limits() };
+      const order = { now, compactionId, sessionId, node, leaseMs, limits: limits() };
       const place = await store.queueCompaction(order);
       one.claim = place.claim;
       hasLeft = false;
@@ -103,7 +107,7 @@ export const createCompactions = (parts: CompactionParts) => {
     }
   };
 
-  const run = (sessionId: string, wish: CompactionWish, cause: Cause): Promise<SessionCompaction> =>
+  const run = (sessionId: string, wish: CompactionWish, payer: Payer): Promise<SessionCompaction> =>
     inQueue(sessionId, async (place, signal, leaveWith) => {
       const agent = agents.find(place.agent);
       if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
@@ -114,13 +118,34 @@ export const createCompactions = (parts: CompactionParts) => {
         return { sessionId, compacted: false, before, after: before };
       }
       const began = clock.monotonic();
-      const compacted = await gates.pass(agent.name, signal, () => inTime(agent, place.claim, signal, compact));
+      const compacted = await gates.pass(agent.name, signal, () =>
+        counted(agent, payer, (used) => inTime(agent, place.claim, signal, (inner) => compact(inner, used))),
+      );
       await leaveWith(compacted);
       const { after } = compacted;
       const ms = Math.round(clock.monotonic() - began);
+      const cause = payer === ITSELF ? "size" : "asked";
       events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
       return { sessionId, compacted: true, before, after };
     });
+
+  /** Counts what a summary took, also of one that failed, as an attempt that was no turn's. */
+  const counted = async <T>(agent: Agent, payer: Payer, work: (used: (usage: Used) => void) => Promise<T>) => {
+    const began = clock.monotonic();
+    const usage = { input: 0, output: 0 };
+    try {
+      return await work(({ input, output }) => {
+        usage.input += input;
+        usage.output += output;
+      });
+    } finally {
+      const latencyMs = clock.monotonic() - began;
+      const of = { now: clock.now(), agent: agent.name, ...payer, model: countedModel(agent, undefined) };
+      await store.countUsage({ ...of, usage, latencyMs }).catch((error: unknown) => {
+        events.storeFailed({ operation: "countUsage", error });
+      });
+    }
+  };
 
   /** Gives the backend as long as it has for a turn. */
   const inTime = async <T>(
@@ -149,7 +174,7 @@ export const createCompactions = (parts: CompactionParts) => {
   const runByItself = async (sessionId: string, agent: string, contextBytes: number): Promise<void> => {
     const keepTokens = Math.floor(compactAt() / 2);
     try {
-      await run(sessionId, { keep: KEEP, keepTokens }, "size");
+      await run(sessionId, { keep: KEEP, keepTokens }, ITSELF);
       const left = (await store.getSession(sessionId))?.contextBytes ?? 0;
       if (left * GROWTH > compactAt() * BYTES_PER_TOKEN) pausedUntil.set(sessionId, left * GROWTH);
       else pausedUntil.delete(sessionId);
@@ -165,14 +190,14 @@ export const createCompactions = (parts: CompactionParts) => {
      * Puts a summary in the place of all but the last `keep` messages, when what waits in the session has run; answers when it is done.
      * What fails changes nothing.
      */
-    compact: ({ sessionId, keep }: { sessionId: string; keep: number }): Promise<SessionCompaction> =>
-      run(sessionId, { keep }, "asked"),
+    compact: ({ sessionId, keep }: { sessionId: string; keep: number }, caller: string): Promise<SessionCompaction> =>
+      run(sessionId, { keep }, { surface: "rpc", caller }),
 
     /** Compacts a session that is full, where sessions are compacted by themselves; whether that went well. */
     async makeRoom(sessionId: string): Promise<boolean> {
       if (compactAt() === 0) return false;
       try {
-        return (await run(sessionId, { keep: KEEP }, "size")).compacted;
+        return (await run(sessionId, { keep: KEEP }, ITSELF)).compacted;
       } catch (error) {
         const agent = (await store.getSession(sessionId))?.agent;
         if (agent !== undefined && !isStopped) events.compactionFailed({ sessionId, agent, error });

@@ -1,5 +1,5 @@
 import type { Events } from "#observe/events.ts";
-import type { Store } from "#store/store.ts";
+import type { Store, StoreWatcher } from "#store/store.ts";
 import { createAgentViews } from "./agent-views.ts";
 import { type Agent, createAgents } from "./agents.ts";
 import { announceOf } from "./announce-to.ts";
@@ -15,6 +15,7 @@ import { type ConfiguredKey, createKeys } from "./keys.ts";
 import { createLiveReplies } from "./live-replies.ts";
 import { createMappings, type MappingsSettings } from "./mappings.ts";
 import { createRunner } from "./runner.ts";
+import { createSharedReplies } from "./shared-replies.ts";
 import { createSkills, type InvalidSkill } from "./skills.ts";
 import { createSlices } from "./slices.ts";
 import { startSweeps } from "./sweeps.ts";
@@ -63,8 +64,10 @@ export const createCore = async (parts: {
   const agents = createAgents(settings.agents, settings.defaultAgent);
   const skills = createSkills();
   const mappings = createMappings(settings.mappings);
-  const journal = createJournal();
-  const live = createLiveReplies();
+  const { shared } = store;
+  const journal = createJournal({ isShared: shared !== undefined });
+  const replies = shared && createSharedReplies({ shared, clock, events });
+  const live = replies?.live ?? createLiveReplies();
   const concurrency = () => settings.concurrency;
   const runner = createRunner({ store, agents, skills, journal, live, clock, events, concurrency });
   const limits = () => settings.limits;
@@ -102,7 +105,7 @@ export const createCore = async (parts: {
     process: processHealth,
   });
 
-  const unwatch = store.watch({
+  const own: StoreWatcher = {
     entries(session, entries) {
       journal.watcher.entries(session, entries);
       compactions.watcher.entries(session, entries);
@@ -117,26 +120,57 @@ export const createCore = async (parts: {
     announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
     beat: heartbeat.wake,
+  };
+  /** What is different where others write to the store too. */
+  const amongOthers = (one: NonNullable<typeof replies>): StoreWatcher => ({
+    ...own,
+    entries(session, entries, elsewhere) {
+      one.watcher.entries(session, entries);
+      // A session is compacted by itself where its turn ended.
+      if (elsewhere) journal.watcher.entries(session, entries);
+      else own.entries(session, entries);
+    },
+    wants: journal.wants,
+    wantsGateway: gatewayStream.isFollowed,
+    keysChanged: () => void keys.load().catch((error: unknown) => events.storeFailed({ operation: "listKeys", error })),
+    textsAsked: one.watcher.textsAsked,
+    textsPut: one.watcher.textsPut,
   });
+  const unwatch = store.watch(replies ? amongOthers(replies) : own);
 
   const stopSweeps = startSweeps({ store, clock, events, kept: () => settings });
 
+  const readSkills = async ({ skillDirs }: CoreSettings) => {
+    const read = await skills.read(skillDirs);
+    for (const { dir, reason } of read.invalid) events.skillRefused({ skill: dir, reason });
+    return read;
+  };
   const loadSkills = async (): Promise<InvalidSkill[]> => {
-    const invalid = await skills.load(settings.skillDirs);
-    for (const { dir, reason } of invalid) events.skillRefused({ skill: dir, reason });
+    const { invalid, take } = await readSkills(settings);
+    take();
     return invalid;
   };
   await Promise.all([keys.load(), loadSkills(), heartbeat.reconfigure()]);
   runner.wake();
   announcements.wake();
 
-  const replaceAgents = async (next: CoreSettings): Promise<void> => {
-    // Another came meanwhile, and is next.
-    if (settings !== next) return;
-    await loadSkills();
-    // With the agents: a mapping never names one that is not there yet.
+  let wanted = settings;
+  /** Answers the agents that left; undefined where another configuration came meanwhile, and is next. */
+  const takeOver = async (next: CoreSettings, inForce: () => void): Promise<readonly string[] | undefined> => {
+    if (wanted !== next) return undefined;
+    const { take } = await readSkills(next);
+    if (wanted !== next) return undefined;
+    settings = next;
+    take();
+    keys.configure(next.keys);
+    announcements.reconfigured();
     mappings.replace(next.mappings);
-    for (const gone of agents.replace(next.agents, next.defaultAgent)) {
+    const gone = agents.replace(next.agents, next.defaultAgent);
+    inForce();
+    return gone;
+  };
+  const giveUpGone = async (agents: readonly string[]): Promise<void> => {
+    for (const gone of agents) {
       const error = { name: "agent-removed", detail: `the agent ${gone} left the configuration` } as const;
       await store.failQueuedTurns(gone, error, clock.now());
     }
@@ -144,7 +178,9 @@ export const createCore = async (parts: {
     await heartbeat.reconfigure();
     runner.wake();
   };
-  let replaced = Promise.resolve();
+  /** When the latest configuration is in force, and when what it left behind is given up. */
+  let taken: Promise<unknown> = Promise.resolve();
+  let settled: Promise<unknown> = taken;
 
   return {
     agents,
@@ -174,18 +210,26 @@ export const createCore = async (parts: {
     clock,
     events,
     replyWaitMs,
-    /** Takes a new configuration; running turns finish on the old one. Of several that overlap, the last one stays. */
-    reconfigure(next: CoreSettings): Promise<void> {
-      settings = next;
-      keys.configure(next.keys);
-      announcements.reconfigured();
-      replaced = replaced.catch(() => {}).then(() => replaceAgents(next));
-      return replaced;
+    /**
+     * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
+     * old one. Of several that overlap, the last one stays. Resolves when what is gone is given up, too.
+     */
+    async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
+      wanted = next;
+      const taking = taken.then(() => takeOver(next, inForce));
+      taken = taking.catch(() => {});
+      const before = settled;
+      const settling = taking.then(async (gone) => {
+        await before;
+        if (gone) await giveUpGone(gone);
+      });
+      settled = settling.catch(() => {});
+      await settling;
     },
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
     reloadSkills(): Promise<InvalidSkill[]> {
-      const loaded = replaced.catch(() => {}).then(loadSkills);
-      replaced = loaded.then(() => {});
+      const loaded = taken.then(loadSkills);
+      taken = loaded.catch(() => {});
       return loaded;
     },
     /** What still waits in a store that forgets will never run: who waits for it is told. */
@@ -204,6 +248,7 @@ export const createCore = async (parts: {
       await announcements.drain(0);
       health.close();
       unwatch();
+      replies?.close();
     },
   };
 };

@@ -2,8 +2,8 @@ import type { Beat, BeatClaim } from "#store/store.ts";
 import type { Agent, Agents } from "./agents.ts";
 import { type BeatParts, HeldBeat, rest, runBeat } from "./beat.ts";
 import { GATEWAY_KEPT_ENTRIES } from "./gateway-stream.ts";
+import { leaseMsOf } from "./leases.ts";
 
-const LEASE_MS = 30_000;
 const JITTER = 0.1;
 /** How soon it beats again after a beat that left something behind where no other is due sooner. */
 const AGAIN_MS = 60_000;
@@ -23,6 +23,7 @@ const LAST_ENDS_MS = 1_000;
  */
 export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: string }) => {
   const { store, agents, clock, events, node, inSlice } = parts;
+  const leaseMs = leaseMsOf(store);
   const held = new Map<string, { beat: HeldBeat; ended: Promise<void> }>();
   /** The pause that each agent's next beat was planned with. */
   const planned = new Map<string, number | undefined>();
@@ -65,7 +66,7 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     wanted = false;
     stopTimer();
     const names = agents.list().flatMap(({ name }) => (held.has(name) ? [] : name));
-    return store.claimBeats({ now: clock.now(), node, leaseMs: LEASE_MS, agents: names });
+    return store.claimBeats({ now: clock.now(), node, leaseMs, agents: names });
   };
 
   const waitFor = (ms: number): void => {
@@ -81,7 +82,7 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
       wake();
     });
     held.set(claim.agent, { beat, ended });
-    stopTick ??= clock.after(LEASE_MS / 3, tick);
+    stopTick ??= clock.after(leaseMs / 3, tick);
   };
 
   const hold = async (beat: HeldBeat): Promise<void> => {
@@ -127,9 +128,9 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
   };
 
   const tick = (): void => {
-    stopTick = held.size > 0 ? clock.after(LEASE_MS / 3, tick) : undefined;
+    stopTick = held.size > 0 ? clock.after(leaseMs / 3, tick) : undefined;
     for (const { beat } of held.values()) {
-      store.extendBeat(beat.claim, LEASE_MS).then(
+      store.extendBeat(beat.claim, leaseMs).then(
         (isOurs) => {
           // Another node has it: what is left is for that one.
           if (!isOurs) beat.leave();

@@ -59,9 +59,16 @@ const randomPart = (a: number, b: number, c: number, d: number, e: number, f: nu
 const CODES = Uint8Array.from(ALPHABET, (character) => character.charCodeAt(0));
 const code = (n: number): number => CODES[n & 31] as number;
 
-/** The id of another kind that belongs to the same request: it has the same time and random part, so that people see it, too. */
-export const idLike = <P extends IdPrefix>(prefix: P, id: string): `${P}_${string}` =>
-  (prefix + id.slice(id.indexOf("_"))) as `${P}_${string}`;
+/**
+ * The id of another kind that belongs to the same request: it has the same time and random part, so that people see it, too. A new one
+ * where that of the request is none of ours.
+ */
+export const idLike = <P extends IdPrefix>(prefix: P, id: string, now: number): `${P}_${string}` => {
+  const rest = id.slice(id.indexOf("_"));
+  return rest.length === REST ? ((prefix + rest) as `${P}_${string}`) : newId(prefix, now);
+};
+/** What follows the prefix of an id: `_` and 26 characters. */
+const REST = 27;
 
 /** A new bare id, for names that have a prefix of their own (`chat:<id>`, `webhook:<id>`). */
 export const newBareId = (now: number): string => newId("msg", now).slice(4);

@@ -1,13 +1,20 @@
-import type { Entry, StoreWatcher } from "#store/store.ts";
+import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
 import { addListener, type Listeners, tellListeners } from "./listeners.ts";
 import { IdTable } from "./tables.ts";
 
 export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
+type EndListener = (entry: Entry | undefined) => void;
+/** A turn, and where it runs. */
+export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
-/** Fans the store's entries out to who follows a session, and wakes who waits for the end of a turn. */
-export const createJournal = () => {
+/**
+ * Fans the store's entries out to who follows a session, and wakes who waits for the end of a turn. `isShared`: turns may end on other
+ * gateways, so that it is kept in which sessions somebody waits.
+ */
+export const createJournal = ({ isShared = false } = {}) => {
   const followers: Listeners<JournalListener> = new Map();
-  const ends: Listeners<(entry: Entry | undefined) => void> = new IdTable();
+  const ends: Listeners<EndListener> = new IdTable();
+  const awaited: Listeners<EndListener> | undefined = isShared ? new Map() : undefined;
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries({ sessionId }, entries) {
@@ -18,6 +25,8 @@ export const createJournal = () => {
     },
     sessionDeleted({ sessionId }) {
       tellListeners(followers, sessionId, (listener) => listener.deleted());
+      // Here the runner tells of a turn that ran; what ran on another gateway nobody else tells of.
+      if (awaited) tellListeners(awaited, sessionId, (end) => end(undefined));
     },
   };
 
@@ -26,11 +35,21 @@ export const createJournal = () => {
     /** Entries of a session from now on. */
     follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
     /** Calls `end` with the entry that ends the turn; with none when the turn was erased. */
-    onTurnEnd: (turnId: string, end: (entry: Entry | undefined) => void): (() => void) =>
-      addListener(ends, turnId, end),
+    onTurnEnd({ turnId, sessionId }: TurnPlace, end: EndListener): () => void {
+      const leave = addListener(ends, turnId, end);
+      if (!awaited) return leave;
+      const leaveSession = addListener(awaited, sessionId, end);
+      return () => {
+        leave();
+        leaveSession();
+      };
+    },
     turnErased(turnId: string): void {
       tellListeners(ends, turnId, (end) => end(undefined));
     },
+    /** Somebody follows this session, or waits for one of its turns. */
+    wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
+      followers.get(sessionId) !== undefined || awaited?.get(sessionId) !== undefined,
   };
 };
 

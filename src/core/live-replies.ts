@@ -1,6 +1,10 @@
+import type { TurnPlace } from "./journal.ts";
 import { addListener, type Listeners, tellListeners } from "./listeners.ts";
 
-/** A reply while it is being written. No journal entry: only the node that runs the turn holds it, until the turn ends. */
+/**
+ * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
+ * somebody reads it (shared-replies.ts).
+ */
 export type LiveReply = {
   readonly turnId: string;
   readonly sessionId: string;
@@ -41,9 +45,14 @@ export const createLiveReplies = () => {
     ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
     textSince: readSince,
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
-    read: (turnId: string, wake: () => void): (() => void) => addListener(readers, turnId, wake),
+    read: ({ turnId }: TurnPlace, wake: () => void): (() => void) => addListener(readers, turnId, wake),
+    /** Calls `found` when a reply comes up that is being written in this session already; the returned function ends it. */
+    seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
   };
 };
+
+/** All that is written in the session is written here, and was there from its beginning. */
+const doNothing = (): void => {};
 
 export type LiveReplies = ReturnType<typeof createLiveReplies>;
 

@@ -2,10 +2,10 @@ import type { Claim, ClaimedTurn, Store } from "#store/store.ts";
 import type { Agent } from "./agents.ts";
 import { type AttemptParts, endRemoved, Run, runAndEnd } from "./attempt.ts";
 import { newId } from "./ids.ts";
+import { leaseMsOf } from "./leases.ts";
 import type { StopReason } from "./run-turn.ts";
 import { IdTable } from "./tables.ts";
 
-const LEASE_MS = 30_000;
 const TICK_MS = 250;
 /** Turns that are claimed in one go, and how long they are begun before others are heard: an echo's turn is over as soon as it has begun. */
 const CLAIMED_AT_ONCE = 64;
@@ -22,6 +22,7 @@ export type RunnerParts = AttemptParts & { concurrency: () => number };
 export const createRunner = (parts: RunnerParts) => {
   const { store, agents, clock, events, concurrency } = parts;
   const node = newId("node", clock.now());
+  const leaseMs = leaseMsOf(store);
   const runs = new IdTable<Run>();
   const runningOf = new Map<string, number>();
   /** Stops that came between a turn's claim and its run. */
@@ -78,7 +79,7 @@ export const createRunner = (parts: RunnerParts) => {
         wanted = false;
         claiming = true;
         const free = Math.min(concurrency() - taken, CLAIMED_AT_ONCE);
-        const request = { now: clock.now(), node, leaseMs: LEASE_MS, free, freeOf: askFree };
+        const request = { now: clock.now(), node, leaseMs, free, freeOf: askFree };
         const { turns, nextDueInMs } = await store.claimTurns({
           ...request,
           newMessageId: () => newId("msg", clock.now()),
@@ -144,9 +145,10 @@ export const createRunner = (parts: RunnerParts) => {
       held.push(claimed.claim);
       if (agent && claimed.spentMs + time - since >= agent.deadlineMs) run.stop("timeout");
     }
-    if (held.length === 0 || time - lastExtended < LEASE_MS / 3) return;
+    if (held.length === 0 || time - lastExtended < leaseMs / 3) return;
     lastExtended = time;
-    store.extendClaims(held, LEASE_MS).then(stopLost, (error: unknown) => {
+    store.extendClaims(held, leaseMs).then(stopLost, (error: unknown) => {
+      lastExtended -= leaseMs / 4;
       events.storeFailed({ operation: "extendClaims", error });
     });
   };
@@ -161,7 +163,7 @@ export const createRunner = (parts: RunnerParts) => {
       hold(agent, 1);
       const now = clock.now();
       return {
-        request: { now, node, leaseMs: LEASE_MS, replyMessageId: newId("msg", now) },
+        request: { now, node, leaseMs, replyMessageId: newId("msg", now) },
         free: () => letGo(agent),
       };
     },

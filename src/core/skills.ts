@@ -35,12 +35,14 @@ export const createSkills = () => {
         const skill = skills.get(skillId);
         return skill ? [{ skillId, body: skill.body }] : [];
       }),
-    /** Reads all folders anew; answers those that were left out. */
-    async load(dirs: readonly string[]): Promise<InvalidSkill[]> {
+    /** Reads all folders anew; answers those that were left out. What was read counts from `take` on. */
+    async read(dirs: readonly string[]): Promise<{ invalid: InvalidSkill[]; take: () => void }> {
       const { found, invalid } = await readSkills(dirs);
-      skills = found;
-      ids = [...found.keys()].sort();
-      return invalid;
+      const take = () => {
+        skills = found;
+        ids = [...found.keys()].sort();
+      };
+      return { invalid, take };
     },
   };
 };

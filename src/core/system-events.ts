@@ -126,7 +126,7 @@ export type SystemEvents = ReturnType<typeof createSystemEvents>;
 
 const orderOf = (wish: EventWish, agent: string, now: number, { store, recorder }: EventLimits): EventOrder => ({
   now,
-  eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId) : newId("evt", now),
+  eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
   agent,
   text: wish.text,
   metadata: wish.metadata,

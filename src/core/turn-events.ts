@@ -82,7 +82,7 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     this.#offset = from?.offset ?? 0;
     this.#read = this.#seq;
     this.#unfollow = parts.journal.follow(turn.sessionId, this);
-    this.#unhear = parts.live.read(turn.turnId, () => this.#ring());
+    this.#unhear = parts.live.read(turn, () => this.#ring());
   }
 
   [Symbol.asyncIterator](): this {
@@ -194,8 +194,10 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     const isAllKept = this.#ended;
     this.#unread = false;
     const page = await store.readEntries(this.#sessionId, { after: this.#read, limit: PAGE });
-    // Deleted before this reader followed its session.
-    if (!this.#looked && page.length === 0 && !(await store.getTurn(this.#turnId))) throw erased(this.#turnId);
+    // Deleted before this reader followed its session, or aged out before it was read.
+    const [first] = page;
+    const isGap = first ? first.seq > this.#read + 1 : isAllKept || !this.#looked;
+    if (isGap && !(await store.getTurn(this.#turnId))) throw erased(this.#turnId);
     this.#looked = true;
     this.#reading = false;
     this.#page = page;

@@ -57,9 +57,7 @@ export const createTurnWaits = ({ journal, clock }: { journal: Journal; clock: C
     /** To be closed when it is over, however it ended. */
     open(turn: Turn, ms: number, gone: (() => AbortSignal) | undefined): TurnWait {
       const wait = new TurnWait(turn, clock.monotonic() + ms, gone);
-      wait.stopListening = journal.onTurnEnd(turn.turnId, (entry) =>
-        wait.settle(entry ? endOf(turn, entry) : "erased"),
-      );
+      wait.stopListening = journal.onTurnEnd(turn, (entry) => wait.settle(entry ? endOf(turn, entry) : "erased"));
       wait.at = waits.length;
       waits.push(wait);
       if (ms < LOOK_MS) clock.after(ms, wait.leave);

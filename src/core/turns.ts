@@ -175,7 +175,7 @@ export type Turns = ReturnType<typeof createTurns>;
 export const isEnded = ({ status }: Turn): boolean => status !== "queued" && status !== "running";
 
 export const erased = (turnId: string): GatewayError =>
-  new GatewayError("turn-not-found", "The turn was deleted with its session.", { turnId });
+  new GatewayError("turn-not-found", "The turn is not kept any more.", { turnId });
 
 /** What a turn that did not complete is to somebody who waits for its reply. */
 export const failureOf = ({ turnId, status, error }: Turn, replayed: boolean): GatewayError =>
@@ -194,11 +194,11 @@ const orderOf = (
   limits: Limits,
   claim: TurnOrder["claim"],
 ): TurnOrder => {
-  const turnId = wish.delivery ? idLike("turn", wish.delivery.deliveryId) : newId("turn", now);
+  const turnId = wish.delivery ? idLike("turn", wish.delivery.deliveryId, now) : newId("turn", now);
   return {
     now,
     turnId,
-    messageId: idLike("msg", turnId),
+    messageId: idLike("msg", turnId, now),
     session: wish.place,
     surface: wish.surface,
     caller: wish.caller,

@@ -30,14 +30,15 @@ const CONSOLE = "console";
 export const createAccess = (settings: AccessSettings): Access => {
   const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
   const restCaller: RestCaller = { surface: "rest", tokenId: CONSOLE, name: CONSOLE, scopes: ["console"] };
-  const rpcCaller: RpcCaller = { surface: "rpc", name: CONSOLE, permissions: ["*"] };
+  const rpcCaller: RpcCaller = { surface: "rpc", tokenId: CONSOLE, name: CONSOLE, permissions: ["*"] };
   return {
     peerOf: createPeerOf(settings),
     isProxy: createNetworks(settings.trustedProxies),
     identifyConsole: createSecretIndex(console.map((hash) => ({ hash, value: restCaller }))),
     identifyRpc: createSecretIndex<RpcCaller>([
       ...settings.rpcTokens.map(({ name, hash, permissions }) => {
-        return { hash: Buffer.from(hash, "hex"), value: { surface: "rpc", name, permissions } as const };
+        const value = { surface: "rpc", tokenId: `config:${name}`, name, permissions } as const;
+        return { hash: Buffer.from(hash, "hex"), value };
       }),
       ...console.map((hash) => ({ hash, value: rpcCaller })),
     ]),

@@ -18,7 +18,7 @@ export const createDelivery = (
   call: Recorded,
   { now, caller, body, keepBody }: { now: number; caller: string; body: Buffer | undefined; keepBody: boolean },
 ): Delivery => {
-  const deliveryId = call.isRecorded ? newId("dlv", now) : idLike("dlv", call.requestId);
+  const deliveryId = call.isRecorded ? newId("dlv", now) : idLike("dlv", call.requestId, now);
   call.isRecorded = true;
   return {
     deliveryId,

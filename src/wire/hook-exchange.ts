@@ -34,6 +34,8 @@ export class HookExchange implements HookContext {
   raw: Buffer | undefined = undefined;
   /** The id that a signed sender gives its delivery. */
   senderId: string | undefined = undefined;
+  /** Its request is still being counted, over all gateways. */
+  counting: Promise<void> | undefined = undefined;
   /** Its address guesses: nothing more is taken on its connection. */
   guessing = false;
   readonly #parts: HookParts;

@@ -10,6 +10,7 @@ import { readHookBody } from "./hooks-body.ts";
 import type { HookReply, RunHook } from "./hooks-call.ts";
 import { requireJson } from "./media-type.ts";
 import { curb } from "./refusals.ts";
+import type { CountRequest } from "./shared-rate-limit.ts";
 import { claimFault, type SignatureFault, signedWith } from "./signatures/signature.ts";
 
 export type HooksGateParts = {
@@ -18,8 +19,7 @@ export type HooksGateParts = {
   access: () => HooksAccess;
   run: RunHook;
   guard: GuessGuard;
-  /** Counts a request of a sender; throws past the limit, and answers how many more may come. */
-  rateLimit: (key: string) => number | undefined;
+  rateLimit: CountRequest;
   limit: () => { maxRequests: number; windowMs: number } | undefined;
   record: (delivery: Delivery) => void | Promise<void>;
   /** Whether one more refusal of this address is kept: a flood of them is only counted. */
@@ -65,8 +65,19 @@ export const createHooksGate = (parts: HooksGateParts) => {
     hook.request.caller = sender.caller.name;
     hook.note(step, sender.detail);
     const left = rateLimit(sender.rateKey);
-    if (left !== undefined) hook.note("rate-limit.counted", rateDetail(left, limit()));
+    if (left instanceof Promise) countLater(hook, left);
+    else noteRate(hook, left);
     requireJson(hook.request.req);
+  };
+
+  const noteRate = (hook: HookExchange, left: number | undefined): void => {
+    if (left !== undefined) hook.note("rate-limit.counted", rateDetail(left, limit()));
+  };
+
+  /** Its body is read meanwhile. */
+  const countLater = (hook: HookExchange, counting: Promise<number | undefined>): void => {
+    hook.counting = counting.then((left) => noteRate(hook, left));
+    hook.counting.catch(() => {}); // Whoever goes on with it is told.
   };
 
   const requireToken = (hook: HookExchange, may: HooksAccess): Sender => {
@@ -112,6 +123,10 @@ export const createHooksGate = (parts: HooksGateParts) => {
 
   const take = (hook: HookExchange, raw: Buffer): HookReply | Promise<HookReply> => {
     requireSignature(hook, raw);
+    return hook.counting === undefined ? takeCounted(hook, raw) : hook.counting.then(() => takeCounted(hook, raw));
+  };
+
+  const takeCounted = (hook: HookExchange, raw: Buffer): HookReply | Promise<HookReply> => {
     hook.raw = raw;
     const place = hook.place as HookPlace;
     const body = readHookBody(place.operation, raw);

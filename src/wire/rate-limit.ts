@@ -1,6 +1,8 @@
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 
+export type Limit = { maxRequests: number; windowMs: number };
+
 type Window = { times: Float64Array; next: number };
 
 /** Past so many keys, those that no window counts any more are let go. */
@@ -10,7 +12,7 @@ const KEYS = 10_000;
  * At most `maxRequests` of a key in any span of `windowMs`, wherever the span begins: the times of the last `maxRequests` are kept, and
  * a request passes when the oldest of them is out of the window. Answers how many more may come now; undefined where there is no limit.
  */
-export const createRateLimit = (clock: Clock, limit: () => { maxRequests: number; windowMs: number } | undefined) => {
+export const createRateLimit = (clock: Clock, limit: () => Limit | undefined) => {
   const windows = new Map<string, Window>();
   return (key: string): number | undefined => {
     const { maxRequests = 0, windowMs = 0 } = limit() ?? {};
@@ -23,15 +25,18 @@ export const createRateLimit = (clock: Clock, limit: () => { maxRequests: number
     }
     const now = clock.monotonic();
     const wait = (window.times[window.next] as number) + windowMs - now;
-    if (wait > 0) {
-      const extra = { retryAfterMs: wait, rateLimit: { maxRequests, windowMs } };
-      throw new GatewayError("rate-limited", `At most ${maxRequests} requests in ${windowMs} ms.`, extra);
-    }
+    if (wait > 0) throw rateLimited({ maxRequests, windowMs }, wait);
     window.times[window.next] = now;
     window.next = (window.next + 1) % maxRequests;
     return outOf(window, now - windowMs);
   };
 };
+
+export const rateLimited = ({ maxRequests, windowMs }: Limit, retryAfterMs: number): GatewayError =>
+  new GatewayError("rate-limited", `At most ${maxRequests} requests in ${windowMs} ms.`, {
+    retryAfterMs,
+    rateLimit: { maxRequests, windowMs },
+  });
 
 /** How many of a window's times are not later than `before`. They are in order, from the oldest at `next` on. */
 const outOf = ({ times, next }: Window, before: number): number => {

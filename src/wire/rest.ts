@@ -13,6 +13,7 @@ import { letGo } from "./let-go.ts";
 import { requireJson } from "./media-type.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 import { createMatcher, type Match, type Route } from "./routes.ts";
+import type { CountRequest } from "./shared-rate-limit.ts";
 import { type SseEvent, sendEvents } from "./sse.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
@@ -24,7 +25,7 @@ export type RestDoorParts = {
   /** Who the token of this hash belongs to; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
-  rateLimit: (key: string) => void;
+  rateLimit: CountRequest;
   bodyLimit: () => number;
   recordBodies: () => boolean;
   events: Events;
@@ -44,7 +45,8 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const matched = match(req.method ?? "", call.path);
     call.operation = matched.route.operation;
     requireScope(matched.route, caller);
-    rateLimit(caller.tokenId);
+    const counted = rateLimit(caller.tokenId);
+    if (counted instanceof Promise) await counted;
     const raw = await readRaw(call, matched.route, bodyLimit());
     const validate = await validation();
     const { body, query } = await validate(req, res, raw && parseJson(raw));

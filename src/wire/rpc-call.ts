@@ -45,7 +45,7 @@ export class RpcCall implements CallContext {
     const { idempotencyKey: key = inHeader } = this.#params as { idempotencyKey?: string };
     if (key === undefined) return undefined;
     if (inHeader !== undefined) checkHeader(inHeader, key);
-    return { key: `rpc\0${this.caller.name}\0${this.#row.name}\0${key}`, hash: hashOfParams(this.#params) };
+    return { key: `rpc\0${this.caller.tokenId}\0${this.#row.name}\0${key}`, hash: hashOfParams(this.#params) };
   }
 
   delivery(): Delivery {

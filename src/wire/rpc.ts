@@ -8,6 +8,7 @@ import { CallText } from "./call-text.ts";
 import { batchText, failureText, resultText } from "./rpc-answer.ts";
 import { RpcCall } from "./rpc-call.ts";
 import { type Envelope, envelopeFault, idOf, shortened } from "./rpc-envelope.ts";
+import type { CountRequest } from "./shared-rate-limit.ts";
 
 export type RpcCaller = Extract<Caller, { surface: "rpc" }>;
 
@@ -61,8 +62,8 @@ export type RpcMethods = ReadonlyMap<string, RpcMethodRow>;
 
 export type RpcDispatchParts = {
   events: Pick<Events, "unexpectedError">;
-  /** Throws when the token of this name has called too often. */
-  rateLimit?: (name: string) => void;
+  /** By the token. */
+  rateLimit?: CountRequest;
 };
 
 /**
@@ -114,6 +115,34 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
     }
   };
 
+  const begin = (
+    { method, params }: Envelope,
+    exchange: RpcExchange,
+    text: CallText,
+    index: number,
+    id: string | undefined,
+  ): Answer | Promise<Answer> => {
+    const row = methods.get(method);
+    if (row === undefined) throw unknownMethod(method);
+    if (index < 0) exchange.operation = row.name;
+    if (row.changes === true) exchange.changes = true;
+    if (!mayCall(exchange.caller, row.permission)) throw forbidden(exchange.caller, row);
+    const given = params ?? {};
+    checkParams(row, given);
+    const call = new RpcCall(row, exchange, given, text, index);
+    const running = row.run(given as never, call);
+    return running instanceof Promise ? settle(running, exchange, id) : succeed(running, exchange, id);
+  };
+
+  const beginCounted = async (counting: Promise<unknown>, ...call: Parameters<typeof begin>): Promise<Answer> => {
+    try {
+      await counting;
+      return await begin(...call);
+    } catch (error) {
+      return fail(error, call[1], call[4]);
+    }
+  };
+
   /** One call, that came alone or as number `index` of a batch; -1 is alone. */
   const answer = (message: unknown, exchange: RpcExchange, text: CallText, index: number): Answer | Promise<Answer> => {
     const fault = envelopeFault(message);
@@ -121,18 +150,9 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
     // What is no call is no notification either: it is always answered.
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, id ?? "null");
     try {
-      rateLimit?.(exchange.caller.name);
-      const { method, params } = message as Envelope;
-      const row = methods.get(method);
-      if (row === undefined) throw unknownMethod(method);
-      if (index < 0) exchange.operation = row.name;
-      if (row.changes === true) exchange.changes = true;
-      if (!mayCall(exchange.caller, row.permission)) throw forbidden(exchange.caller, row);
-      const given = params ?? {};
-      checkParams(row, given);
-      const call = new RpcCall(row, exchange, given, text, index);
-      const running = row.run(given as never, call);
-      return running instanceof Promise ? settle(running, exchange, id) : succeed(running, exchange, id);
+      const counting = rateLimit?.(exchange.caller.tokenId);
+      if (counting instanceof Promise) return beginCounted(counting, message as Envelope, exchange, text, index, id);
+      return begin(message as Envelope, exchange, text, index, id);
     } catch (error) {
       return fail(error, exchange, id);
     }

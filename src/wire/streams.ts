@@ -101,6 +101,7 @@ export class SessionStream extends Stream<Entry> {
   isTextDue = false;
   #turnId: string | undefined = undefined;
   #unread = (): void => {};
+  #unseek: (() => void) | undefined = undefined;
   #piece = { seq: 0, offset: 0, length: 0, frame: "" };
 
   constructor(parts: StreamParts, sessionId: string) {
@@ -132,9 +133,17 @@ export class SessionStream extends Stream<Entry> {
     if (reply) {
       this.#listen(reply.turnId);
       this.#tellText(reader, reply);
-    }
+    } else this.#unseek ??= this.parts.live.seek(this.sessionId, this.#found);
     this.parts.onCaughtUp(this);
   }
+
+  /** A reply has come up that another gateway was writing already. */
+  readonly #found = (): void => {
+    const reply = this.parts.live.ofSession(this.sessionId);
+    if (!reply) return;
+    this.#listen(reply.turnId);
+    for (const reader of this.readers) if (!reader.isBehind) this.#tellText(reader, reply);
+  };
 
   /** Sends what was written since it was called last. */
   flushText(): void {
@@ -151,6 +160,7 @@ export class SessionStream extends Stream<Entry> {
 
   close(): void {
     this.#unlisten();
+    this.#unseek?.();
   }
 
   protected override before(entry: Entry): void {
@@ -196,7 +206,7 @@ export class SessionStream extends Stream<Entry> {
     if (this.#turnId === turnId) return;
     this.#unread();
     this.#turnId = turnId;
-    this.#unread = this.parts.live.read(turnId, () => {
+    this.#unread = this.parts.live.read({ turnId, sessionId: this.sessionId }, () => {
       if (this.isTextDue) return;
       this.isTextDue = true;
       this.parts.onText(this);

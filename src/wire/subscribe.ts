@@ -20,6 +20,7 @@ export type SubscribeParts = {
 };
 
 export const MOST_SESSIONS = 1_000;
+const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 
 /** Begins subscriptions or moves them to another place, all that one request names or none of it. */
 export const createSubscribe = (parts: SubscribeParts) => {
@@ -49,10 +50,10 @@ export const createSubscribe = (parts: SubscribeParts) => {
     subscriber.named.add(id);
     if (reader.sent !== undefined && from === null) return;
     const { ordinal } = reader.stream;
-    const last = session?.lastSeq ?? 0;
+    const { firstSeq: first, lastSeq: last } = session ?? NO_ENTRIES;
     const place = from === null ? undefined : placeOfCursor(from);
-    const isKnown =
-      place?.epoch === store.epoch && (place.ordinal === ordinal || place.ordinal === 0) && place.seq <= last;
+    const isOfStream = place?.epoch === store.epoch && (place.ordinal === ordinal || place.ordinal === 0);
+    const isKnown = isOfStream && place.seq + 1 >= first && place.seq <= last;
     reader.start(place && isKnown ? place.seq : last, place !== undefined && !isKnown);
     subscriber.fallBehind(reader);
   };

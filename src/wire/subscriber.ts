@@ -120,6 +120,12 @@ export class Subscriber {
     const { heard } = reader;
     const page = await stream.read(from, PAGE);
     if (reader.isOver || (reader.sent ?? 0) !== from) return;
+    const before = (page[0]?.seq ?? 0) - 1;
+    if (before > from) {
+      // What lies between was let go while this reader was behind.
+      reader.start(before, false);
+      sink.push(stream.resetFrame(before));
+    }
     for (const entry of page) {
       if (!sink.hasRoom) return;
       reader.take(stream.frameOf(entry), entry.seq);

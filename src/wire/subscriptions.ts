@@ -150,6 +150,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     compaction() {},
     beat() {},
     announcement() {},
+    wants: ({ sessionId, agent }) => streams.has(sessionId) || ofAgent.has(agent) || followers.has(sessionId),
   });
 
   const leave = ({ subscriber }: Subscribing): void => {
@@ -187,7 +188,10 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     follow(sink: PushSink, call: PendingCall, turn: Turn, options: FollowOptions): void {
       const { turnId, sessionId, agent, seq, status } = turn;
       const hasEnded = status !== "queued" && status !== "running";
-      followers.add(new TurnFollower(sink, { turnId, sessionId, agent, seq }, options, call), hasEnded);
+      const follower = new TurnFollower(sink, { turnId, sessionId, agent, seq }, options, call);
+      followers.add(follower, hasEnded);
+      // Another gateway may have ended it before it was followed here.
+      if (store.shared && options.replySeq === undefined && !hasEnded) followers.lookAgain(follower);
     },
 
     /** The connection has gone. */

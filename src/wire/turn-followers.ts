@@ -54,8 +54,8 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
   };
 
   const listen = (follower: TurnFollower): void => {
-    const { turnId, sessionId } = follower.turn;
-    follower.unread = live.read(turnId, () => {
+    const { sessionId } = follower.turn;
+    follower.unread = live.read(follower.turn, () => {
       if (follower.isTextDue) return;
       follower.isTextDue = true;
       onText(follower);
@@ -80,6 +80,22 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       if (known) known.push(follower);
       else ofSession.set(sessionId, [follower]);
       if (follower.stream) listen(follower);
+    },
+
+    has: (sessionId: string): boolean => ofSession.has(sessionId),
+
+    /** Looks whether the turn has ended already. */
+    lookAgain(follower: TurnFollower): void {
+      const { turnId, sessionId, seq } = follower.turn;
+      store.getTurn(turnId).then(
+        (turn) => {
+          const isOver = turn !== undefined && turn.status !== "queued" && turn.status !== "running";
+          if (!isOver || !ofSession.get(sessionId)?.includes(follower)) return;
+          remove(follower);
+          if (!isCovered(follower)) oweEnd(follower, seq - 1);
+        },
+        () => {}, // Its end is told when it comes.
+      );
     },
 
     tell(session: SessionRef, entries: readonly Entry[]): void {

@@ -70,7 +70,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
     const now = clock.now();
     const body = Buffer.from(entry ?? this.#text);
     return {
-      deliveryId: entry === undefined ? idLike("dlv", this.requestId) : newId("dlv", now),
+      deliveryId: entry === undefined ? idLike("dlv", this.requestId, now) : newId("dlv", now),
       at: now,
       surface: "rpc",
       operation,

@@ -1,0 +1,55 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { loadConfig } from "#config/load.ts";
+import { BUILT } from "../gateway.ts";
+import { copySqlite, missingDriver } from "../stores.ts";
+import { UsageError } from "./usage-error.ts";
+
+const HELP = `Usage: npm start -- backup TO [options]
+
+Copies the SQLite store into the new file TO, as it is at one moment, while the gateway goes on.
+
+  --config FILE  the configuration that names the store (default: as for the gateway)
+  --store FILE   the store's file itself; then no configuration is read, and none of its secrets is needed
+  --help         print this
+`;
+
+/** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
+export const backup = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> => {
+  const { to, config, store, help } = readOptions(args);
+  if (help) return HELP;
+  if (to === undefined) throw new UsageError("Say where the copy goes: backup TO. --help tells more.");
+  if (existsSync(to)) throw new UsageError(`${to} is there already: a backup is a new file.`);
+  const from = store ?? (await pathOf(config, env));
+  if (!existsSync(from)) throw new UsageError(`${from} is not there: no gateway has made it yet.`);
+  const install = missingDriver("sqlite");
+  if (install !== undefined) throw new UsageError(`SQLite's driver is not installed. Run: ${install}`);
+  const bytes = await copySqlite(from, to).catch((error: Error) => {
+    throw new UsageError(`${from} cannot be copied: ${error.message}.`);
+  });
+  return `${resolve(to)} holds the store as it was: ${bytes} bytes.\n`;
+};
+
+const readOptions = (args: readonly string[]) => {
+  const text = { type: "string" } as const;
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { config: text, store: text, help: { type: "boolean" } },
+    });
+    if (positionals.length > 1) throw new Error(`${positionals[1]} is one file too many. `);
+    return { ...values, to: positionals[0] };
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message.split(". ")[0]}. backup --help lists the options.`);
+  }
+};
+
+/** The file that the configuration names. */
+const pathOf = async (file: string | undefined, env: NodeJS.ProcessEnv): Promise<string> => {
+  const { config } = await loadConfig({ file, env, built: BUILT });
+  if (config.store.type === "sqlite") return config.store.path;
+  const how = config.store.type === "postgres" ? "pg_dump copies a database" : "memory holds nothing that outlives it";
+  throw new UsageError(`The store is ${config.store.type}, which this does not copy: ${how}.`);
+};

@@ -1,0 +1,64 @@
+import { createEchoBackend } from "#backends/echo.ts";
+import { createPuppet, type Played } from "#test/harness/backends.ts";
+import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import type { TestPostgres } from "#test/harness/postgres.ts";
+import { createRpc, type Rpc } from "#test/harness/rpc.ts";
+
+/** One of several gateways. The turns of its agent `live` are played by the test, one at a time. */
+export type TestNode = TestGateway & {
+  rpc: Rpc;
+  /** The next turn of `live` that runs here. */
+  next(): Promise<Played>;
+  /** Has a turn of `live` run here until the end, so that others run elsewhere. */
+  fill(): Promise<Played>;
+};
+
+type Options = { config?: SomeConfig; url?: string };
+
+/** Gateways on one database, as behind a load balancer: `await using nodes = await startNodes(server, 3)`. */
+export const startNodes = async (server: Pick<TestPostgres, "createSchema">, count: number, options: Options = {}) => {
+  const url = options.url ?? (await server.createSchema());
+  const all: TestNode[] = [];
+  const start = async (): Promise<TestNode> => {
+    const node = await startNode(url, all.length, options.config);
+    all.push(node);
+    return node;
+  };
+  for (let n = 0; n < count; n++) await start();
+  return {
+    all: all as readonly TestNode[],
+    /** The gateway that the load balancer gives the nth request to. */
+    at: (n: number): TestNode => all[n % all.length] as TestNode,
+    url,
+    start,
+    async [Symbol.asyncDispose](): Promise<void> {
+      await Promise.all(all.map((node) => node[Symbol.asyncDispose]()));
+    },
+  };
+};
+
+export type Nodes = Awaited<ReturnType<typeof startNodes>>;
+
+const startNode = async (url: string, index: number, config: SomeConfig = {}): Promise<TestNode> => {
+  const puppet = createPuppet();
+  const agents = { main: { backend: "echo" }, live: { backend: "echo", concurrency: 1 }, ...config.agents } as const;
+  const gateway = await startGateway({
+    config: {
+      ...config,
+      agents,
+      gateway: { defaultAgent: "main", ...config.gateway },
+      store: { type: "postgres", url },
+    },
+    makeBackend: (name, agent) => (name === "live" ? puppet.backend : createEchoBackend(agent.echo)),
+  });
+  const rpc = createRpc(gateway.url);
+  return {
+    ...gateway,
+    rpc,
+    next: puppet.next,
+    async fill() {
+      await rpc.call("agent.sendMessage", { agentName: "live", message: "stay", sessionId: `filled-${index}` });
+      return puppet.next();
+    },
+  };
+};

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { postgresTests } from "#test/harness/postgres.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { type Receiver, startReceiver } from "../channels/receiver.ts";
+import { openSocket } from "../wire/ws/socket.ts";
+import { type Nodes, startNodes, type TestNode } from "./nodes.ts";
+
+/** What each of them answers to the same request, sent to all at once. */
+const onEach = <T>({ all }: Nodes, call: (node: TestNode) => Promise<T>): Promise<T[]> => Promise.all(all.map(call));
+
+await postgresTests((server) => {
+  describe("several gateways share", () => {
+    let nodes: Nodes;
+    let receiver: Receiver;
+    beforeAll(async () => {
+      receiver = await startReceiver();
+      const ops = { type: "webhook", url: receiver.url, secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" } as const;
+      nodes = await startNodes(server, 3, { config: { channels: { ops }, gateway: { announceTo: "ops" } } });
+    });
+    afterAll(async () => {
+      await nodes[Symbol.asyncDispose]();
+      await receiver[Symbol.asyncDispose]();
+    });
+
+    it("the rate limits of webhooks, of REST and of RPC", async () => {
+      const rateLimit = { maxRequests: 20, windowMs: 60_000 };
+      const config = { webhooks: { rateLimit }, gateway: { rest: { rateLimit }, rpc: { rateLimit } } };
+      await using limited = await startNodes(server, 3, { config });
+      const surfaces: Record<string, (node: TestNode, n: number) => Promise<Reply>> = {
+        webhooks: ({ hooks }, n) => hooks.wake({ text: `${n}` }),
+        rest: ({ rest }) => rest.call("skills.list"),
+        rpc: ({ rpc }, id) => rpc.send({ jsonrpc: "2.0", id, method: "agent.list" }),
+      };
+      for (const [surface, send] of Object.entries(surfaces)) {
+        const replies = await Promise.all(Array.from({ length: 60 }, (_, n) => send(limited.at(n), n)));
+        const refused = replies.filter(({ error }) => error === "rate-limited");
+        expect([surface, replies.filter(({ error }) => error === undefined).length]).toEqual([surface, 20]);
+        expect([surface, refused.length]).toEqual([surface, 40]);
+        const status = surface === "rpc" ? 200 : 429;
+        expect([...new Set(refused.map((reply) => reply.status))]).toEqual([status]);
+        if (status === 429) expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(50);
+      }
+    });
+
+    it("idempotency: one key that comes to all of them at once starts one turn, and queues one event", async () => {
+      const headers = { "idempotency-key": "same" };
+      const turns = await onEach(nodes, ({ hooks }) => hooks.agent({ message: "once" }, { headers }));
+      expect(new Set(turns.map(({ json }) => json.turnId)).size).toBe(1);
+      expect(turns.filter((reply) => reply.headers.get("idempotent-replayed") === "true")).toHaveLength(2);
+      const wakes = await onEach(nodes, ({ hooks }) => hooks.wake({ text: "once" }, { headers }));
+      expect(new Set(wakes.map(({ json }) => json.eventId)).size).toBe(1);
+      const others = await onEach(nodes, ({ hooks }) => hooks.agent({ message: "another" }, { headers }));
+      expect(others.map(({ status }) => status)).toEqual([422, 422, 422]);
+    });
+
+    it("keys: one is good everywhere once it is minted, and nowhere once it is revoked", async () => {
+      const [first, second] = nodes.all as [TestNode, TestNode];
+      const { key, key_id } = (await first.console.call("keys.create", { body: { name: "shared" } })).json;
+      const answers = () =>
+        onEach(nodes, async ({ rest }) => (await rest.call("skills.list", { key: String(key) })).status);
+      await expect.poll(answers).toEqual([200, 200, 200]);
+      await second.console.call("keys.revoke", { path: { key_id: String(key_id) } });
+      await expect.poll(answers).toEqual([401, 401, 401]);
+    });
+
+    it("sessions, deliveries, usage, places in streams, and what they tell of each", async () => {
+      const [first, second, third] = nodes.all as [TestNode, TestNode, TestNode];
+      const sent = await first.hooks.agent({ message: "hello", session: "webhook:here" });
+      const turn_id = String(sent.json.turnId);
+      const turnOn = async ({ rest }: TestNode) => (await rest.call("turns.get", { path: { turn_id } })).json;
+      await expect.poll(() => turnOn(second)).toMatchObject({ status: "completed", reply: "hello" });
+      const delivery_id = String(sent.json.deliveryId);
+      const { json } = await third.console.call("deliveries.get", { path: { delivery_id } });
+      expect(json).toMatchObject({ turn_id, outcome: "completed" });
+      const usage = await onEach(nodes, async ({ rpc }) => (await rpc.call("usage.stats", {})).result);
+      expect(usage[0]?.total.messages).toBeGreaterThan(0);
+      expect(usage).toEqual([usage[0], usage[0], usage[0]]);
+
+      using here = await openSocket(first);
+      const { sessions } = await here.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
+        sessions: { "webhook:here": null },
+      });
+      await second.hooks.agent({ message: "more", session: "webhook:here" });
+      using there = await openSocket(third);
+      await there.call("rpc.subscribe", { sessions: { "webhook:here": sessions["webhook:here"] } });
+      for (const socket of [here, there]) await socket.pushed("turn.completed", ({ reply }) => reply === "more");
+      expect(there.names()).toEqual(here.names());
+      expect(there.names()).not.toContain("stream.reset");
+    });
+
+    it("the gateway's stream", async () => {
+      const [first, second, third] = nodes.all as [TestNode, TestNode, TestNode];
+      using reader = await openSocket(third);
+      await reader.call("rpc.subscribe", { gateway: null });
+      const queued = await Promise.all([first, second, third].map(({ hooks }) => hooks.wake({ text: "x" })));
+      const ids = () => reader.pushesOf("event.queued").map(({ eventId }) => eventId);
+      await reader.until(() => ids().length === 3);
+      expect(ids().sort()).toEqual(queued.map(({ json }) => json.eventId).sort());
+      const seqs = reader.pushesOf("event.queued").map(({ seq }) => seq);
+      expect(seqs).toEqual(seqs.map((_, n) => (seqs[0] as number) + n));
+    });
+
+    it("heartbeats: each event is handled once, and beats never overlap", async () => {
+      const config = { agents: { main: { backend: "echo", heartbeat: { every: "20ms" } } } } as const;
+      await using beating = await startNodes(server, 3, { config });
+      const texts = Array.from({ length: 60 }, (_, n) => `event number ${n}.`);
+      const woken = await Promise.all(
+        texts.map((text, n) => beating.at(n).hooks.wake({ text, mode: n % 9 === 0 ? "now" : "next-heartbeat" })),
+      );
+      const { store } = beating.at(0).gateway;
+      const states = async () => {
+        const events = await Promise.all(woken.map(({ json }) => store.getEvent(String(json.eventId))));
+        return [...new Set(events.map((event) => event?.status))];
+      };
+      await expect.poll(states, { timeout: 10_000 }).toEqual(["handled"]);
+      const { entries } = await store.readGatewayEntries({ after: 0, limit: 1_000 });
+      const handled = entries.flatMap((entry) => (entry.name === "event.handled" ? entry.eventId : []));
+      expect(handled.sort()).toEqual(woken.map(({ json }) => json.eventId).sort());
+      const told = await store.readMessages("agent:main:main", { limit: 1_000 });
+      const asked = told.filter(({ role }) => role === "user").map(({ text }) => text);
+      for (const text of texts) expect(asked.filter((message) => message.includes(text))).toHaveLength(1);
+    });
+
+    it("announcements: each reply goes out once", async () => {
+      const sent = await Promise.all(
+        Array.from({ length: 9 }, (_, n) => nodes.at(n).hooks.agent({ message: `${n}`, delivery: "announce" })),
+      );
+      await receiver.received(9);
+      const ids = receiver.requests.map(({ headers }) => headers["webhook-id"]);
+      expect(ids.sort()).toEqual(sent.map(({ json }) => json.turnId).sort());
+    });
+
+    it("a session's queue with compactions: one on another gateway waits for the turn before it", async () => {
+      const [first, second, third] = nodes.all as [TestNode, TestNode, TestNode];
+      for (let n = 0; n < 3; n++)
+        await first.rpc.call("agent.sendMessage", {
+          agentName: "main",
+          message: `${n}`,
+          sessionId: "long",
+          wait: true,
+        });
+      const filled = await Promise.all([second.fill(), third.fill()]);
+      await first.rpc.call("agent.sendMessage", { agentName: "live", message: "x", sessionId: "live" });
+      const played = await first.next();
+      const compacted = second.rpc.call("session.compact", { sessionId: "live", keep: 1 });
+      const order: string[] = [];
+      void compacted.then(() => order.push("compacted"));
+      await second.rpc.call("session.get", { sessionId: "live" });
+      order.push("turn ended");
+      played.say("done");
+      played.end();
+      expect(await compacted).toMatchObject({ result: { compacted: true, before: { messages: 2 } } });
+      expect(order).toEqual(["turn ended", "compacted"]);
+      expect((await second.rpc.call("session.compact", { sessionId: "long", keep: 1 })).result).toMatchObject({
+        compacted: true,
+      });
+      for (const one of filled) one.end();
+    });
+  });
+});
