@@ -1,0 +1,47 @@
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { GatewayNode } from "#test/crash/fleet.ts";
+
+/** What a gateway holds when nothing is to be done. */
+export type Resources = { heapUsed: number; rss: number; files: number; active: Record<string, number> };
+
+const REPORT = join(import.meta.dirname, "report-resources.mjs");
+const FILE = "resources.json";
+
+/** Runs a gateway such that it can be asked; the file lies beside its configuration. */
+export const reporting = ([node = "", ...args]: readonly string[]): readonly string[] => [
+  node,
+  "--import",
+  REPORT,
+  ...args,
+];
+export const REPORTING_ENV = { RESOURCES_FILE: FILE };
+
+export const readResources = async (node: GatewayNode): Promise<Resources> => {
+  const file = join(dirname(node.logFile), FILE);
+  rmSync(file, { force: true });
+  node.signal("SIGUSR2");
+  while (!existsSync(file)) {
+    if (!node.isRunning) throw new Error(`the gateway ended:\n${node.log().slice(-2_000)}`);
+    await pause(10);
+  }
+  return JSON.parse(readFileSync(file, "utf8")) as Resources;
+};
+
+const MB = 1e6;
+/** What may be kept for the next time: pages of the store, compiled code, a pool's connections. */
+const MORE = { heapUsed: 32 * MB, rss: 160 * MB, files: 16, Timeout: 6 };
+
+/** What a gateway holds now that it did not hold before, when it had as little to do. */
+export const grownOf = (before: Resources, after: Resources): string[] => {
+  const grown: string[] = [];
+  const compare = (name: string, from: number, to: number, more: number, unit = 1) => {
+    if (to > from + more) grown.push(`${name} went from ${Math.round(from / unit)} to ${Math.round(to / unit)}`);
+  };
+  compare("the heap (MB)", before.heapUsed, after.heapUsed, MORE.heapUsed, MB);
+  compare("memory (MB)", before.rss, after.rss, MORE.rss, MB);
+  compare("open files", before.files, after.files, MORE.files);
+  compare("timers", before.active.Timeout ?? 0, after.active.Timeout ?? 0, MORE.Timeout);
+  return grown;
+};

@@ -1,0 +1,117 @@
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Broken, breach } from "#test/crash/breaches.ts";
+import type { Fleet, GatewayNode } from "#test/crash/fleet.ts";
+import { type CrashReport, runCrash } from "#test/crash/run.ts";
+import { createFailingDisk, whyNoFailingDisk } from "#test/harness/failing-disk.ts";
+import { startPostgres } from "#test/harness/postgres-server.ts";
+import { createRandom } from "#test/harness/random.ts";
+import { createWallClock, whyNoClock } from "#test/harness/wall-clock.ts";
+import { CLIENT_FAULTS } from "./client-faults.ts";
+import { PROCESS_FAULTS } from "./process-faults.ts";
+import { grownOf, REPORTING_ENV, type Resources, readResources, reporting } from "./resources.ts";
+import type { Fault, World } from "./world.ts";
+
+export type ChaosWish = {
+  main: string;
+  folder: string;
+  engine: "sqlite" | "postgres";
+  seed: number;
+  seconds: number;
+  lanes?: number;
+  say?: (words: string) => void;
+};
+
+export type ChaosReport = CrashReport & { faults: Record<string, number>; skipped: string[] };
+
+const FAULTS: readonly Fault[] = [...PROCESS_FAULTS, ...CLIENT_FAULTS];
+/** So often another fault begins before one has ended. */
+const AT_ONCE = 0.4;
+const REST_WITHIN_MS = 400;
+
+const GIVEN_BACK_MS = 30_000;
+
+/** What a node still holds beyond what it held before; it has a while to let go. */
+const leftOf = async (node: GatewayNode, before: Resources): Promise<string[]> => {
+  const end = performance.now() + GIVEN_BACK_MS;
+  for (;;) {
+    const grown = grownOf(before, await readResources(node));
+    if (grown.length === 0 || performance.now() > end) return grown;
+    await pause(500);
+  }
+};
+
+/** Random faults on real processes under load, put together; in the end every promise is looked at. */
+export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
+  const { engine, seed, seconds, folder, say = () => {} } = wish;
+  const random = createRandom(seed);
+  await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
+  using clock = whyNoClock() ? undefined : createWallClock();
+  using disk = whyNoFailingDisk() ? undefined : createFailingDisk();
+  const preloads = [disk?.env.LD_PRELOAD, clock?.env.LD_PRELOAD].filter((path) => path !== undefined).join(" ");
+  const env = { ...disk?.env, ...clock?.env, ...REPORTING_ENV, ...(preloads && { LD_PRELOAD: preloads }) };
+  const broken: Broken[] = [];
+  const accuse = (words: string, ...ids: string[]): void => {
+    broken.push(breach("nothing unexpected happens", words, ...ids));
+  };
+  const faults: Record<string, number> = {};
+  const skipped = new Set<string>();
+  const underWay = new Set<Promise<void>>();
+  const worldOf = (fleet: Fleet): World => ({ fleet, random, server, clock, disk, held, accuse });
+  const held: World["held"] = new Set();
+
+  const begin = (world: World): Promise<void> => {
+    const fault = random.pick(FAULTS);
+    const why = fault.why?.(world);
+    if (why !== undefined) {
+      skipped.add(`${fault.name}: ${why}`);
+      return Promise.resolve();
+    }
+    faults[fault.name] = (faults[fault.name] ?? 0) + 1;
+    say(`${fault.name}`);
+    const done = fault
+      .run(world)
+      .catch((error: Error) => accuse(`${fault.name} could not be mended: ${error.message}`, fault.name))
+      .finally(() => underWay.delete(done));
+    underWay.add(done);
+    return done;
+  };
+
+  let fresh: Resources[] = [];
+  const end = performance.now() + seconds * 1_000;
+  const report = await runCrash({
+    main: wish.main,
+    folder,
+    seed,
+    kills: 0,
+    gateways: engine === "postgres" ? 3 : 1,
+    store: server ? { type: "postgres", url: server.url() } : { type: "sqlite", path: join(folder, "gateway.db") },
+    env,
+    wrap: reporting,
+    answerMs: 5_000,
+    lastBlow: false,
+    ...(wish.lanes && { lanes: wish.lanes }),
+    say,
+    before: async ({ nodes }) => {
+      fresh = await Promise.all(nodes.map(readResources));
+    },
+    goesOn: () => performance.now() < end,
+    disturb: async (fleet) => {
+      await pause(random.below(REST_WITHIN_MS));
+      const done = begin(worldOf(fleet));
+      if (!random.chance(AT_ONCE)) await done;
+    },
+    settle: async (fleet) => {
+      await Promise.all(underWay);
+      clock?.jumpTo(0);
+      await Promise.all(fleet.nodes.map((node) => node.served()));
+    },
+    after: async ({ nodes }) => {
+      for (const [n, node] of nodes.entries())
+        for (const words of await leftOf(node, fresh[n] as Resources))
+          broken.push(breach("everything is given back", words, node.url));
+      return broken;
+    },
+  });
+  return { ...report, faults, skipped: [...skipped] };
+};

@@ -1,0 +1,35 @@
+/** What the gateway promises, and the verifier looks for. */
+export const PROMISES = [
+  "every acknowledged id exists",
+  "a refusal keeps nothing",
+  "each turn ends exactly once",
+  "order in each session",
+  "no event is lost or handled twice",
+  "one effect per key",
+  "a reply is its message's",
+  "nothing unexpected happens",
+  "everything is given back",
+  "no secret in the log",
+] as const;
+export type Promised = (typeof PROMISES)[number];
+
+/** A promise that was broken: how, and by which ids. */
+export type Broken = { promise: Promised; words: string; ids: readonly string[] };
+
+export const breach = (promise: Promised, words: string, ...ids: readonly (string | undefined)[]): Broken => ({
+  promise,
+  words,
+  ids: ids.filter((id) => id !== undefined),
+});
+
+const SHOWN = 10;
+
+/** As people read them: each promise with its first breaches, and how many there are. */
+export const showBroken = (broken: readonly Broken[]): string =>
+  PROMISES.flatMap((promise) => {
+    const found = broken.filter((one) => one.promise === promise);
+    if (found.length === 0) return [];
+    const lines = found.slice(0, SHOWN).map(({ words, ids }) => `    ${words}: ${ids.join(", ")}`);
+    const more = found.length > SHOWN ? [`    and ${found.length - SHOWN} more`] : [];
+    return [`  BROKEN ${promise} (${found.length})`, ...lines, ...more];
+  }).join("\n");

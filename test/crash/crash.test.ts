@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { main } from "#test/harness/process.ts";
+import { showBroken } from "./breaches.ts";
+import { type CrashWish, runCrash } from "./run.ts";
+
+/** The short form of `npm run test:crash`: another seed each time, which is told when a promise is broken. */
+const crash = async (wish: Pick<CrashWish, "store" | "kills"> & Partial<CrashWish>) => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-crash-"));
+  const seed = Math.floor(Math.random() * 1e6);
+  const report = await runCrash({ main, folder, gateways: 1, seed, lanes: 6, restMs: 15, ...wish });
+  if (report.broken.length === 0) onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return { ...report, shown: report.broken.length > 0 ? `seed ${seed}, ${folder}\n${showBroken(report.broken)}` : "" };
+};
+
+test("F01: killed at any moment on SQLite, it keeps every promise", async () => {
+  const { shown, counts, turns, events } = await crash({ store: { type: "sqlite", path: "../gateway.db" }, kills: 3 });
+  expect(shown).toBe("");
+  for (const count of [counts.acknowledged, counts.repeated, turns, events]) expect(count).toBeGreaterThan(0);
+}, 120_000);
+
+await postgresTests((server) => {
+  test("F01: three gateways on one database, killed at any moment, keep every promise", async () => {
+    const store = { type: "postgres", url: await server.createDatabase() };
+    const { shown, counts, turns, events } = await crash({ store, kills: 2, gateways: 3, lastBlow: false });
+    expect(shown).toBe("");
+    for (const count of [counts.acknowledged, counts.repeated, turns, events]) expect(count).toBeGreaterThan(0);
+  }, 120_000);
+});
+
+test("on a store that forgets, the same loss is seen", async () => {
+  const { broken, counts } = await crash({ store: { type: "memory" }, kills: 2 });
+  expect(counts.acknowledged).toBeGreaterThan(0);
+  expect(new Set(broken.map(({ promise }) => promise))).toContain("every acknowledged id exists");
+}, 120_000);

@@ -1,0 +1,213 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Broken, breach } from "./breaches.ts";
+import { AGENTS, mappedSessionOf, renderedOf } from "./orders.ts";
+import { SECRETS } from "./requests.ts";
+
+export type FleetWish = {
+  /** The built gateway. */
+  main: string;
+  folder: string;
+  store: object;
+  count: number;
+  /** What it is run by, for instance with another clock. */
+  env?: Record<string, string>;
+  wrap?: (command: readonly string[]) => readonly string[];
+  /** Beside the quick and the slow one, or in their place. */
+  agents?: object;
+  /** Sections of the configuration in place of those below. */
+  more?: object;
+};
+
+const HEARTBEAT = "200ms";
+
+/** Everything is on, and no limit in the way of a client at full speed but that of a session's queue. */
+export const configOf = ({ store, agents, more }: Pick<FleetWish, "store" | "agents" | "more">): object => ({
+  gateway: {
+    defaultAgent: "quick",
+    rest: { auth: { keys: [{ name: "crash", key: SECRETS.key, scopes: ["chat", "admin"] }] } },
+    rpc: { auth: { tokens: [{ name: "crash", token: SECRETS.rpcToken, permissions: "*" }] } },
+  },
+  webhooks: {
+    token: SECRETS.webhookToken,
+    rateLimit: { maxRequests: 0 },
+    mappings: Object.fromEntries(
+      AGENTS.map((agent) => [
+        `push-${agent}`,
+        { match: {}, message: renderedOf("{body.text}"), agent, session: mappedSessionOf(agent) },
+      ]),
+    ),
+  },
+  agents: {
+    quick: { backend: "echo", heartbeat: { every: HEARTBEAT } },
+    slow: { backend: "echo", heartbeat: { every: HEARTBEAT }, echo: { delayMs: 8, chunks: 3 } },
+    ...agents,
+  },
+  sessions: { compactAt: 0 },
+  limits: { turns: 1_000_000, events: 1_000_000, messagesPerSession: 1_000_000, storeBytes: "8GiB" },
+  store,
+  ...more,
+});
+
+const READY_MS = 60_000;
+const LOOK_MS = 10;
+
+/** One gateway as a process at an address of its own, which it has again after each start. */
+export class GatewayNode {
+  readonly port: number;
+  readonly logFile: string;
+  readonly #command: readonly string[];
+  readonly #options: { cwd: string; env: Record<string, string> };
+  #child: ChildProcess | undefined;
+  starts = 0;
+
+  constructor(port: number, folder: string, wish: FleetWish) {
+    const { PATH = "", HOME = "" } = process.env;
+    this.port = port;
+    this.logFile = join(folder, "log");
+    const usual = [process.execPath, wish.main, "--config", join(folder, "gateway.json"), "--port", String(port)];
+    this.#command = wish.wrap?.(usual) ?? usual;
+    this.#options = { cwd: folder, env: { PATH, HOME, LOG_FORMAT: "json", ...wish.env } };
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  start(): void {
+    const log = openSync(this.logFile, "a");
+    const [command = "", ...args] = this.#command;
+    this.#child = spawn(command, args, { ...this.#options, stdio: ["ignore", log, log] });
+    closeSync(log);
+    this.starts++;
+  }
+
+  /** Waits until it serves; throws with the end of its log when it ends instead. */
+  ready(): Promise<void> {
+    return this.#answers("/readyz");
+  }
+
+  /** Waits until its first doors are open: REST opens a while later. */
+  up(): Promise<void> {
+    return this.#answers("/healthz");
+  }
+
+  async #answers(path: string): Promise<void> {
+    const end = performance.now() + READY_MS;
+    for (;;) {
+      const answer = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
+      if ((await answer?.arrayBuffer().catch(() => undefined)) && answer?.status === 200) return;
+      if (!this.isRunning) throw new Error(`a gateway ended instead of serving:\n${this.log().slice(-3_000)}`);
+      if (performance.now() > end) throw new Error(`a gateway did not serve in time:\n${this.log().slice(-3_000)}`);
+      await pause(LOOK_MS);
+    }
+  }
+
+  /** The same where somebody starts it again when it ends: it may find its store away. */
+  async served(): Promise<void> {
+    const end = performance.now() + READY_MS;
+    for (;;) {
+      try {
+        return await this.ready();
+      } catch (error) {
+        if (this.isRunning || performance.now() > end) throw error;
+        await pause(100);
+        this.start();
+      }
+    }
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    if (!this.#child || !this.isRunning) return;
+    const gone = once(this.#child, "exit");
+    this.#child.kill(signal);
+    await gone;
+  }
+
+  log(): string {
+    return readFileSync(this.logFile, "utf8");
+  }
+}
+
+export type Fleet = AsyncDisposable & { nodes: readonly GatewayNode[]; urls: readonly string[] };
+
+/** So many gateways on one store, with open doors. */
+export const startFleet = async (wish: FleetWish): Promise<Fleet> => {
+  const nodes: GatewayNode[] = [];
+  // Where a run is cut short, nobody disposes of them.
+  const end = () => {
+    for (const node of nodes) node.signal("SIGKILL");
+  };
+  process.on("exit", end);
+  const stop = async () => {
+    process.off("exit", end);
+    await Promise.all(
+      nodes.map(async (node) => {
+        node.signal("SIGCONT");
+        await node.kill();
+      }),
+    );
+  };
+  try {
+    for (let n = 0; n < wish.count; n++) {
+      const folder = join(wish.folder, `gateway-${n}`);
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, "gateway.json"), JSON.stringify(configOf(wish)));
+      nodes.push(new GatewayNode(await freePort(), folder, wish));
+    }
+    for (const node of nodes) node.start();
+    await Promise.all(nodes.map((node) => node.up()));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { nodes, urls: nodes.map(({ url }) => url), [Symbol.asyncDispose]: stop };
+};
+
+// Below those that the system gives to whoever asks for any: a gateway that is started again finds its own free.
+const PORTS = { from: 20_000, count: 12_000 };
+
+export const freePort = async (): Promise<number> => {
+  for (;;) {
+    const port = PORTS.from + Math.floor(Math.random() * PORTS.count);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await new Promise((resolve) => {
+      server.once("listening", () => resolve(true)).once("error", () => resolve(false));
+    });
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
+};
+
+/** What no log may hold. */
+export const verifyLogs = (nodes: readonly GatewayNode[]): Broken[] => {
+  const broken: Broken[] = [];
+  for (const node of nodes) {
+    const text = node.log();
+    for (const [name, secret] of Object.entries(SECRETS))
+      if (text.includes(secret))
+        broken.push(breach("no secret in the log", "it is there in clear", name, node.logFile));
+    for (const line of text.split("\n"))
+      if (line.includes('"event":"unexpected.error"'))
+        broken.push(breach("nothing unexpected happens", line.slice(0, 1_000), node.url));
+  }
+  return broken;
+};

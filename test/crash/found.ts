@@ -1,0 +1,41 @@
+/** What the gateways say of themselves in the end, read over the public API alone. */
+export type FoundTurn = {
+  turnId: string;
+  sessionId: string;
+  status: "queued" | "running" | "completed" | "failed" | "cancelled";
+  attempt: number;
+  reply: string | null;
+  error: string | null;
+};
+
+export type FoundEvent = {
+  eventId: string;
+  agent: string;
+  status: "queued" | "handled" | "dead";
+  text: string;
+  attempts: number;
+  turnId: string | null;
+};
+
+export type FoundMessage = { messageId: string; role: string; text: string; turnId: string; seq: number };
+
+export type FoundSession = {
+  sessionId: string;
+  messageCount: number;
+  /** All of them, the oldest first. */
+  messages: FoundMessage[];
+};
+
+/** One push of a session's stream. */
+export type FoundEntry = { seq: number; name: string; turnId?: string; messageId?: string; attempt?: number };
+
+/** The stream of a session from its first entry on; `from` is where it begins, when not all is kept any more. */
+export type FoundJournal = { sessionId: string; from: number; entries: FoundEntry[] };
+
+export type Found = {
+  /** Those that were asked for; one that is missing was answered with 404. */
+  turns: ReadonlyMap<string, FoundTurn>;
+  events: ReadonlyMap<string, FoundEvent>;
+  sessions: ReadonlyMap<string, FoundSession>;
+  journals: readonly FoundJournal[];
+};

@@ -1,0 +1,97 @@
+import { once } from "node:events";
+import { WebSocket } from "ws";
+import type { FoundEntry, FoundJournal } from "./found.ts";
+import { SECRETS } from "./requests.ts";
+
+type Push = { method: string; params: FoundEntry & { sessionId: string; cursor: string } };
+type Answer = { id: number; result?: { sessions: Record<string, string> }; error?: unknown };
+
+const AT_ONCE = 200;
+
+/** Reads the streams of sessions as subscribers are told them, from the first entry to the last. */
+export const readJournals = async (url: string, sessionIds: readonly string[]): Promise<FoundJournal[]> => {
+  const journals: FoundJournal[] = [];
+  for (let n = 0; n < sessionIds.length; n += AT_ONCE)
+    journals.push(...(await readSome(url, sessionIds.slice(n, n + AT_ONCE))));
+  return journals;
+};
+
+const readSome = async (url: string, sessionIds: readonly string[]): Promise<FoundJournal[]> => {
+  const headers = { authorization: `Bearer ${SECRETS.rpcToken}` };
+  const socket = new WebSocket(`${url.replace(/^http/, "ws")}/rpc/ws`, { headers });
+  const journals = new Map<string, FoundJournal>();
+  const last = new Map<string, number>();
+  const answers: Answer[] = [];
+  let heard = () => {};
+  let failure: Error | undefined;
+  socket.on("message", (data) => {
+    const message = JSON.parse(String(data)) as Push | Answer;
+    if ("method" in message) note(journals, message);
+    else answers.push(message);
+    heard();
+  });
+  socket.on("close", (code) => {
+    failure ??= new Error(`the socket was closed with ${code} while its streams were read`);
+    heard();
+  });
+  const until = async <T>(find: () => T | undefined | false): Promise<T> => {
+    for (;;) {
+      const found = find();
+      if (found !== undefined && found !== false) return found;
+      if (failure) throw failure;
+      await new Promise<void>((resolve) => (heard = resolve));
+    }
+  };
+  const subscribe = async (id: number, sessions: object): Promise<Record<string, string>> => {
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id, method: "rpc.subscribe", params: { sessions } }));
+    const { result, error } = await until(() => answers.find((answer) => answer.id === id));
+    if (!result) throw new Error(`rpc.subscribe answered ${JSON.stringify(error)}`);
+    return result.sessions;
+  };
+  try {
+    await once(socket, "open");
+    const ends = await subscribe(1, Object.fromEntries(sessionIds.map((id) => [id, null])));
+    for (const [id, cursor] of Object.entries(ends)) {
+      last.set(id, seqOf(cursor));
+      journals.set(id, { sessionId: id, from: 1, entries: [] });
+    }
+    await subscribe(2, Object.fromEntries(Object.entries(ends).map(([id, cursor]) => [id, startOf(cursor)])));
+    await until(() =>
+      [...journals.values()].every(({ sessionId, entries, from }) => {
+        const reached = entries.at(-1)?.seq ?? from - 1;
+        return reached >= (last.get(sessionId) ?? 0);
+      }),
+    );
+    return [...journals.values()];
+  } finally {
+    socket.terminate();
+  }
+};
+
+const note = (journals: Map<string, FoundJournal>, { method, params }: Push): void => {
+  const journal = journals.get(params.sessionId);
+  if (!journal || method === "message.delta") return;
+  if (method === "stream.reset") {
+    journal.from = seqOf(params.cursor) + 1;
+    journal.entries = [];
+    return;
+  }
+  const { seq, turnId, messageId, attempt } = params;
+  journal.entries.push({
+    seq,
+    name: method,
+    ...(turnId !== undefined && { turnId }),
+    ...(messageId !== undefined && { messageId }),
+    ...(attempt !== undefined && { attempt }),
+  });
+};
+
+// To clients a cursor is opaque. This one has to begin before the first entry, to which nobody was subscribed.
+const FORM = /^(s\..*\.)(\d+)$/;
+const partsOf = (cursor: string): [string, number] => {
+  const [, stream, seq] = FORM.exec(Buffer.from(cursor, "base64url").toString("latin1")) ?? [];
+  if (stream === undefined) throw new Error(`${cursor} is no cursor of a session's stream`);
+  return [stream, Number(seq)];
+};
+const seqOf = (cursor: string): number => partsOf(cursor)[1];
+const startOf = (cursor: string): string => Buffer.from(`${partsOf(cursor)[0]}0`).toString("base64url");

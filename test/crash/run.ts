@@ -1,0 +1,169 @@
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { createRandom } from "#test/harness/random.ts";
+import type { Broken } from "./breaches.ts";
+import { type Fleet, type FleetWish, type GatewayNode, startFleet, verifyLogs } from "./fleet.ts";
+import { readFound } from "./read.ts";
+import { type Caller, createCaller, SECRETS } from "./requests.ts";
+import { type Counts, startTraffic } from "./traffic.ts";
+import { verify } from "./verify.ts";
+
+export type CrashWish = {
+  /** The built gateway that is started, again and again. */
+  main: string;
+  /** For configuration, logs and what the client writes down; it stays. */
+  folder: string;
+  store: object;
+  gateways: number;
+  kills: number;
+  seed: number;
+  lanes?: number;
+  restMs?: number;
+  env?: Record<string, string>;
+  wrap?: FleetWish["wrap"];
+  /** Whether there is another round; without it there are as many as kills. */
+  goesOn?: (round: number) => boolean;
+  /** Before anybody sends. */
+  before?: (fleet: Fleet) => Promise<void>;
+  /** Puts right what the rounds have left, while clients still send. */
+  settle?: (fleet: Fleet) => Promise<void>;
+  /** When all is done and nobody sends any more. */
+  after?: (fleet: Fleet) => Promise<readonly Broken[]>;
+  /** What happens in place of a kill, and how the fleet is as it should be again. */
+  disturb?: (fleet: Fleet, round: number) => Promise<void>;
+  /** Whether all are killed at once in the end, in the middle of everything; they are, unless told. */
+  lastBlow?: boolean;
+  /** How long an answer may take; one that was paused gives none. */
+  answerMs?: number;
+  say?: (words: string) => void;
+};
+
+export type CrashReport = {
+  seed: number;
+  kills: number;
+  seconds: number;
+  counts: Counts;
+  turns: number;
+  /** Turns that were begun more than once, and those that were begun too often. */
+  again: number;
+  lost: number;
+  events: number;
+  sessions: number;
+  entries: number;
+  /** From the last start until all that had been acknowledged was done. */
+  resumedMs: number;
+  broken: Broken[];
+};
+
+const SETTLED_MS = 120_000;
+const REPEATED = 200;
+const KILL_WITHIN_MS = 600;
+const REST_WITHIN_MS = 200;
+/** Some are killed again before they have come up. */
+const KILLED_STARTING = 0.1;
+
+/** Clients at full speed, gateways that are killed at random moments, and in the end what is left of it. */
+export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
+  const { folder, store, gateways, kills, seed, lanes = 24, env, wrap, say = () => {} } = wish;
+  const { goesOn = (round) => round <= kills } = wish;
+  const began = performance.now();
+  const random = createRandom(seed);
+  const caller = createCaller(wish.answerMs ?? 30_000);
+  const how = { main: wish.main, folder, store, count: gateways, ...(env && { env }), ...(wrap && { wrap }) };
+  await using fleet = await startFleet(how);
+  await wish.before?.(fleet);
+  const traffic = startTraffic({
+    caller,
+    random: createRandom(seed + 1),
+    run: `k${seed}`,
+    urls: fleet.urls,
+    lanes,
+    restMs: wish.restMs,
+    file: join(folder, "acknowledged.jsonl"),
+  });
+  try {
+    for (let round = 1; goesOn(round); round++) {
+      await pause(random.below(KILL_WITHIN_MS));
+      if (wish.disturb) await wish.disturb(fleet, round);
+      else await killOne(random.pick(fleet.nodes), random);
+      const { acknowledged, repeated, unknown } = traffic.counts;
+      say(
+        `${round}${wish.goesOn ? "" : ` of ${kills}`}: ${acknowledged} acknowledged, ${repeated} repeats, ${unknown} unknown`,
+      );
+    }
+    await wish.settle?.(fleet);
+    const blow = wish.lastBlow === false ? [] : fleet.nodes;
+    await Promise.all(blow.map((node) => node.kill()));
+    const stopped = traffic.stop();
+    for (const node of blow) node.start();
+    await Promise.all(fleet.nodes.map((node) => node.ready()));
+    const restarted = performance.now();
+    await stopped;
+    await untilDone(caller, fleet.urls, say);
+    const resumedMs = performance.now() - restarted;
+    say("all is done; asking again for what has a key");
+    await traffic.repeatLast(REPEATED);
+    await untilDone(caller, fleet.urls, say);
+    // Connections that the clients keep are not the gateways' doing.
+    caller.close();
+    const accused = (await wish.after?.(fleet)) ?? [];
+    say("reading what is left");
+    const found = await readFound(caller, fleet.urls, traffic.orders);
+    const broken = [...accused, ...traffic.broken, ...verify(traffic.orders, found), ...verifyLogs(fleet.nodes)];
+    const all = [...found.turns.values()];
+    return {
+      seed,
+      kills: wish.lastBlow === false ? kills : kills + 1,
+      seconds: (performance.now() - began) / 1_000,
+      counts: traffic.counts,
+      turns: all.length,
+      again: all.filter(({ attempt }) => attempt > 1).length,
+      lost: all.filter(({ status }) => status === "failed").length,
+      events: found.events.size,
+      sessions: found.sessions.size,
+      entries: found.journals.reduce((sum, { entries }) => sum + entries.length, 0),
+      resumedMs,
+      broken,
+    };
+  } finally {
+    void traffic.stop();
+    caller.close();
+  }
+};
+
+/** Kills it at once, and now and then again while it starts; resolves when it serves, or as soon as it does some of it. */
+export const killOne = async (node: GatewayNode, random: ReturnType<typeof createRandom>): Promise<void> => {
+  await node.kill();
+  await pause(random.below(REST_WITHIN_MS));
+  node.start();
+  if (random.chance(KILLED_STARTING)) {
+    await pause(random.below(KILL_WITHIN_MS));
+    await node.kill();
+    node.start();
+  }
+  if (random.chance(0.5)) await node.ready();
+  else await node.up();
+};
+
+const WAITING = /^gateway_(turns_queued|turns_running|events_queued) (\d+)$/gm;
+
+/** Waits until nothing waits and nothing runs, on any of them; what is stuck is for the verifier to find. */
+export const untilDone = async (
+  caller: Caller,
+  urls: readonly string[],
+  say: (words: string) => void,
+): Promise<void> => {
+  const end = performance.now() + SETTLED_MS;
+  for (;;) {
+    const texts = await Promise.all(
+      urls.map((url) => caller.ask(`${url}/metrics`, "GET", { authorization: `Bearer ${SECRETS.rpcToken}` })),
+    );
+    const left = texts.flatMap(({ text }) => [...text.matchAll(WAITING)]).filter(([, , count]) => count !== "0");
+    if (left.length === 0) return;
+    if (performance.now() > end) {
+      say(`after ${SETTLED_MS / 1_000} s there is still ${left.map(([line]) => line).join(", ")}`);
+      return;
+    }
+    await pause(20);
+  }
+};

@@ -1,0 +1,158 @@
+import { appendFileSync } from "node:fs";
+import type { Random } from "#test/harness/random.ts";
+import { type Broken, breach } from "./breaches.ts";
+import { createOrders, type Kind, type Order } from "./orders.ts";
+import { type Answer, type Caller, NoAnswer, send, type Verdict, verdictOf } from "./requests.ts";
+
+export type TrafficWish = {
+  caller: Caller;
+  random: Random;
+  /** Begins all markers. */
+  run: string;
+  /** Where the gateways listen, whether they run or not. */
+  urls: readonly string[];
+  lanes: number;
+  /** How long each of them rests behind an order; at full speed, unless told. */
+  restMs?: number | undefined;
+  kinds?: readonly Kind[] | undefined;
+  /** Every 2xx goes to this file, too. */
+  file?: string | undefined;
+};
+
+export type Counts = Record<
+  "acknowledged" | "repeated" | "refused" | "unknown" | "unavailable" | "unreachable",
+  number
+>;
+
+const REPEATED_AT_ONCE = 0.25;
+const REPEATED_LATER = 0.1;
+const MISMATCHED = 0.02;
+const AT_ONCE = 4;
+const REST_MS = 20;
+const KEPT_FOR_LATER = 2_000;
+
+/**
+ * Clients at full speed, each with one order after another. What has a key is sent until it is answered; what has none is sent once, as
+ * nobody could tell whether a second time is one too many.
+ */
+export const startTraffic = (wish: TrafficWish) => {
+  const { caller, random, run, urls, lanes, restMs = 0, kinds, file } = wish;
+  const orders: Order[] = [];
+  const later: Order[] = [];
+  const broken: Broken[] = [];
+  const counts: Counts = { acknowledged: 0, repeated: 0, refused: 0, unknown: 0, unavailable: 0, unreachable: 0 };
+  const nextOrder = createOrders(random, run);
+  let isStopped = false;
+
+  const rest = (ms = REST_MS) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  /** Sends it to one gateway; when that is not there, to the others, until one takes it. Undefined when the traffic ends before. */
+  const sendOnce = async (order: Order, change = "", always = false): Promise<Answer | NoAnswer | undefined> => {
+    for (let tries = random.below(urls.length); always || !isStopped; tries++) {
+      try {
+        return await send(caller, urls[tries % urls.length] as string, order, change);
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        if (error.sent) return error;
+        counts.unreachable++;
+        if (tries % urls.length === urls.length - 1) await rest();
+      }
+    }
+    return undefined;
+  };
+
+  const write = (order: Order, verdict: Extract<Verdict, { is: "acknowledged" }>): void => {
+    const { ack, replayed } = verdict;
+    if (order.ackedAt === undefined) {
+      order.ackedAt = performance.now();
+      order.outcome = "acknowledged";
+      counts.acknowledged++;
+    } else counts.repeated++;
+    if (replayed && order.key === undefined)
+      broken.push(breach("one effect per key", "an order without a key was answered as a repeat", order.marker));
+    order.acks.push(ack);
+    if (file)
+      appendFileSync(file, `${JSON.stringify({ marker: order.marker, kind: order.kind, key: order.key, ...ack })}\n`);
+  };
+
+  /** Sends it, and with a key again until it is known what became of it. */
+  const settle = async (order: Order, always = false): Promise<void> => {
+    let mayBeKept = false;
+    for (;;) {
+      const answer = await sendOnce(order, "", always);
+      const verdict: Verdict | undefined =
+        answer === undefined
+          ? undefined
+          : answer instanceof NoAnswer
+            ? { is: "unknown", why: answer.message }
+            : verdictOf(order, answer);
+      if (verdict?.is === "acknowledged") return write(order, verdict);
+      if (verdict?.is === "refused") {
+        counts.refused++;
+        if (order.outcome === "acknowledged")
+          broken.push(breach("one effect per key", `a repeat was refused with ${verdict.why}`, order.marker));
+        // An earlier try, of which nothing was heard, may still be on its way to the store.
+        else order.outcome = mayBeKept ? "unknown" : "refused";
+        return;
+      }
+      if (verdict && /^503|unavailable/.test(verdict.why)) counts.unavailable++;
+      if (verdict === undefined) return;
+      if (order.key === undefined) {
+        counts.unknown++;
+        return;
+      }
+      mayBeKept = true;
+      await rest();
+    }
+  };
+
+  const repeat = (order: Order, always = false) => settle(order, always);
+
+  /** The same key with another body starts nothing. */
+  const mismatch = async (order: Order): Promise<void> => {
+    const answer = await sendOnce(order, " and more");
+    if (answer === undefined || answer instanceof NoAnswer) return;
+    const verdict = verdictOf(order, answer);
+    if (verdict.is === "acknowledged")
+      broken.push(breach("one effect per key", "a key was taken with another body", order.marker, verdict.ack.work));
+  };
+
+  const lane = async (): Promise<void> => {
+    while (!isStopped) {
+      const order = nextOrder(performance.now(), kinds);
+      orders.push(order);
+      await settle(order);
+      if (order.outcome === "refused") await rest();
+      else if (restMs > 0) await rest(restMs);
+      if (order.key === undefined || order.outcome !== "acknowledged") continue;
+      if (random.chance(MISMATCHED)) await mismatch(order);
+      if (random.chance(REPEATED_AT_ONCE)) await Promise.all(Array.from({ length: AT_ONCE }, () => repeat(order)));
+      else if (random.chance(REPEATED_LATER)) later.push(order);
+      if (later.length > KEPT_FOR_LATER || (later.length > 0 && random.chance(REPEATED_LATER)))
+        await repeat(later.splice(random.below(later.length), 1)[0] as Order);
+    }
+  };
+  const running = Promise.all(Array.from({ length: lanes }, lane));
+
+  return {
+    orders,
+    counts,
+    broken,
+    /** Begins nothing more; resolves when what was begun is settled. */
+    async stop(): Promise<void> {
+      isStopped = true;
+      await running;
+    },
+    /** Asks again for what has a key: for what nobody knows the outcome of, and for some of what was answered long ago. */
+    async repeatLast(most: number): Promise<void> {
+      const unsettled = orders.filter(({ key, outcome }) => key !== undefined && outcome === "unknown");
+      const answered = orders.filter(({ key, outcome }) => key !== undefined && outcome === "acknowledged");
+      const step = Math.max(1, Math.floor(answered.length / most));
+      const asked = [...unsettled, ...answered.filter((_, n) => n % step === 0)];
+      for (let n = 0; n < asked.length; n += lanes)
+        await Promise.all(asked.slice(n, n + lanes).map((order) => repeat(order, true)));
+    },
+  };
+};
+
+export type Traffic = ReturnType<typeof startTraffic>;

@@ -1,0 +1,119 @@
+import { describe, expect, test } from "vitest";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { createWallClock, whyNoClock } from "#test/harness/wall-clock.ts";
+import { clientOf, linesOf, startNodes, until } from "./nodes.ts";
+
+const HOUR_MS = 3_600_000;
+const why = whyNoClock();
+const suffix = why ? ` (${why})` : "";
+
+const agents = {
+  quick: { backend: "echo", heartbeat: { every: "1s" } },
+  hourly: { backend: "echo", heartbeat: { every: "30m" } },
+  slow: { backend: "echo", deadline: "20s", heartbeat: { every: "30m" }, echo: { delayMs: 400, chunks: 4 } },
+};
+
+describe("F14: the wall clock of a running gateway jumps by an hour", () => {
+  test.skipIf(why)(
+    `deadlines, windows and beats do not move with it${suffix}`,
+    async () => {
+      using clock = createWallClock();
+      const rateLimit = { maxRequests: 40, windowMs: 60_000 };
+      const webhooks = { token: "webhook-token-of-the-crash-test", rateLimit };
+      await using fleet = await startNodes({ env: clock.env, agents, more: { webhooks } });
+      const { first } = fleet;
+      const client = clientOf(first);
+      // A turn that runs through both jumps, and an event that is not due.
+      const { turnId } = (await client.agent({ message: "through it all", agent: "slow" })).json;
+      const early = (await client.wake({ text: "early", agent: "hourly" })).json.eventId as string;
+      const wake = async () => (await client.wake({ text: "beat" })).json.eventId as string;
+      let sent = 2;
+      for (const offset of [HOUR_MS, -HOUR_MS, 0]) {
+        const ranBefore = linesOf(first, "beat.ran", { agent: "quick" }).filter(
+          ({ events }) => Number(events) > 0,
+        ).length;
+        clock.jumpTo(offset);
+        for (let n = 0; n < 3; n++, sent++) {
+          const id = await wake();
+          await until(async () => (await client.event(id)).status === "handled");
+        }
+        // Each of them was handled at a beat of its own, or with another: never at more beats than there were events.
+        expect(
+          linesOf(first, "beat.ran", { agent: "quick" }).filter(({ events }) => Number(events) > 0).length - ranBefore,
+        ).toBeLessThanOrEqual(3);
+      }
+      await until(async () => (await client.turn(turnId as string)).status === "completed");
+      expect(await client.turn(turnId as string)).toMatchObject({ attempt: 1, reply: "through it all" });
+      expect((await client.event(early)).status).toBe("queued");
+      // The window is the same one all the time.
+      clock.jumpTo(HOUR_MS);
+      for (; sent < rateLimit.maxRequests; sent++) expect((await client.wake({ text: "more" })).status).toBe(200);
+      const refused = await client.wake({ text: "too many" });
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60);
+      clock.jumpTo(-HOUR_MS);
+      expect((await client.wake({ text: "too many" })).status).toBe(429);
+    },
+    60_000,
+  );
+
+  test.skipIf(why)(
+    `what is queued under a clock that goes back keeps its order and its ids${suffix}`,
+    async () => {
+      using clock = createWallClock();
+      await using fleet = await startNodes({ env: clock.env, agents });
+      const client = clientOf(fleet.first);
+      const turnIds: string[] = [];
+      for (const offset of [0, -HOUR_MS, HOUR_MS, -HOUR_MS]) {
+        clock.jumpTo(offset);
+        const sends = Array.from({ length: 5 }, () =>
+          client.agent({ message: `${turnIds.length}`, session: "webhook:room" }),
+        );
+        for (const { json } of await Promise.all(sends)) turnIds.push(json.turnId as string);
+      }
+      expect(new Set(turnIds).size).toBe(20);
+      for (const id of turnIds) await until(async () => (await client.turn(id)).status === "completed");
+      const { result } = await client.rpc.call("session.get", { sessionId: "webhook:room", limit: 500 });
+      const seqs = result.messages.map(({ seq }) => seq).reverse();
+      expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+      expect(new Set(result.messages.map(({ turnId }) => turnId))).toEqual(new Set(turnIds));
+      const list = await client.rpc.call("session.list", {});
+      expect(list.result.sessions.map(({ sessionId }) => sessionId)).toContain("webhook:room");
+    },
+    60_000,
+  );
+});
+
+await postgresTests((server) => {
+  test.skipIf(why)(
+    `F14: gateways whose clocks are an hour apart take no turn from each other${suffix}`,
+    async () => {
+      using clock = createWallClock();
+      const store = { type: "postgres", url: await server.createSchema() };
+      await using ahead = await startNodes({ env: clock.env, agents, store });
+      await using fleet = await startNodes({ agents, store });
+      const [there, here] = [clientOf(ahead.first), clientOf(fleet.first)];
+      clock.jumpTo(HOUR_MS);
+      const started = await Promise.all([
+        there.agent({ message: "of the one", agent: "slow" }),
+        here.agent({ message: "of the other", agent: "slow" }),
+      ]);
+      clock.jumpTo(-HOUR_MS);
+      for (const { json } of started) {
+        await until(async () => (await there.turn(json.turnId as string)).status === "completed");
+        const seen = await until(async () => {
+          const turn = await here.turn(json.turnId as string);
+          return turn.turn_id !== undefined && turn;
+        });
+        expect(seen).toMatchObject({ attempt: 1, status: "completed" });
+      }
+      // One beat of each, whoever held it.
+      const { eventId } = (await there.wake({ text: "<event>" })).json;
+      await until(async () => (await here.event(eventId as string)).status === "handled");
+      const ran = () => [ahead.first, fleet.first].flatMap((node) => linesOf(node, "beat.ran", { events: 1 }));
+      await until(() => ran().length > 0);
+      expect(ran()).toHaveLength(1);
+    },
+    60_000,
+  );
+});

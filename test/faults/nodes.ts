@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { type FleetWish, type GatewayNode, startFleet } from "#test/crash/fleet.ts";
+import { SECRETS } from "#test/crash/requests.ts";
+import { createHooks, type HookClient } from "#test/harness/hooks.ts";
+import { type LogRecord, main } from "#test/harness/process.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { createRest } from "#test/harness/rest.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+
+export type NodesWish = Partial<Pick<FleetWish, "store" | "count" | "env" | "wrap" | "agents" | "more">> & {
+  /** The test's own, where tests run side by side. */
+  onFinished?: typeof onTestFinished;
+};
+
+/** A store in a file beside the configuration. */
+export const SQLITE = { type: "sqlite", path: "../gateway.db" };
+
+/** Gateways as processes, with a folder that goes with them, also when the test ran out of time. */
+export const startNodes = async ({
+  store = SQLITE,
+  count = 1,
+  onFinished = onTestFinished,
+  ...wish
+}: NodesWish = {}) => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-faults-"));
+  const env = { LOG_LEVEL: "debug", ...wish.env };
+  const fleet = await startFleet({ main, folder, store, count, ...wish, env });
+  let isGone = false;
+  const dispose = async () => {
+    if (isGone) return;
+    isGone = true;
+    await fleet[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  onFinished(dispose);
+  const [first, second, third] = fleet.nodes as [GatewayNode, GatewayNode, GatewayNode];
+  return { folder, nodes: fleet.nodes, first, second, third, [Symbol.asyncDispose]: dispose };
+};
+
+/** All surfaces of one gateway; what it answers is held to the contract. */
+export const clientOf = ({ url }: GatewayNode) => {
+  const rest = createRest(url, SECRETS.key);
+  const hooks = createHooks(url);
+  const withToken =
+    (send: (body: unknown, sending: object) => Promise<Reply>) =>
+    (body: unknown, headers: Record<string, string> = {}): Promise<Reply> =>
+      send(body, { token: SECRETS.webhookToken, headers });
+  return {
+    rest,
+    rpc: createRpc(url, SECRETS.rpcToken),
+    wake: withToken(hooks.wake satisfies HookClient["wake"]),
+    agent: withToken(hooks.agent),
+    ready: async () => (await fetch(`${url}/readyz`)).status,
+    turn: async (turnId: string) => (await rest.call("turns.get", { path: { turn_id: turnId } })).json,
+    event: async (eventId: string) => (await rest.call("events.get", { path: { event_id: eventId } })).json,
+    metric: async (name: string): Promise<number> => {
+      const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${SECRETS.rpcToken}` } });
+      const line = (await answer.text()).split("\n").find((text) => text.startsWith(`${name} `));
+      return Number(line?.slice(name.length));
+    },
+  };
+};
+
+export type Client = ReturnType<typeof clientOf>;
+
+/** The lines of its log so far that are of this event, from all its starts. */
+export const linesOf = (node: GatewayNode, event: string, fields: Record<string, unknown> = {}): LogRecord[] =>
+  node
+    .log()
+    .split("\n")
+    .filter((line) => line.startsWith("{") && line.endsWith("}"))
+    .map((line) => JSON.parse(line) as LogRecord)
+    .filter((line) => line.event === event && Object.entries(fields).every(([name, value]) => line[name] === value));
+
+/** Looks again and again, until it finds something; for what a process tells nobody. */
+export const until = async <T>(find: () => Promise<T | undefined | false> | T | undefined | false): Promise<T> => {
+  for (;;) {
+    const found = await find();
+    if (found !== undefined && found !== false) return found;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+};
+
+/** How long something took, in milliseconds. */
+export const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
+  const began = performance.now();
+  return [await work, performance.now() - began];
+};
