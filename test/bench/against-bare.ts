@@ -30,6 +30,12 @@ export type Measured = Pick<BenchOptions, "seconds"> & {
  * a gateway holds grows with every message.
  */
 export const compareWithBare = async (wish: Wish): Promise<Figure> => {
+  const { measured, compared } = await loadBoth(wish);
+  return figureOf(measured, compared, wish);
+};
+
+/** The loads themselves, round by round, for a bench that compares more than their rates. */
+export const loadBoth = async (wish: Wish): Promise<{ measured: Compared[]; compared: Compared[] }> => {
   const { gate, figure, rounds, seconds, say, bare, run } = wish;
   const compared: Compared[] = [];
   const measured: Compared[] = [];
@@ -39,7 +45,7 @@ export const compareWithBare = async (wish: Wish): Promise<Figure> => {
     compared.push(await run(bare, seconds, 2 * round + 1));
     measured.push(await measureGateway(wish, 2 * round));
   }
-  return figureOf(measured, compared, wish);
+  return { measured, compared };
 };
 
 /** A load on a gateway of its own. It counts when nothing was refused, all that was accepted has ended, and no log line was dropped. */

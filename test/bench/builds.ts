@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { build, type Plugin } from "esbuild";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 import { runProgram } from "./children.ts";
 
 const DIST = "dist/main.js";
@@ -47,7 +47,27 @@ const OUT = "node_modules/.cache/agent-gateway-bench";
 export type Instead = Readonly<Record<string, string>>;
 
 /** Builds one of the bench's own servers as the gateway is built, so that neither pays for a loader. */
-export const buildServer = (name: string, instead?: Instead): Promise<string> => buildProgram("servers", name, instead);
+export const buildServer = async (name: string, instead?: Instead): Promise<string> => {
+  const file = await buildProgram("servers", name, instead);
+  await once(`the worker of ${name}`, () => buildWorker(dirname(file)));
+  return file;
+};
+
+/** The thread of a store in a file, found beside the chunks of the program that has one. */
+const buildWorker = async (outdir: string): Promise<string> => {
+  const entryPoints = { "sqlite-worker": "src/store/sqlite/worker/worker.ts" };
+  await build({ ...COMMON, entryPoints, outdir });
+  return outdir;
+};
+
+const COMMON = {
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  packages: "external",
+  logLevel: "warning",
+} satisfies BuildOptions;
 
 /** Builds one of the bench's own clients. */
 export const buildClient = (name: string): Promise<string> => buildProgram("clients", name);
@@ -55,16 +75,11 @@ export const buildClient = (name: string): Promise<string> => buildProgram("clie
 const buildProgram = (folder: string, name: string, instead: Instead = {}): Promise<string> =>
   once(name, async () => {
     await build({
+      ...COMMON,
       entryPoints: [`test/bench/${folder}/${name}.ts`],
       outdir: join(OUT, name),
       outExtension: { ".js": ".mjs" },
-      bundle: true,
       splitting: true,
-      format: "esm",
-      platform: "node",
-      target: "node20.19",
-      packages: "external",
-      logLevel: "warning",
       plugins: [replacing(instead)],
     });
     return join(OUT, name, `${name}.mjs`);

@@ -8,6 +8,12 @@ const LOST = [
   ["dead", "gateway_events_dead "],
 ] as const;
 
+/**
+ * What the loads still had on its way when their time was over, of at most 64 connections each: kept where the store takes its time, and
+ * answered to nobody.
+ */
+const ON_THEIR_WAY = 2 * 64;
+
 const acceptedEvents = async (url: string): Promise<number> => (await readMetrics(url))(ACCEPTED);
 
 /** Waits until no event waits and no turn works on one. */
@@ -37,7 +43,8 @@ const requireHandled = async (url: string, least: number): Promise<void> => {
   const accepted = await acceptedEvents(url);
   if (accepted < least) throw new Error(`only ${accepted} of ${least} events were accepted`);
   const handled = await countHandled(url);
-  if (handled !== accepted) throw new Error(`${accepted} events were accepted, and ${handled} handled`);
+  if (handled < accepted || handled > accepted + ON_THEIR_WAY)
+    throw new Error(`${accepted} events were accepted, and ${handled} handled`);
 };
 
 type EventPage = { events: { event_id: string; status: string }[]; next_cursor: string | null };

@@ -22,10 +22,12 @@ export type ConfigWish = {
   limits?: object;
   sessions?: object;
   recorder?: object;
+  /** Where everything is kept; a path is relative to a folder of the gateway's own. In memory, unless told. */
+  store?: object;
 };
 
 // Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
-const configOf = ({ agent, gateway, rpc, webhooks, limits, sessions, recorder }: ConfigWish) => ({
+const configOf = ({ agent, gateway, rpc, webhooks, limits, sessions, recorder, store }: ConfigWish) => ({
   gateway: {
     rest: { auth: { keys: [{ name: "bench", key: REST_KEY, scopes: ["chat", "admin"] }] } },
     rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["*"] }] }, ...rpc },
@@ -36,7 +38,11 @@ const configOf = ({ agent, gateway, rpc, webhooks, limits, sessions, recorder }:
   limits: { storeBytes: "16GiB", ...limits },
   sessions,
   recorder,
+  store,
 });
+
+/** A file in the gateway's own folder. */
+export const SQLITE = { type: "sqlite", path: "gateway.db" };
 
 export type Started = AsyncDisposable & {
   url: string;
@@ -114,9 +120,10 @@ export const startPreloaded = async (fill: {
   turns: number;
   textBytes?: number;
   events?: number;
+  store?: object;
 }) => {
   const file = await buildServer("preloaded");
-  const place = { ...makeFolder({}), channel: true };
+  const place = { ...makeFolder({ store: fill.store }), channel: true };
   const wish = { config: place.config, textBytes: 100, events: 0, ...fill };
   const started = startServer(file, ["--max-old-space-size=8192"], [JSON.stringify(wish)], place);
   const { child } = started;
@@ -130,7 +137,7 @@ export const startPreloaded = async (fill: {
 };
 
 /** Waits until a path answers 200. */
-export const untilAnswers = async (url: string, init: RequestInit = {}, withinMs = 20_000): Promise<void> => {
+export const untilAnswers = async (url: string, init: RequestInit = {}, withinMs = 60_000): Promise<void> => {
   const end = performance.now() + withinMs;
   for (;;) {
     const answer = await fetch(url, init).catch(() => undefined);

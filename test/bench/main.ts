@@ -7,14 +7,15 @@ import { machine, pinSelf } from "./machine.ts";
 import { type BenchOptions, HELP, readOptions } from "./options.ts";
 import { measureRpc } from "./p1.ts";
 import { measureWakes } from "./p2.ts";
+import { measureKeptWakes } from "./p3.ts";
 import { measureChat } from "./p4.ts";
 import { measureSockets } from "./p5.ts";
 import { measureHttp2 } from "./p6.ts";
 import { measureIdleSockets } from "./p10-sockets.ts";
 import { measureStoreWeight } from "./p10-store.ts";
 import { measureIdleStreams } from "./p10-streams.ts";
-import { measureLoop } from "./p11.ts";
-import { measureManySessions } from "./p12.ts";
+import { measureLoop, measureLoopOnSqlite } from "./p11.ts";
+import { measureManyOnSqlite, measureManySessions } from "./p12.ts";
 import { measureInstall } from "./p13-install.ts";
 import { measureStart } from "./p13-start.ts";
 import { measureRefusals } from "./p14.ts";
@@ -22,7 +23,9 @@ import { measureHookRefusals } from "./p14-hooks.ts";
 import { measureStranger } from "./p14-stranger.ts";
 import { measureBeat } from "./p15.ts";
 import { measureSoak } from "./p16.ts";
+import { measureNodes } from "./p17.ts";
 import { measureRecorder } from "./recorder.ts";
+import { measureStores } from "./stores.ts";
 import { tableOf } from "./table.ts";
 
 type Bench = (options: BenchOptions) => Promise<Figure[]>;
@@ -31,6 +34,7 @@ type Bench = (options: BenchOptions) => Promise<Figure[]>;
 const GATES: readonly [gate: string, bench: Bench][] = [
   ["P1", measureRpc],
   ["P2", measureWakes],
+  ["P3", measureKeptWakes],
   ["P4", measureChat],
   ["P5", measureSockets],
   ["P6", measureHttp2],
@@ -38,7 +42,9 @@ const GATES: readonly [gate: string, bench: Bench][] = [
   ["P10", measureIdleStreams],
   ["P10", measureIdleSockets],
   ["P11", measureLoop],
+  ["P11-SQLITE", measureLoopOnSqlite],
   ["P12", measureManySessions],
+  ["P12-SQLITE", measureManyOnSqlite],
   ["P13", measureStart],
   ["P13", measureInstall],
   ["P14", measureRefusals],
@@ -46,6 +52,8 @@ const GATES: readonly [gate: string, bench: Bench][] = [
   ["P14", measureStranger],
   ["P15", measureBeat],
   ["RECORDER", measureRecorder],
+  ["P17", measureNodes],
+  ["STORES", measureStores],
   ["P16", measureSoak],
 ];
 

@@ -1,6 +1,6 @@
 import { messageCall } from "./calls.ts";
 import { type Figure, measure, unmeasured } from "./figures.ts";
-import { startPreloaded } from "./gateways.ts";
+import { SQLITE, startPreloaded } from "./gateways.ts";
 import { requireClean, runLoad } from "./load.ts";
 import { whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
@@ -13,15 +13,25 @@ const FULL_COLLECTIONS = 2;
 const LONGEST_S = 90;
 
 /** P11: how late the event loop is under P1's load, with a million messages in memory. */
-export const measureLoop = async ({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> => {
+export const measureLoop = (options: BenchOptions): Promise<Figure[]> => measureLoopOn(options, "");
+
+/** The same with the messages in a file. */
+export const measureLoopOnSqlite = (options: BenchOptions): Promise<Figure[]> =>
+  measureLoopOn(options, " on SQLite", SQLITE);
+
+const measureLoopOn = async (
+  { rounds, seconds, short, say }: BenchOptions,
+  where: string,
+  store?: object,
+): Promise<Figure[]> => {
   const messages = short ? 100_000 : 1_000_000;
-  const name = `event loop with ${messages} messages`;
+  const name = `event loop with ${messages} messages${where}`;
   const why = whyNoLoad();
   if (why) return [unmeasured("P11", name, why)];
   const seen: (Delays & { seconds: number; rate: number; max: number })[] = [];
   for (let round = 0; round < rounds; round++) {
     say(`P11: round ${round + 1} of ${rounds}, ${messages} messages`);
-    await using server = await startPreloaded({ sessions: SESSIONS, turns: messages / 2 });
+    await using server = await startPreloaded({ sessions: SESSIONS, turns: messages / 2, ...(store && { store }) });
     const load = { url: server.url, pid: server.pid, call: messageCall(), sessions: SESSIONS };
     await runLoad({ ...load, seconds: 2, seed: 1 });
     await server.ask("watch");

@@ -1,4 +1,4 @@
-import { type Call, hookTurnCall, messageCall, PASSING_SESSION } from "./calls.ts";
+import { type Call, hookTurnCall, messageCall, PASSING_SESSION, wakeCall } from "./calls.ts";
 import { requireNoneLost } from "./events.ts";
 import { type Figure, measure, unmeasured } from "./figures.ts";
 import { type GatewayWish, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
@@ -23,10 +23,10 @@ const EVERY_MS = 1_000;
 const MB = 1e6;
 
 /**
- * What is kept for a while: sessions of ten messages each, and sessions of webhooks, half of the load each. No wakes: their agent's main
- * session never comes to rest, so its journal stays for good, as far as `limits` allow.
+ * What is kept for a while: sessions of ten messages each, sessions of webhooks, and events, a third of the load each. The events go to the
+ * agent's main session, which never comes to rest: it is compacted by itself, and of its journal that is let go which is past its time.
  */
-const CALLS = [messageCall(PASSING_SESSION), hookTurnCall()] as const;
+const CALLS = [messageCall(PASSING_SESSION), hookTurnCall(), wakeCall()] as const;
 const SESSIONS = 1_000;
 const HEAP = 'nodejs_heap_bytes{kind="used"}';
 
@@ -78,7 +78,7 @@ const soak = async (how: GatewayWish, { seconds }: Plan, full: readonly number[]
   ]);
   for (const report of reports) requireClean(report, "P16");
   await requireNoneLost(url);
-  const [messages, turns] = reports as [Report, Report];
+  const [messages, turns] = reports as [Report, Report, Report];
   await requireEnded(url, messages.requests + turns.requests);
   return { loads: reports.map(({ rate }, n) => ({ rate, full: full[n] as number })), cost, looks };
 };
@@ -107,7 +107,7 @@ const figureOf = (figure: string, { seconds, fromSeconds }: Plan, { loads, cost,
     ...(seconds < REAL.seconds ? [`a look only: ${seconds} s, of which the first ${fromSeconds} do not count`] : []),
     `RSS ${ends("rss")} MB, the heap ${ends("heap")}, and what the store counts ${ends("store")}, of which the slope is ` +
       `${showNumber(slope("store") / MB)} MB a minute; ${ends("sessions", 1)} sessions`,
-    `messages, events and turns of webhooks: ${loads.map(({ rate }) => Math.round(rate)).join(" + ")} requests/s, ` +
+    `messages, turns of webhooks and events: ${loads.map(({ rate }) => Math.round(rate)).join(" + ")} requests/s, ` +
       `${Math.round(share * 100)} % of the full load, with ${Math.round(cost.busy * 100)} % of the core`,
     `others took ${Math.round(cost.disturbed * 100)} %`,
   ];

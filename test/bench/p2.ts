@@ -19,8 +19,8 @@ export const BEATING: GatewayWish = {
 };
 
 /** What P2 sends. */
-export const wake = ({ url, pid }: Started, seconds: number, seed: number) =>
-  runLoad({ url, pid, call: wakeCall(), sessions: 0, seconds, seed });
+export const wake = ({ url, pid }: Started, seconds: number, seed: number, connections?: number) =>
+  runLoad({ url, pid, call: wakeCall(), sessions: 0, seconds, seed, ...(connections && { connections }) });
 
 /** P2: events of other systems, beside a bare server that parses and stringifies as much. */
 export const measureWakes = async (options: BenchOptions): Promise<Figure[]> => {

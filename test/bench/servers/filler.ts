@@ -17,55 +17,61 @@ const LIMITS = { turnsPerSession: 100, turns: 10_000, messagesPerSession: 1e9, s
 const RECORDER = { entries: 10_000, bytes: 64 * 2 ** 20, refused: 1_000 };
 const YIELD_EVERY = 2_000;
 
+/** Turns that are on their way to a store at once: one that waits for its disk then waits for many at a time. */
+const AT_ONCE = 512;
+
 /**
  * Puts whole turns in a store, each a message and its reply, in the two transactions that the core makes of them. The sessions take
  * turns, so that their journals grow side by side as in life.
  */
 export const fillStore = async (
   store: Store,
-  {
-    turns,
-    sessionIds,
-    agent = "main",
-    textBytes = 100,
-  }: { turns: number; sessionIds: readonly string[]; agent?: string; textBytes?: number },
+  { turns, sessionIds, agent = "main", textBytes = 100 }: Filling,
 ): Promise<void> => {
-  for (let n = 0; n < turns; n++) {
-    const now = Date.now();
-    const session = { sessionId: sessionIds[n % sessionIds.length] as string, agent, channel: "rest", userId: "bench" };
-    const { claimed } = await store.startTurn({
-      now,
-      turnId: newId("turn", now),
-      messageId: newId("msg", now),
-      session,
-      surface: "rest",
-      caller: "bench",
-      text: textOf(2 * n, textBytes),
-      outside: false,
-      context: undefined,
-      model: undefined,
-      countedModel: "echo",
-      skillIds: [],
-      waited: true,
-      idempotency: undefined,
-      delivery: undefined,
-      events: undefined,
-      announce: undefined,
-      limits: LIMITS,
-      recorder: RECORDER,
-      claim: { now, node: "node_bench", leaseMs: 30_000, replyMessageId: newId("msg", now) },
+  const atOnce = store.kind === "memory" ? 1 : Math.min(AT_ONCE, sessionIds.length);
+  for (let n = 0; n < turns; n += atOnce) {
+    const some = Array.from({ length: Math.min(atOnce, turns - n) }, (_, at) => {
+      const sessionId = sessionIds[(n + at) % sessionIds.length] as string;
+      return fillTurn(store, { n: n + at, sessionId, agent, textBytes });
     });
-    if (!claimed) throw new Error("a turn was not claimed at once");
-    const usage = { model: "echo", usage: { input: 25, output: 25 }, latencyMs: 0.1 };
-    await store.endTurn(claimed.claim, {
-      now,
-      status: "completed",
-      reply: textOf(2 * n + 1, textBytes),
-      error: undefined,
-      usage,
-    });
+    await Promise.all(some);
     if (n % YIELD_EVERY === 0) await new Promise(setImmediate);
   }
+};
+
+type Filling = { turns: number; sessionIds: readonly string[]; agent?: string; textBytes?: number };
+
+const fillTurn = async (
+  store: Store,
+  { n, sessionId, agent, textBytes }: { n: number; sessionId: string; agent: string; textBytes: number },
+): Promise<void> => {
+  const now = Date.now();
+  const { claimed } = await store.startTurn({
+    now,
+    turnId: newId("turn", now),
+    messageId: newId("msg", now),
+    session: { sessionId, agent, channel: "rest", userId: "bench" },
+    surface: "rest",
+    caller: "bench",
+    text: textOf(2 * n, textBytes),
+    outside: false,
+    context: undefined,
+    model: undefined,
+    countedModel: "echo",
+    skillIds: [],
+    waited: true,
+    idempotency: undefined,
+    delivery: undefined,
+    events: undefined,
+    announce: undefined,
+    limits: LIMITS,
+    recorder: RECORDER,
+    claim: { now, node: "node_bench", leaseMs: 30_000, replyMessageId: newId("msg", now) },
+  });
+  if (!claimed) throw new Error("a turn was not claimed at once");
+  const usage = { model: "echo", usage: { input: 25, output: 25 }, latencyMs: 0.1 };
+  const reply = textOf(2 * n + 1, textBytes);
+  await store.endTurn(claimed.claim, { now, status: "completed", reply, error: undefined, usage });
 };
 
 /** Queues system events, each with the recorded request that brought it, as `/hooks/wake` does. */

@@ -28,7 +28,7 @@ const NONE: ReturnType<Real["createDelivery"]> = {
   steps: NO_STEPS,
 };
 
-export const createDelivery: Real["createDelivery"] = ({ requestId }) => {
-  NONE.deliveryId = idLike("dlv", requestId);
+export const createDelivery: Real["createDelivery"] = ({ requestId }, { now }) => {
+  NONE.deliveryId = idLike("dlv", requestId, now);
   return NONE;
 };
