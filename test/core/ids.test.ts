@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { newBareId, newId } from "#core/ids.ts";
+import { idLike, newBareId, newId } from "#core/ids.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 8);
 
@@ -53,4 +53,14 @@ it("holds its time: the first ten characters say the millisecond", () => {
 it("makes no id twice, also within a millisecond", () => {
   const ids = new Set(Array.from({ length: 100_000 }, () => newId("turn", NOW)));
   expect(ids.size).toBe(100_000);
+});
+
+it("makes the ids of one request alike, and a new one where its own is none of ours", () => {
+  const requestId = newId("req", 1_000);
+  expect(idLike("turn", requestId, 2_000)).toBe(`turn${requestId.slice(3)}`);
+  for (const other of ["turn_1", "", "dlv", `${requestId}0`]) {
+    const id = idLike("turn", other, 2_000);
+    expect(id).toMatch(/^turn_[0-9A-Z]{26}$/);
+    expect(id.slice(5, 15)).toBe(newId("msg", 2_000).slice(4, 14));
+  }
 });

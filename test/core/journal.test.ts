@@ -28,7 +28,7 @@ it("tells those who follow a session of its entries, and nobody else", () => {
 it("tells who waits for a turn of its end alone, once", () => {
   const journal = createJournal();
   const heard: (string | undefined)[] = [];
-  const stop = journal.onTurnEnd("turn_1", (entry) => {
+  const stop = journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (entry) => {
     heard.push(entry?.name);
     stop();
   });
@@ -42,7 +42,7 @@ it("tells who waits for a turn of its end alone, once", () => {
 it("tells who waits for a turn that it was erased", () => {
   const journal = createJournal();
   const heard: unknown[] = [];
-  journal.onTurnEnd("turn_1", (entry) => heard.push(entry));
+  journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (entry) => heard.push(entry));
   journal.turnErased("turn_1");
   journal.turnErased("turn_2");
   expect(heard).toEqual([undefined]);
@@ -80,9 +80,9 @@ it("reads a reply from any place on, while it grows", () => {
 it("wakes the readers of a reply that grows, until they have had enough", () => {
   const live = createLiveReplies();
   const heard: string[] = [];
-  const stop = live.read("turn_1", () => heard.push("first"));
-  live.read("turn_1", () => heard.push("second"));
-  live.read("turn_2", () => heard.push("other"));
+  const stop = live.read({ turnId: "turn_1", sessionId: "chat:a" }, () => heard.push("first"));
+  live.read({ turnId: "turn_1", sessionId: "chat:a" }, () => heard.push("second"));
+  live.read({ turnId: "turn_2", sessionId: "chat:b" }, () => heard.push("other"));
   const reply = live.open("turn_1", "session_1", "msg_1", 4);
   live.append(reply, "x");
   stop();

@@ -1,4 +1,4 @@
-import type { Backend, BackendMessage } from "#backends/backend.ts";
+import type { Backend, BackendMessage, Used } from "#backends/backend.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
@@ -8,6 +8,7 @@ export type Asked = {
   signal: AbortSignal;
   answer(text: unknown): void;
   fail(error: unknown): void;
+  used(usage: Used): void;
 };
 
 export const wordsOf = ({ role, text }: Pick<BackendMessage, "role" | "text">): string => `${role}: ${text}`;
@@ -17,9 +18,10 @@ export const startPlayed = async (options: CoreOptions & { backendWith?: Partial
   const puppet = createPuppet();
   const asked: Asked[] = [];
   const waiting: ((asked: Asked) => void)[] = [];
-  const summarise = (messages: readonly BackendMessage[], signal: AbortSignal) =>
+  const summarise: Backend["summarise"] = (messages, signal, used = () => {}) =>
     new Promise<string>((resolve, reject) => {
-      const one = { messages: messages.map(wordsOf), signal, answer: resolve as (text: unknown) => void, fail: reject };
+      const answer = resolve as (text: unknown) => void;
+      const one = { messages: messages.map(wordsOf), signal, answer, fail: reject, used };
       asked.push(one);
       waiting.shift()?.(one);
     });
@@ -53,7 +55,7 @@ export const startPlayed = async (options: CoreOptions & { backendWith?: Partial
             waiting.push(resolve);
           }),
     compact: (keep = 0, sessionId = "chat:a") => {
-      const done = core.core.compact({ sessionId, keep });
+      const done = core.core.compact({ sessionId, keep }, "ops");
       done.catch(() => {});
       return done;
     },

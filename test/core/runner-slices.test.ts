@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { createManualClock } from "#test/harness/clock.ts";
-import { watchLoopWork } from "#test/harness/loop.ts";
+import { leastOf, watchLoop } from "#test/harness/loop.ts";
 import { startCore } from "./start-core.ts";
 
 const COUNT = 20_000;
@@ -9,19 +9,18 @@ const COUNT = 20_000;
 it("turns that become ready by the thousands are all run, and the loop works 20 ms at a stretch at most", {
   timeout: 60_000,
 }, async () => {
-  let shortest = Number.POSITIVE_INFINITY;
-  for (let tries = 0; tries < 3 && shortest >= 20; tries++) {
+  const least = await leastOf(3, 20, async () => {
     const clock = { ...createManualClock(), monotonic: () => performance.now() };
     // The only place is taken by a turn that never ends by itself.
     await using core = await startCore({ agents: [{ name: "main", concurrency: 1 }], clock });
     for (let n = 0; n <= COUNT; n++) await core.start({ session: `s${n}` });
     expect(core.store.stats()).toMatchObject({ turnsQueued: COUNT, turnsRunning: 1 });
-    const longest = watchLoopWork();
+    const longest = watchLoop();
     await core.core.reconfigure(
       core.settingsWith([{ name: "main", concurrency: 4_096, backend: createEchoBackend() }]),
     );
     await expect.poll(() => core.store.stats().turnsQueued, { timeout: 20_000 }).toBe(0);
-    shortest = Math.min(shortest, longest());
-  }
-  expect(shortest).toBeLessThan(20);
+    return longest();
+  });
+  expect(least).toBeLessThan(20);
 });

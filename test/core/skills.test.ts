@@ -20,7 +20,8 @@ const skill = (name: string, more = "", body = "Do it well.") =>
 
 const load = async (...dirs: string[]) => {
   const skills = createSkills();
-  const invalid = await skills.load(dirs);
+  const { invalid, take } = await skills.read(dirs);
+  take();
   return { skills, invalid, ids: skills.list().map(({ skillId }) => skillId) };
 };
 
@@ -87,7 +88,9 @@ unknown: ignored
     await rm(join(made.dir, "old"), { recursive: true });
     await mkdir(join(made.dir, "new"));
     await writeFile(join(made.dir, "new", "SKILL.md"), skill("new"));
-    await skills.load([made.dir]);
+    const { take } = await skills.read([made.dir]);
+    expect(skills.list().map(({ skillId }) => skillId)).toEqual(["kept", "old"]);
+    take();
     expect(skills.list().map(({ skillId }) => skillId)).toEqual(["kept", "new"]);
   });
 

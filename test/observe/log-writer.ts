@@ -9,12 +9,14 @@ const flood = (ms: number): void => {
   const until = performance.now() + ms;
   let last = performance.now();
   let lag = 0;
+  let beats = 0;
   const beat = setInterval(() => {
     const now = performance.now();
     lag = Math.max(lag, now - last - 5);
     last = now;
     for (let line = 0; line < 50; line++) logger.log("info", "flood", { n: next++, filler });
-    if (now < until) return;
+    // A machine with other work makes it beat seldom.
+    if (++beats < ms / 5 || now < until) return;
     clearInterval(beat);
     process.send?.({ lines: next, dropped: logger.dropped(), lag });
   }, 5);

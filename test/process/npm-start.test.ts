@@ -3,11 +3,15 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type GatewayProcess, type ProcessOptions, root, startProcess } from "#test/harness/process.ts";
+import { type GatewayProcess, type ProcessOptions, root, runProcess, startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
+import manifest from "../../package.json" with { type: "json" };
 import { agentWith, key } from "./configs.ts";
 
-/** The gateway as somebody gets it who installs the package: what `npm pack` puts in, and the packages that it runs with. */
+/**
+ * The gateway as somebody gets it who installs the package without optional dependencies: what `npm pack` puts in, and the packages that
+ * it always runs with.
+ */
 let folder: string;
 let packed: string[];
 
@@ -19,9 +23,11 @@ beforeAll(() => {
   rmSync(join(folder, tarball));
   packed = readdirSync(folder);
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
-    packages: Record<string, { dev?: boolean; devOptional?: boolean }>;
+    packages: Record<string, { dev?: boolean; devOptional?: boolean; optional?: boolean; link?: boolean }>;
   };
-  const needed = Object.entries(packages).filter(([path, { dev, devOptional }]) => path !== "" && !dev && !devOptional);
+  const needed = Object.entries(packages).filter(
+    ([path, { dev, devOptional, optional }]) => path !== "" && !dev && !devOptional && !optional,
+  );
   for (const [path] of needed) {
     const filter = (source: string) => source === join(root, path) || !source.endsWith("/node_modules");
     cpSync(join(root, path), join(folder, path), { recursive: true, filter });
@@ -30,12 +36,13 @@ beforeAll(() => {
 afterEach(() => rmSync(join(folder, "gateway.json5"), { force: true }));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const npm = () => ["npm", "start", "--", "--port", "0"];
 /** `npm start -- --port 0 …`, with nothing but the production packages. */
 const npmStart = ({ args = [], ...options }: ProcessOptions = {}): Promise<GatewayProcess> =>
   startProcess({
     cwd: folder,
     env: { npm_config_update_notifier: "false", LOG_LEVEL: "debug" },
-    command: () => ["npm", "start", "--", "--port", "0", ...args],
+    command: () => [...npm(), ...args],
     ...options,
   });
 
@@ -45,12 +52,28 @@ test("the package holds what is built, generated and written for its users, and 
 });
 
 test("npm start answers /healthz and a message, with no development package there", async () => {
-  for (const name of ["typescript", "esbuild", "tsx", "vitest"])
+  for (const name of ["typescript", "esbuild", "tsx", "vitest", "libsql", "pg"])
     expect(readdirSync(join(folder, "node_modules"))).not.toContain(name);
   await using gateway = await npmStart();
   expect(await (await fetch(`${gateway.url}/healthz`)).json()).toMatchObject({ status: "ok" });
   const rest = createRest(gateway.url, gateway.secrets.REST_API_KEY);
   expect(await rest.call("chat.send", { body: { message: "Hi" } })).toMatchObject({ json: { reply: "Hi" } });
+});
+
+test.each([
+  ["sqlite", { path: "./gateway.db" }, "libsql"],
+  ["postgres", { url: "postgres://127.0.0.1/gateway" }, "pg"],
+] as const)("a store of %s is refused with the command that installs its driver", async (type, where, driver) => {
+  const config = {
+    gateway: { rest: { auth: { keys: [{ name: "a", key: "a-key-of-sixteen" }] } } },
+    agents: { main: { backend: "echo" } },
+  };
+  const refused = await runProcess({ cwd: folder, config: { ...config, store: { type, ...where } }, command: npm });
+  expect(refused.code).toBe(1);
+  const version = manifest.optionalDependencies[driver];
+  expect(refused.err).toContain(
+    `store.type is \`${type}\`, whose driver is not installed. Run: npm install ${driver}@${version}`,
+  );
 });
 
 test("npm start passes its flags on", async () => {

@@ -119,11 +119,6 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
       /gateway\.json5:\d+:\d+: gateway\.console\.token .*NOT_SET_ANYWHERE/,
     ],
     [
-      "a store that is not built",
-      { config: { agents, store: { type: "sqlite", path: "x.db" } } },
-      /store\.type is `sqlite`, which this version does not have yet: use `memory`\./,
-    ],
-    [
       "a surface that nobody could enter",
       { config: { agents, gateway: { rest: { enabled: true } } } },
       /gateway\.rest\.enabled is true, but there is no key/,

@@ -3,7 +3,7 @@ import { newId } from "#core/ids.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { DeliveryQuery, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
-import { watchLoopWork } from "#test/harness/loop.ts";
+import { leastOf, stretchOf, watchLoop } from "#test/harness/loop.ts";
 import { deliveryOf, RECORDER } from "./world.ts";
 
 const MANY = 100_000;
@@ -21,17 +21,8 @@ const queue = (store: Store, now: number, wish: { agent?: string; text?: string 
   return eventId;
 };
 
-/** The longest stretch of work while `act` runs: the best of a few times, as the first compiles and any may collect garbage. */
-const worstOf = async (act: () => Promise<unknown>): Promise<number> => {
-  let best = Infinity;
-  for (let n = 0; n < 5; n++) {
-    const longest = watchLoopWork();
-    await act();
-    await new Promise((resolve) => setImmediate(resolve));
-    best = Math.min(best, longest());
-  }
-  return best;
-};
+/** The longest stretch of work while `act` runs: of a few times, as the first compiles and any may collect garbage. */
+const worstOf = (act: () => Promise<unknown>, under: number) => leastOf(5, under, () => stretchOf(act));
 
 it("reads a hundred events of 100 000 that wait in a moment, also when nearly all have ended", async () => {
   const { clock, store } = openStore();
@@ -39,15 +30,15 @@ it("reads a hundred events of 100 000 that wait in a moment, also when nearly al
   for (let n = 0; n < MANY; n++) queue(store, now);
   const read = (after = 0) =>
     store.readQueuedEvents({ agent: "main", after, through: Infinity, limit: 100, bytes: 65_536 });
-  expect(await worstOf(() => read())).toBeLessThan(5);
+  expect(await worstOf(() => read(), 5)).toBeLessThan(5);
   const middle = (await read(50_000))[0]?.ordinal ?? 0;
   expect(middle).toBe(50_001);
-  expect(await worstOf(() => read(50_000))).toBeLessThan(5);
+  expect(await worstOf(() => read(50_000), 5)).toBeLessThan(5);
   for (let left = MANY - 100; left > 0; left -= 1_000) {
     await store.failQueuedEvents("main", "gone", { now, streamKeep: 100, limit: Math.min(left, 1_000) });
   }
   expect(await read()).toHaveLength(100);
-  expect(await worstOf(() => read())).toBeLessThan(5);
+  expect(await worstOf(() => read(), 5)).toBeLessThan(5);
 });
 
 it("looks through 100 000 events without keeping others waiting", async () => {
@@ -56,14 +47,15 @@ it("looks through 100 000 events without keeping others waiting", async () => {
   for (let n = 0; n < MANY; n++) queue(store, clock.now());
   const list = () => store.listEvents({ agent: "seldom", limit: 10 });
   expect((await list()).items.map(({ eventId }) => eventId)).toEqual([first]);
-  expect(await worstOf(list)).toBeLessThan(10);
-  expect(await worstOf(() => store.listEvents({ limit: 30_000 }))).toBeLessThan(20);
+  expect(await worstOf(list, 10)).toBeLessThan(10);
+  expect(await worstOf(() => store.listEvents({ limit: 30_000 }), 20)).toBeLessThan(20);
 });
 
 it("reads a page of large events without keeping others waiting", async () => {
   const { clock, store } = openStore();
   for (let n = 0; n < 500; n++) queue(store, clock.now(), { text: "ü".repeat(100_000) });
-  expect(await worstOf(() => store.listEvents({ limit: 500 }))).toBeLessThan(10);
+  // A slice is read in less than a millisecond; but who holds 50 MB of texts waits for them when garbage is collected.
+  expect(await worstOf(() => store.listEvents({ limit: 500 }), 20)).toBeLessThan(20);
 });
 
 const QUERIES: Record<string, Omit<DeliveryQuery, "limit">> = {
@@ -99,7 +91,7 @@ it("looks through 100 000 deliveries by whatever is asked for without keeping ot
     const list = () => store.listDeliveries({ ...query, limit: 10 });
     const found = (await list()).items.map(({ deliveryId }) => deliveryId);
     expect(found, name).toEqual(/nothing|tells/.test(name) || name.includes("work") ? [] : ["dlv_first"]);
-    expect(await worstOf(list), name).toBeLessThan(10);
+    expect(await worstOf(list, 10), name).toBeLessThan(10);
   }
 });
 
@@ -152,7 +144,7 @@ it("deletes a session of 20 000 entries without keeping others waiting, and eras
       eventsBefore: 0,
     });
   const erase = async (session: string): Promise<number> => {
-    const longest = watchLoopWork();
+    const longest = watchLoop();
     expect(await store.deleteSession(session, now)).toEqual({ turnsCancelled: 0 });
     expect(await store.readEntries(session, { after: 0, limit: 10 })).toEqual([]);
     let slices = 0;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "#core/ids.ts";
-import { decodeEntries, encodeEntry, type QueuedTurn, readBegun } from "#store/memory/entry-codec.ts";
+import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
+import { readOutlines } from "#store/memory/entry-outlines.ts";
 import { IdIndex } from "#store/memory/id-index.ts";
 import { LogArena, NONE, UNIT } from "#store/memory/log-arena.ts";
 import { PackedWriter } from "#store/memory/packed.ts";
@@ -131,17 +132,22 @@ describe("the entry codec", () => {
     expect(decoded).toEqual(ENTRIES.map(({ entry, queued }, n) => ({ entry: { ...entry, seq: 41 + n }, queued })));
   });
 
-  it("tells the turns that begin, and how many entries there are, without reading the others", () => {
+  it("tells of every entry what an erasure has to know, without reading its text", () => {
     const bytes = Buffer.concat(
       ENTRIES.map(({ entry, queued }, n) => {
         const packed = encodeEntry(entry, queued, n > 0 && ENTRIES[n - 1]?.entry.turnId === entry.turnId, false);
         return Buffer.from(packed.bytes.subarray(0, packed.length));
       }),
     );
-    const begun = ENTRIES.flatMap(({ entry, queued }, n) =>
-      queued ? [{ turnId: entry.turnId, seq: 41 + n, deliveryId: queued.deliveryId }] : [],
-    );
-    expect(readBegun(bytes, 0, bytes.length, 41)).toEqual({ begun, entries: ENTRIES.length });
+    const outlines = ENTRIES.map(({ entry, queued }, n) => ({
+      seq: 41 + n,
+      at,
+      name: entry.name,
+      turnId: entry.turnId,
+      isReply: entry.name === "message.created" && entry.role === "assistant",
+      begun: queued && { deliveryId: queued.deliveryId },
+    }));
+    expect(readOutlines(bytes, 0, bytes.length, 41)).toEqual(outlines);
   });
 
   it("writes a reply once: the end of the turn takes it from the entry before", () => {
@@ -174,12 +180,48 @@ describe("the log arena", () => {
 
   it("gives what is too large for a chunk a buffer of its own", () => {
     const arena = new LogArena();
-    const large = arena.take(1_000_000, NONE, 7);
-    const source = Buffer.alloc(1_000_000, 2);
+    const large = arena.take(2_000_000, NONE, 7);
+    const source = Buffer.alloc(2_000_000, 2);
     expect(arena.write(large, source, source.length)).toBe(true);
-    expect(arena.read(large)).toMatchObject({ from: 0, to: 1_000_000, firstSeq: 7, before: NONE });
-    expect(arena.liveBytes).toBe(1_000_000);
+    expect(arena.read(large)).toMatchObject({ from: 0, to: 2_000_000, firstSeq: 7, before: NONE });
+    expect(arena.write(large, source, 20)).toBe(true);
+    expect(arena.write(large, source, 100)).toBe(false);
+    expect(arena.liveBytes - 2_000_000).toBeLessThan(100);
     expect(arena.give(large)).toBe(NONE);
+    expect(arena.liveBytes).toBe(0);
+  });
+
+  it("keeps what is larger than usual with little waste, and uses its place again", () => {
+    const arena = new LogArena();
+    for (const size of [3_100, 5_000, 30_000, 65_600, 131_072, 400_000, 1_000_000]) {
+      const source = Buffer.alloc(size, size % 251);
+      const chunk = arena.take(size, NONE, 1);
+      expect(arena.write(chunk, source, size)).toBe(true);
+      const { bytes, from, to } = arena.read(chunk);
+      expect(bytes.subarray(from, to).equals(source)).toBe(true);
+      expect(arena.write(chunk, source, 20)).toBe(true);
+      expect(arena.liveBytes).toBeLessThan(size * 2);
+      arena.give(chunk);
+      expect(arena.take(size, NONE, 1)).toBe(chunk);
+      arena.give(chunk);
+    }
+    expect(arena.liveBytes).toBe(0);
+  });
+
+  it("frees a log from its oldest chunk on, whatever their sizes", () => {
+    const arena = new LogArena();
+    const sizes = [100, 5_000, 100, 300, 2_000_000, 2_000, 100_000, 100, 100];
+    const chunks: number[] = [];
+    for (const [n, size] of sizes.entries()) chunks.push(arena.take(size, chunks.at(-1) ?? NONE, n + 1));
+    let oldest = chunks[0] as number;
+    for (const chunk of chunks.slice(1)) {
+      expect(arena.nextOf(oldest)).toBe(chunk);
+      oldest = arena.giveFirst(oldest);
+      expect(oldest).toBe(chunk);
+      expect(arena.read(oldest).before).toBe(NONE);
+    }
+    expect(arena.liveBytes).toBe(UNIT);
+    arena.give(oldest);
     expect(arena.liveBytes).toBe(0);
   });
 

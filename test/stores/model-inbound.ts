@@ -139,6 +139,12 @@ export const createInboundModel = (turnOf: (turnId: string) => Turn | undefined)
       for (const of of deliveries.values()) of.isErased ||= of.work.sessionId === sessionId;
     },
 
+    erasedTurn(turnId: string): void {
+      for (const of of deliveries.values()) of.isErased ||= of.work.turnId === turnId;
+    },
+
+    isAnnouncing: (sessionId: string) => [...announcements.values()].some(({ of }) => of.sessionId === sessionId),
+
     requeue(eventId: string, ordinal: number): void {
       const of = events.get(eventId);
       if (of?.event.status !== "dead") return;

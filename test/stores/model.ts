@@ -1,4 +1,5 @@
 import type { Claim, Entry, Turn, TurnEnd, TurnOrder, Usage } from "#store/store.ts";
+import { cutOf } from "./model-ageing.ts";
 import { createInboundModel } from "./model-inbound.ts";
 import { LEASE_MS, LOST, NO_USAGE } from "./world.ts";
 
@@ -23,9 +24,16 @@ export type ModelSession = {
   agent: string;
   queue: (ModelTurn | ModelPlace)[];
   entries: string[];
-  /** Newest first; the last `compacted` of them are compacted. */
+  /** When each of them was appended. */
+  times: number[];
+  /** The first of them that is not erased. */
+  firstSeq: number;
+  /** Newest first; the last `compacted` of them are compacted, and the last `erased` are gone. */
   messages: string[];
   compacted: number;
+  erased: number;
+  /** What the summary stands for ends here. */
+  through: number;
   summary: string | undefined;
   usage: Usage;
 };
@@ -36,9 +44,13 @@ export const createModel = (maxAttempts: number) => {
   const keys = new Map<string, string>();
   const inbound = createInboundModel((turnId) => turns.get(turnId)?.turn);
 
-  const tell = ({ session, turn }: ModelTurn, name: Entry["name"]) => session.entries.push(`${name} ${turn.turnId}`);
+  const tell = ({ session, turn }: ModelTurn, name: Entry["name"], now: number) => {
+    session.times.push(now);
+    session.entries.push(`${name} ${turn.turnId}`);
+  };
   const say = (session: ModelSession, role: string, text: string) => session.messages.unshift(`${role}: ${text}`);
-  const queuedOf = ({ queue }: ModelSession) => queue.filter(({ turn }) => turn?.status === "queued");
+  const turnsIn = ({ queue }: ModelSession) => queue.flatMap((of) => (of.turn ? [of] : []));
+  const queuedOf = (session: ModelSession) => turnsIn(session).filter(({ turn }) => turn.status === "queued");
   const waitingOf = ({ queue }: ModelSession) => queue.filter(({ turn }) => turn?.status !== "running");
   const readOf = ({ messages, compacted }: ModelSession) => messages.slice(0, messages.length - compacted);
   const bytesOf = (session: ModelSession) =>
@@ -58,11 +70,11 @@ export const createModel = (maxAttempts: number) => {
     const { turn, session } = of;
     const isKept = turn.status === "running" && (how.status === "completed" || how.reply !== "");
     if (isKept) {
-      tell(of, "message.completed");
+      tell(of, "message.completed", how.now);
       say(session, "assistant", how.reply);
     }
     use(of, how);
-    tell(of, `turn.${how.status}`);
+    tell(of, `turn.${how.status}`, how.now);
     session.queue.splice(session.queue.indexOf(of), 1);
     const { now: endedAt, status, error } = how;
     Object.assign(turn, {
@@ -82,7 +94,7 @@ export const createModel = (maxAttempts: number) => {
     if (of.isCancelled) return end(of, { now, status: "cancelled", reply: "", error: undefined, usage: undefined });
     of.turn.status = "queued";
     of.due = due;
-    tell(of, "turn.queued");
+    tell(of, "turn.queued", now);
   };
 
   return {
@@ -113,7 +125,8 @@ export const createModel = (maxAttempts: number) => {
 
     start(order: TurnOrder): Turn {
       const { sessionId: id, agent } = order.session;
-      const none = { queue: [], entries: [], messages: [], compacted: 0, summary: undefined, usage: NO_USAGE };
+      const counts = { firstSeq: 1, compacted: 0, erased: 0, through: 0 };
+      const none = { queue: [], entries: [], times: [], messages: [], ...counts, summary: undefined, usage: NO_USAGE };
       const fresh: ModelSession = { id, agent, ...none };
       const session = sessions.get(id) ?? fresh;
       sessions.set(id, session);
@@ -129,8 +142,8 @@ export const createModel = (maxAttempts: number) => {
       };
       const turn: Turn = { ...of, ...unknown, status: "queued", attempt: 0, deliveryId: order.delivery?.deliveryId };
       const made: ModelTurn = { session, turn, order, isCancelled: false, due: 0, leaseEnds: 0, fence: 0 };
-      tell(made, "message.created");
-      tell(made, "turn.queued");
+      tell(made, "message.created", createdAt);
+      tell(made, "turn.queued", createdAt);
       say(session, "user", order.text);
       session.queue.push(made);
       turns.set(turnId, made);
@@ -146,13 +159,15 @@ export const createModel = (maxAttempts: number) => {
       ),
 
     /** Leaves the queue; the first of it compacts all there is. True when that is done. */
-    compact(place: ModelPlace, summary: string | undefined): boolean {
+    compact(place: ModelPlace, summary: string | undefined, now: number): boolean {
       const { session } = place;
       const at = sessions.get(session.id) === session ? session.queue.indexOf(place) : -1;
       if (at < 0) return false;
       session.queue.splice(at, 1);
       if (summary === undefined || at > 0) return summary === undefined;
+      session.through = session.entries.length;
       session.entries.push("session.compacted ");
+      session.times.push(now);
       session.compacted = session.messages.length;
       session.summary = summary;
       return true;
@@ -161,8 +176,8 @@ export const createModel = (maxAttempts: number) => {
     claim(of: ModelTurn, now: number, time: number, fence: number): void {
       Object.assign(of.turn, { status: "running", attempt: of.turn.attempt + 1, startedAt: now });
       Object.assign(of, { leaseEnds: time + LEASE_MS, fence });
-      tell(of, "turn.started");
-      tell(of, "message.created");
+      tell(of, "turn.started", now);
+      tell(of, "message.created", now);
     },
 
     cancel(of: ModelTurn, now: number): void {
@@ -171,19 +186,20 @@ export const createModel = (maxAttempts: number) => {
     },
 
     failQueued(agent: string, now: number, error: Turn["error"]): number {
-      const failed = [...turns.values()].filter(({ turn }) => turn.agent === agent && turn.status === "queued");
+      const failed = [...sessions.values()].flatMap((session) => (session.agent === agent ? queuedOf(session) : []));
       for (const of of failed) endQueued(of, now, "failed", error);
       return failed.length;
     },
 
     remove(id: string, now: number): boolean {
-      const open = (sessions.get(id)?.queue ?? []).flatMap((of) => (of.turn ? [of] : [])).reverse();
+      const session = sessions.get(id);
+      const open = session ? turnsIn(session).reverse() : [];
       for (const of of open.filter(({ turn }) => turn.status === "queued")) endQueued(of, now, "cancelled");
       for (const { turn, order } of open.filter(({ turn }) => turn.status === "running")) {
         inbound.ended(turn, order, { now, status: "failed", error: ERASED });
       }
       inbound.erased(id);
-      for (const [turnId, { session }] of turns) if (session.id === id) turns.delete(turnId);
+      for (const [turnId, { turn }] of turns) if (turn.sessionId === id) turns.delete(turnId);
       return sessions.delete(id);
     },
 
@@ -192,10 +208,33 @@ export const createModel = (maxAttempts: number) => {
       for (const session of sessions.values()) {
         session.queue = session.queue.filter((of) => of.turn !== undefined || of.leaseEnds > time);
       }
-      for (const of of turns.values()) {
-        if (of.turn.status !== "running" || of.leaseEnds > time) continue;
+      for (const [of] of [...sessions.values()].map(turnsIn)) {
+        if (of?.turn.status !== "running" || of.leaseEnds > time) continue;
         if (of.turn.attempt < maxAttempts || of.isCancelled) giveBack(of, now, time, { usage: undefined });
         else end(of, { now, status: "failed", reply: "", error: LOST, usage: undefined });
+      }
+    },
+
+    /** What a sweep erases of sessions, and takes along with them: those that rest, and the heads of the others. */
+    age(now: number, boundOf: (sessionId: string) => number): void {
+      for (const session of [...sessions.values()]) {
+        const bound = boundOf(session.id);
+        const isAnnounced = (turnId: string) => inbound.announcements.has(turnId);
+        const rests = session.queue.length === 0 && !inbound.isAnnouncing(session.id);
+        if (rests && (session.times.at(-1) ?? 0) <= bound) {
+          this.remove(session.id, now);
+          continue;
+        }
+        const cut = cutOf(session, bound, turns, isAnnounced);
+        const gone = session.entries.slice(session.firstSeq - 1, cut - 1);
+        session.erased += gone.filter((entry) => entry.startsWith("message.completed")).length;
+        for (const [turnId, { turn }] of turns) {
+          if (turn.sessionId !== session.id || turn.seq > cut) continue;
+          session.erased++;
+          turns.delete(turnId);
+          inbound.erasedTurn(turnId);
+        }
+        session.firstSeq = cut;
       }
     },
   };

@@ -13,10 +13,10 @@ const SESSION = "chat:a";
 
 const deliveryAt = (at: number, more: Partial<Delivery> = {}): Delivery => {
   const requestId = newId("req", at);
-  return { ...deliveryOf(idLike("dlv", requestId), `{"at":${at}}`), requestId, at, ...more };
+  return { ...deliveryOf(idLike("dlv", requestId, 0), `{"at":${at}}`), requestId, at, ...more };
 };
 const add = (ring: DeliveryRing, delivery: Delivery): number => {
-  const slot = ring.addOfTurn(delivery, LIMITS, idLike("turn", delivery.deliveryId), SESSION);
+  const slot = ring.addOfTurn(delivery, LIMITS, idLike("turn", delivery.deliveryId, 0), SESSION);
   ring.finish(slot, KEPT.completed);
   return slot;
 };
@@ -35,7 +35,7 @@ describe("the recorder's ring", () => {
       return { delivery, slot: add(ring, delivery) };
     });
     for (const { delivery, slot } of added) {
-      const turnId = idLike("turn", delivery.deliveryId);
+      const turnId = idLike("turn", delivery.deliveryId, 0);
       expect(ring.read(slot, false)).toEqual({
         ...delivery,
         turnId,
@@ -103,23 +103,23 @@ describe("an id that is like another", () => {
   };
 
   it("takes a byte, and any other what it took before", () => {
-    expect(readBack(idLike("msg", turnId), "msg_")).toEqual({ id: idLike("msg", turnId), bytes: 1 });
+    expect(readBack(idLike("msg", turnId, 0), "msg_")).toEqual({ id: idLike("msg", turnId, 0), bytes: 1 });
     const other = newId("msg", Date.now());
     expect(readBack(other, "msg_")).toEqual({ id: other, bytes: 17 });
-    for (const id of ["", "msg_1", `key${idLike("msg", turnId).slice(3)}`, turnId])
+    for (const id of ["", "msg_1", `key${idLike("msg", turnId, 0).slice(3)}`, turnId])
       expect(readBack(id, "msg_").id).toBe(id);
   });
 
   it("is found by its text", () => {
     const writer = new PackedWriter();
     writer.id(turnId, "turn_");
-    writer.idLike(idLike("req", turnId), "req_", turnId);
+    writer.idLike(idLike("req", turnId, 0), "req_", turnId);
     const nextIs = (text: string): boolean => {
       const reader = new PackedReader(writer.bytes, 0);
       reader.skipId();
       return reader.nextIs(wantedId(text), "req_", 0);
     };
-    expect(nextIs(idLike("req", turnId))).toBe(true);
+    expect(nextIs(idLike("req", turnId, 0))).toBe(true);
     expect(nextIs(newId("req", 1))).toBe(false);
     expect(nextIs(turnId)).toBe(false);
   });

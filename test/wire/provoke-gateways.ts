@@ -48,6 +48,7 @@ export const usual = () => gatewayFor("usual");
 
 export const closeGateways = async (): Promise<void> => {
   for (const gateway of started.values()) await (await gateway)[Symbol.asyncDispose]();
+  started.clear();
 };
 
 /** A store that fails when told to, as an engine that lost its disk or its database does. */

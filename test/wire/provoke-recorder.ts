@@ -85,12 +85,11 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
     const { requestId } = await ending.hooks.send(...stuckIn(`webhook:${newSession()}`));
     const delivery_id = await deliveryOf(ending, requestId);
     await using connection = await openConnection(ending.url);
-    const drained = ending.gateway.drain("test", 1_000);
+    // Whoever closes the gateways waits for its end.
+    void ending.gateway.drain("test", 1_000);
     const place = { method: route.method, path: targetOf(route.path, { path: { delivery_id } }) };
     connection.write(requestText(place, { authorization: `Bearer ${keyFor(route)}` }));
-    const reply = await connection.reply(place);
-    await drained;
-    return reply;
+    return await connection.reply(place);
   },
 };
 

@@ -31,6 +31,18 @@ const watchAccepted = (): Socket[] => {
   onTestFinished(() => void channel("net.server.socket").unsubscribe(note));
   return accepted;
 };
+/** Looks at how much waits for each, as often as it is called. Answers for how many something ever did, and how much at most. */
+const watchHeld = (sockets: readonly Socket[]) => {
+  const held = new Set<Socket>();
+  let most = 0;
+  return () => {
+    for (const socket of sockets) {
+      if (socket.writableLength > 0) held.add(socket);
+      most = Math.max(most, socket.writableLength);
+    }
+    return { held: held.size, most };
+  };
+};
 const untilClosed = (sockets: readonly Socket[]) =>
   Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
 
@@ -75,12 +87,13 @@ describe.each([
     const requests = GET.repeat(FLOOD_BYTES / answer.length);
     const slow = await Promise.all(Array.from({ length: READERS }, () => open(port)));
     for (const socket of slow) socket.pause().write(requests);
-    await expect.poll(() => accepted.every(({ writableLength }) => tls || writableLength > 0)).toBe(true);
+    const look = watchHeld(accepted);
+    await expect.poll(() => (tls ? accepted.length : look().held)).toBe(READERS);
     const asIs = [...accepted];
     const other = await open(port);
     other.write(GET);
     await once(other, "data");
-    expect(Math.max(...asIs.map(({ writableLength }) => writableLength))).toBeLessThan(MIB);
+    expect(look().most).toBeLessThan(MIB);
     await untilClosed(asIs);
     // Of all that they asked for, only what could be sent and a little more was made.
     expect(asked).toBeLessThan((READERS * FLOOD_BYTES) / answer.length / 2);
@@ -110,7 +123,8 @@ test(`F10: ${READERS} readers of a stream that stop are held up to 1 MiB each, a
   const puppet = createPuppet();
   await using gateway = await startGateway({
     makeBackend: () => puppet.backend,
-    socketTimes: { stuckMs: 2 * stuckMs },
+    // The two that read are in this process: on a busy machine they are late, too.
+    socketTimes: { stuckMs: 4 * stuckMs },
   });
   const { events } = await gateway.rest.stream("chat.send", { body: { message: "hi" } });
   const turn = await puppet.next();
@@ -132,15 +146,15 @@ test(`F10: ${READERS} readers of a stream that stop are held up to 1 MiB each, a
   const slow = [...accepted];
   // Six times as long on the way as in the reply, which may have 4 MiB.
   const piece = "\u0001".repeat(8 * 1024);
-  let most = 0;
+  const look = watchHeld(slow);
   for (let sent = 0; sent < FLOOD_BYTES / 2; sent += piece.length * 6) {
     turn.say(piece);
     await nextTurn();
     await nextTurn();
-    most = Math.max(most, ...slow.map(({ writableLength }) => writableLength));
+    look();
   }
-  expect(slow.filter(({ writableLength }) => writableLength > 0)).toHaveLength(READERS);
-  expect(most).toBeLessThan(MIB);
+  expect(look().held).toBe(READERS);
+  expect(look().most).toBeLessThan(MIB);
   await untilClosed(slow);
   turn.end();
   for (const all of told) expect((await all).at(-1)).toMatchObject({ event: "turn.completed" });

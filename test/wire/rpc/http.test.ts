@@ -249,4 +249,19 @@ describe("the surface", () => {
     expect(error?.data.retryAfterMs).toBeGreaterThan(50_000);
     expect((await client.call("agent.list", {}, { token: SECRETS.consoleToken })).error).toBeUndefined();
   });
+
+  test("tells a token that is named `console` from the console's own: in what it counts, and in what was sent before", async () => {
+    const tokens = [{ name: "console", token: "a-token-of-that-name", permissions: "*" as const }];
+    const rpc = { rateLimit: { maxRequests: 1, windowMs: 60_000 }, auth: { tokens } };
+    await using limited = await startGateway({ config: { gateway: { rpc } } });
+    const client = createRpc(limited.url);
+    const turnIds: unknown[] = [];
+    for (const token of [SECRETS.consoleToken, "a-token-of-that-name"]) {
+      const params = { ...hello, sessionId: "whose", idempotencyKey: "one" };
+      const { result } = await client.call("agent.sendMessage", params, { token });
+      turnIds.push(result.turnId);
+      expect((await client.call("agent.list", {}, { token })).error?.data.name).toBe("rate-limited");
+    }
+    expect(new Set(turnIds).size).toBe(2);
+  });
 });

@@ -45,10 +45,11 @@ describe("calls", () => {
       ]),
     );
     socket.ws.send(JSON.stringify(request("last")));
-    await socket.until(() => socket.responses.some(({ id }) => id === "last"));
+    // Of the two that are answered either may end first.
+    await socket.until(() => socket.responses.length === 4);
     expect(frames).toHaveLength(2);
-    expect(frames[0]).toHaveLength(3);
-    expect(socket.responses.map(({ id }) => id)).toEqual([1, 2, null, "last"]);
+    expect(frames).toContainEqual([1, 2, null].map((id) => expect.objectContaining({ id })));
+    expect(frames).toContainEqual(expect.objectContaining({ id: "last" }));
   });
 
   test("past 256 that are under way wait, unread, and none is refused or lost", async () => {

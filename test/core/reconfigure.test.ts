@@ -1,0 +1,65 @@
+import { expect, it } from "vitest";
+import type { CoreSettings } from "#core/core.ts";
+import { skillsFolder, skillText } from "#test/harness/skills.ts";
+import { startCore, type TestCore } from "./start-core.ts";
+
+const SKILLS = skillsFolder({ apple: skillText("apple", "Peels apples.") });
+
+/** A configuration with this agent, which a mapping of its name leads to, and a skill. */
+const settingsOf = (core: TestCore, name: string): CoreSettings => {
+  const mapping = { name, match: {}, message: "hi", agent: name, session: undefined, model: undefined };
+  const rest = { channel: undefined, delivery: "none", verify: undefined } as const;
+  const settings = core.settingsWith([{ name, backend: core.scripted.backend }]);
+  return {
+    ...settings,
+    skillDirs: [SKILLS],
+    mappings: { ...settings.mappings, mappings: [{ ...mapping, ...rest }] },
+  };
+};
+
+const inForce = ({ core }: TestCore) => ({
+  agents: core.agents.list().map(({ name }) => name),
+  mapping: core.mappings.choose({ headers: {}, body: {} }, undefined).chosen?.mapping.name,
+  skills: core.skills.ids(),
+});
+
+it("a new configuration is in force all at once, when its skills are read", async () => {
+  await using core = await startCore();
+  const old = { agents: ["main"], mapping: undefined, skills: [] };
+  const seen: unknown[] = [];
+  const done = core.core.reconfigure(settingsOf(core, "new"), () => seen.push(inForce(core)));
+  expect(inForce(core)).toEqual(old);
+  await done;
+  expect(seen).toEqual([{ agents: ["new"], mapping: "new", skills: ["apple"] }]);
+  expect(inForce(core)).toEqual(seen[0]);
+});
+
+it("of several configurations that come at once only the last is in force", async () => {
+  await using core = await startCore();
+  const seen: string[] = [];
+  const names = ["one", "two", "three"];
+  await Promise.all(names.map((name) => core.core.reconfigure(settingsOf(core, name), () => seen.push(name))));
+  expect(seen).toEqual(["three"]);
+  expect(inForce(core)).toMatchObject({ agents: ["three"], mapping: "three" });
+});
+
+it("a configuration waits for none whose leftovers the store is slow to give up", async () => {
+  let answer = () => {};
+  const slow = new Promise<void>((resolve) => (answer = resolve));
+  await using core = await startCore({
+    wrapStore: (store) => ({
+      ...store,
+      failQueuedTurns: async (...of) => {
+        await slow;
+        return store.failQueuedTurns(...of);
+      },
+    }),
+  });
+  const first = core.core.reconfigure(settingsOf(core, "one"));
+  const second = await new Promise<unknown>((resolve, reject) => {
+    core.core.reconfigure(settingsOf(core, "two"), () => resolve(inForce(core))).catch(reject);
+  });
+  expect(second).toMatchObject({ agents: ["two"], mapping: "two" });
+  answer();
+  await first;
+});

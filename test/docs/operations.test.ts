@@ -1,0 +1,129 @@
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { postgresTests, systemBins } from "#test/harness/postgres.ts";
+import { type GatewayProcess, root, startProcess } from "#test/harness/process.ts";
+import { createRest } from "#test/harness/rest.ts";
+import { type Block, blocksOf } from "./blocks.ts";
+
+const PAGE = "docs/operations.md";
+const run = promisify(execFile);
+const blocks = blocksOf(PAGE);
+const textOf = (name: string): string => (blocks.find((block) => block.name === name) as Block).text;
+const KEY = "rest-key-of-the-operations-page";
+/** Several starts of the gateway, one after the other. */
+const STARTS_MS = 40_000;
+
+/** Runs a block of the page as somebody who pastes it where the gateway is installed. */
+const paste = async (
+  name: string,
+  { folder, url, env = {} }: { folder: string; url?: string; env?: Record<string, string> },
+) => {
+  const text = url === undefined ? textOf(name) : textOf(name).replaceAll("127.0.0.1:18789", new URL(url).host);
+  const PATH = [systemBins()[0], process.env.PATH].join(":");
+  const { stdout } = await run("bash", ["-c", `set -euo pipefail\n${text}`], {
+    cwd: folder,
+    env: { PATH, REST_API_KEY: KEY, ...env },
+  });
+  return stdout;
+};
+
+/** The folder that the gateway is installed in, as far as `npm start` sees. */
+const install = async (config: string): Promise<GatewayProcess> => {
+  const gateway = await startProcess({ config, env: { REST_API_KEY: KEY } });
+  const scripts = { start: `exec ${process.execPath} ${join(root, "dist/main.js")}` };
+  writeFileSync(join(gateway.folder, "package.json"), JSON.stringify({ private: true, scripts }));
+  return gateway;
+};
+
+const say = async ({ url }: GatewayProcess, message: string): Promise<string> => {
+  const { json } = await createRest(url, KEY).call("chat.send", { body: { message } });
+  expect(json).toMatchObject({ reply: message });
+  return String(json.turn_id);
+};
+const statusOf = async ({ url }: GatewayProcess, turn_id: string): Promise<number> =>
+  (await createRest(url, KEY).call("turns.get", { path: { turn_id } })).status;
+const stop = async (gateway: GatewayProcess): Promise<void> => {
+  gateway.kill("SIGTERM");
+  expect(await gateway.exited).toMatchObject({ code: 0 });
+};
+
+describe("docs/operations.md", () => {
+  it(
+    "backs a SQLite store up while it is worked with, and brings it back",
+    async () => {
+      await using gateway = await install(textOf("sqlite"));
+      const { folder } = gateway;
+      const before = await say(gateway, "before the backup");
+      expect(await paste("backup", { folder })).toMatch(/backup\.db holds the store as it was: \d+ bytes\.\n$/);
+      const after = await say(gateway, "after the backup");
+      await stop(gateway);
+
+      await using again = await startProcess({ cwd: folder, env: { REST_API_KEY: KEY } });
+      expect([await statusOf(again, before), await statusOf(again, after)]).toEqual([200, 200]);
+      await stop(again);
+
+      await paste("restore", { folder });
+      await using restored = await startProcess({ cwd: folder, env: { REST_API_KEY: KEY } });
+      expect([await statusOf(restored, before), await statusOf(restored, after)]).toEqual([200, 404]);
+      expect(JSON.parse(await paste("ready", { folder, url: restored.url }))).toMatchObject({
+        parts: { store: { ok: true } },
+      });
+      await stop(restored);
+    },
+    STARTS_MS,
+  );
+
+  it("names no metric, log event or part that is not there", async () => {
+    const rpc = { auth: { tokens: [{ name: "ops", token: "rpc-token-of-the-page", permissions: "*" }] } };
+    await using gateway = await startProcess({ config: { gateway: { rpc }, agents: { main: { backend: "echo" } } } });
+    const headers = { authorization: "Bearer rpc-token-of-the-page" };
+    const metrics = await (await fetch(`${gateway.url}/metrics`, { headers })).text();
+    const page = readFileSync(join(root, PAGE), "utf8");
+    const named = [...page.matchAll(/`((?:gateway|nodejs|process)_[a-z_]+)[`{]/g)].map(([, name = ""]) => name);
+    expect(named.length).toBeGreaterThan(10);
+    // A counter has no series before it counts.
+    const observed = readdirSync(join(root, "src/observe"))
+      .map((file) => readFileSync(join(root, "src/observe", file), "utf8"))
+      .join("");
+    for (const name of named) {
+      const isNamed =
+        metrics.includes(`# TYPE ${name} `) ||
+        observed.includes(`"${name.replace(/^gateway_|_(total|seconds)$/g, "")}"`);
+      expect([name, isNamed]).toEqual([name, true]);
+    }
+    const { parts } = (await (await fetch(`${gateway.url}/readyz`)).json()) as { parts: object };
+    for (const part of Object.keys(parts)) expect(page).toContain(`\`${part}\``);
+  });
+});
+
+await postgresTests((server) => {
+  it.skipIf(systemBins().length === 0)(
+    "docs/operations.md makes a database, dumps it and brings it back (needs pg_dump)",
+    async () => {
+      for (const statement of textOf("database")
+        .split(";")
+        .map((one) => one.trim())
+        .filter(Boolean))
+        await server.query(statement);
+      const url = server.url("gateway").replace("postgres@", "gateway:another%20one@");
+      const env = { DATABASE_URL: url, REST_API_KEY: KEY };
+      await using gateway = await startProcess({ config: textOf("postgres"), env });
+      const { folder } = gateway;
+      const before = await say(gateway, "before the dump");
+      await paste("pg-backup", { folder, env });
+      const after = await say(gateway, "after the dump");
+      await stop(gateway);
+      expect(gateway.output).not.toContain("another one");
+
+      await paste("pg-restore", { folder, env });
+      await using restored = await startProcess({ cwd: folder, env });
+      expect([await statusOf(restored, before), await statusOf(restored, after)]).toEqual([200, 404]);
+      expect(await say(restored, "and goes on")).toMatch(/^turn_/);
+      await stop(restored);
+    },
+    STARTS_MS,
+  );
+});

@@ -1,0 +1,71 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { main, runProcess, startProcess } from "#test/harness/process.ts";
+import { agentWith } from "./configs.ts";
+
+describe("a start", () => {
+  test("with the memory store says in one line what is forgotten, and how to keep it", async () => {
+    await using gateway = await startProcess({ config: agentWith({}) });
+    const { detail } = await gateway.logged("config.warned");
+    expect(detail).toMatch(
+      /^store\.type is memory: .*it forgets sessions, turns.*API keys.* store: \{ type: "sqlite", path: .*\}\.$/,
+    );
+    expect(gateway.records.filter(({ event }) => event === "config.warned")).toHaveLength(1);
+  });
+
+  test("with SQLite warns of nothing", async () => {
+    await using gateway = await startProcess({
+      config: { ...agentWith({}), store: { type: "sqlite", path: "./gateway.db" } },
+    });
+    gateway.kill("SIGTERM");
+    expect(await gateway.exited).toEqual({ code: 0, signal: null });
+    expect(gateway.records.map(({ event }) => event)).not.toContain("config.warned");
+  });
+
+  test("with a database that does not answer is refused in a sentence, without its password", async () => {
+    const url = "postgres://gateway:a%20good%20secret@127.0.0.1:1/gateway";
+    const { code, out, err } = await runProcess({ config: { ...agentWith({}), store: { type: "postgres", url } } });
+    expect(code).toBe(1);
+    expect(err).toMatch(/^The store cannot be opened: The database does not answer \(127\.0\.0\.1:1\/gateway: .*\)\.$/);
+    expect(out + err).not.toMatch(/a(%20| )good/);
+  });
+
+  test("with a folder in the place of the file is refused in a sentence", async () => {
+    const { code, err } = await runProcess({ config: { ...agentWith({}), store: { type: "sqlite", path: "/" } } });
+    expect([code, err.split("\n").length]).toEqual([1, 1]);
+    expect(err).toMatch(/^The store cannot be opened: /);
+  });
+});
+
+describe("backup refuses in a sentence", () => {
+  const backup = (args: readonly string[], config: object = agentWith({})) =>
+    runProcess({ config, command: () => [process.execPath, main, "backup", ...args] });
+
+  test.each([
+    [[], "Say where the copy goes"],
+    [["gateway.json5"], "gateway.json5 is there already"],
+    [["copy.db"], "The store is memory, which this does not copy"],
+    [["copy.db", "--store", "nothing.db"], "nothing.db is not there"],
+    [["copy.db", "more.db"], "more.db is one file too many"],
+    [["copy.db", "--stoer", "x"], "Unknown option '--stoer'"],
+  ])("%j", async (args, sentence) => {
+    const { code, err } = await backup(args);
+    expect(err).toContain(sentence);
+    expect([code, err.split("\n").length]).toEqual([1, 1]);
+  });
+
+  test("a file that is no store, and leaves nothing behind", async () => {
+    await using gateway = await startProcess({ config: agentWith({}) });
+    writeFileSync(
+      join(gateway.folder, "other.db"),
+      "this is no database, but a text that is long enough to look at".repeat(40),
+    );
+    const { folder: cwd } = gateway;
+    const command = () => [process.execPath, main, "backup", "copy.db", "--store", "other.db"];
+    const { code, err } = await runProcess({ cwd, command });
+    expect(err).toMatch(/^other\.db cannot be copied: .*\.$/);
+    expect(code).toBe(1);
+    expect(readdirSync(cwd).filter((name) => name.startsWith("copy.db"))).toEqual([]);
+  });
+});
