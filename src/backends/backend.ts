@@ -18,8 +18,8 @@ export interface Backend {
   replyAtOnce?: ((turn: BackendTurn) => readonly Chunk[] | undefined) | undefined;
   /** Tokens of a text, as it counts them; without it, one per four characters. */
   countTokens?(text: string): number;
-  /** A summary that can stand for these messages in a later turn. */
-  summarise(messages: readonly BackendMessage[], signal: AbortSignal): Promise<string>;
+  /** A summary that can stand for these messages in a later turn. Tells `used` what it took, also where it fails then. */
+  summarise(messages: readonly BackendMessage[], signal: AbortSignal, used?: (usage: Used) => void): Promise<string>;
 }
 
 export type BackendMessage = { role: "user" | "assistant" | "system" | "tool"; text: string; outside: boolean };
@@ -39,4 +39,5 @@ export type BackendTurn = {
   history(): Promise<BackendMessage[]>;
 };
 
-export type Chunk = { text: string } | { usage: { input: number; output: number } };
+export type Used = { input: number; output: number };
+export type Chunk = { text: string } | { usage: Used };

@@ -21,8 +21,12 @@ export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
   run: (turn, signal) => echo(turn, signal, settings),
   replyAtOnce: isPlain(settings) ? echoAtOnce : undefined,
   countTokens,
-  summarise: async (messages) =>
-    messages.map(({ role, text }) => `${role}: ${cut(text, SUMMARY_CHARACTERS)}`).join("\n"),
+  summarise: async (messages, _signal, used) => {
+    const summary = messages.map(({ role, text }) => `${role}: ${cut(text, SUMMARY_CHARACTERS)}`).join("\n");
+    const input = messages.reduce((sum, { text }) => sum + countTokens(text), 0);
+    used?.({ input, output: countTokens(summary) });
+    return summary;
+  },
 });
 
 const isPlain = ({ delayMs = 0, chunks = 1, failTimes = 0, fail }: EchoSettings): boolean =>
