@@ -30,7 +30,7 @@ describe("F02: a disk that does not sync", () => {
         expect(Number(reply.headers.get("retry-after"))).toBeGreaterThan(0);
       }
       await until(async () => (await client.ready()) === 503);
-      expect(linesOf(first, "store.failed").length).toBeGreaterThan(0);
+      await until(() => linesOf(first, "store.failed").length > 0);
 
       await disk.mend(first.pid, "sync/fsync");
       await until(async () => (await wake("after")).status === 200);
@@ -72,7 +72,7 @@ describe("F02: a store that was not closed", () => {
     await fleet.first.up();
     const client = clientOf(fleet.first);
     for (const id of fleet.ids) expect(await client.event(id)).toMatchObject({ event_id: id });
-    expect(linesOf(fleet.first, "store.repaired")).toHaveLength(1);
+    expect(await until(() => linesOf(fleet.first, "store.repaired").length)).toBe(1);
     expect((await client.wake({ text: "after" })).status).toBe(200);
   }, 60_000);
 
