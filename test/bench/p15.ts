@@ -25,7 +25,11 @@ export const measureBeat = async ({ rounds, short, say }: BenchOptions): Promise
     say(`P15: round ${round + 1} of ${rounds}, ${events} events`);
     await using server = await startPreloaded({ sessions: SESSIONS, turns: SESSIONS, events });
     await using client = await openKept(server.url, { call: messageCall(), sessions: SESSIONS });
+    // Both of what is compared run code that has run before.
     await client.run(LOAD_S);
+    await server.ask("beat");
+    await untilHandled(() => server.ask<EventsLeft>("events"));
+    await server.ask("fill");
     await server.ask("watch");
     const idle = await client.run(LOAD_S);
     const { worst: usual } = await server.ask<Delays>("delays");

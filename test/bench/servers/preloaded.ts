@@ -71,9 +71,15 @@ const answers: Record<string, () => unknown> = {
     fullCollections,
     worstPause,
   }),
+  /** Queues the events once more. */
+  fill: async () => {
+    await fillEvents(gateway.store, wish.events);
+    return {};
+  },
   /** Has the agent beat now. */
   beat: async () => {
     const from = performance.now();
+    beatMs = null;
     const stop = gateway.store.watch({
       ...NOTHING_HEARD,
       gatewayEntries: (entries) => {
