@@ -26,6 +26,8 @@ const timed = [
   "test/stores/ageing.test.ts",
   "test/stores/memory-bounds.test.ts",
   "test/stores/retention.test.ts",
+  "test/wire/hostile-json.test.ts",
+  "test/wire/rpc/hostile.test.ts",
   "test/wire/slow-requests.test.ts",
   "test/wire/ws/idle.test.ts",
 ];

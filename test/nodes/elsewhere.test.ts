@@ -4,11 +4,14 @@ import { postgresTests } from "#test/harness/postgres.ts";
 import { openSocket } from "../wire/ws/socket.ts";
 import { startNodes, type TestNode } from "./nodes.ts";
 
-/** Nodes of which the first and the last take no turns of `live`: what they are sent runs on the second. */
+/** Nodes of which the first and the last take no turns of `live`: what they are sent runs on the one that comes when they are full. */
 const startWithOneFree = async (server: Parameters<typeof startNodes>[0]) => {
-  const nodes = await startNodes(server, 3);
-  const [first, runs, last] = nodes.all as [TestNode, TestNode, TestNode];
-  await Promise.all([first.fill(), last.fill()]);
+  const nodes = await startNodes(server, 1);
+  const [first] = nodes.all as [TestNode];
+  await first.fill();
+  const last = await nodes.start();
+  await last.fill();
+  const runs = await nodes.start();
   return { first, runs, last, [Symbol.asyncDispose]: () => nodes[Symbol.asyncDispose]() };
 };
 
@@ -126,9 +129,10 @@ await postgresTests((server) => {
     });
 
     it("goes on elsewhere when its gateway stops", async () => {
-      await using nodes = await startNodes(server, 2);
-      const [first, second] = nodes.all as [TestNode, TestNode];
+      await using nodes = await startNodes(server, 1);
+      const [second] = nodes.all as [TestNode];
       const filled = await second.fill();
+      const first = await nodes.start();
       const { result } = await first.rpc.call("agent.sendMessage", {
         agentName: "live",
         message: "x",

@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
@@ -57,7 +58,9 @@ const startNode = async (url: string, index: number, config: SomeConfig = {}): P
     rpc,
     next: puppet.next,
     async fill() {
-      await rpc.call("agent.sendMessage", { agentName: "live", message: "stay", sessionId: `filled-${index}` });
+      const params = { agentName: "live", message: "stay", sessionId: `filled-${index}` };
+      // A gateway may just be opening its connections to the database.
+      await expect.poll(async () => (await rpc.call("agent.sendMessage", params)).result).toBeDefined();
       return puppet.next();
     },
   };

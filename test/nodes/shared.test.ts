@@ -139,7 +139,7 @@ await postgresTests((server) => {
           sessionId: "long",
           wait: true,
         });
-      const filled = await Promise.all([second.fill(), third.fill()]);
+      const filled = [await second.fill(), await third.fill()];
       await first.rpc.call("agent.sendMessage", { agentName: "live", message: "x", sessionId: "live" });
       const played = await first.next();
       const compacted = second.rpc.call("session.compact", { sessionId: "live", keep: 1 });
