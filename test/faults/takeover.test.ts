@@ -20,12 +20,12 @@ await postgresTests((server) => {
   /** A turn that the first gateway runs, and an event that is handed over. */
   const beginOn = async (node: GatewayNode) => {
     const client = clientOf(node);
+    const { eventId } = (await client.wake({ text: "<event>", agent: "long", mode: "now" })).json;
+    // Whichever of them beats. The turn comes after it, as that must not have ended by the time that something happens to its gateway.
+    await until(async () => (await client.event(eventId as string)).turn_id !== null);
     const { json } = await client.agent({ message: "one two three four", agent: "long", session: "webhook:room" });
     const behind = await client.agent({ message: "five", agent: "long", session: "webhook:room" });
-    const { eventId } = (await client.wake({ text: "<event>", agent: "long", mode: "now" })).json;
     await until(() => linesOf(node, "turn.started", { turnId: json.turnId }).length > 0);
-    // Whichever of them beats.
-    await until(async () => (await client.event(eventId as string)).turn_id !== null);
     return { turnId: json.turnId as string, behind: behind.json.turnId as string, eventId: eventId as string };
   };
 
