@@ -5,7 +5,8 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { Http2Request, Http2Response, RecentHead } from "./h2-exchange.ts";
+import { Http2Request, Http2Response } from "./h2-exchange.ts";
+import { RecentHead } from "./h2-recent-head.ts";
 import { LEAST_TAKEN } from "./slow-readers.ts";
 
 export type Http2Parts = {
