@@ -23,6 +23,7 @@ const timed = [
   "test/process/blocked-output.test.ts",
   "test/process/start-up.test.ts",
   "test/process/stop.test.ts",
+  "test/process/stop-under-load.test.ts",
   "test/stores/ageing.test.ts",
   "test/stores/memory-bounds.test.ts",
   "test/stores/retention.test.ts",
