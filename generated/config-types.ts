@@ -4,10 +4,40 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A remote agent that speaks A2A 1.0. */
+        A2a: {
+            /** @description Its agent card, or the address below which `/.well-known/agent-card.json` has it. */
+            url: components["schemas"]["BackendUrl"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+        };
+        /** @description A coding agent that speaks the Agent Client Protocol, one process for each session. */
+        Acp: {
+            run: components["schemas"]["run"];
+            cwd?: components["schemas"]["cwd"];
+            /** @default {} */
+            env: components["schemas"]["env"];
+            /**
+             * @description What it is told when it asks whether it may do something: nobody is there to be asked.
+             * @default deny
+             * @enum {string}
+             */
+            permissions: "deny" | "allow";
+            /**
+             * @description After so long without a turn its process is ended; the next turn starts another.
+             * @default 10m
+             */
+            idle: string;
+            /**
+             * @description Processes at once; the one that was idle longest makes room.
+             * @default 16
+             */
+            processes: number;
+        };
         /** @description One conversational agent. */
         Agent: {
             /**
-             * @description What answers. `echo` repeats the message. The others are reserved, and refused until this version has them.
+             * @description What answers: `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
@@ -21,13 +51,50 @@ export interface components {
              * @default
              */
             instructions: string;
+            /** @description The file that holds the instructions, instead of `instructions`; read again when it changes. */
+            instructionsFile?: string;
             /** @description The model it uses unless a call names another. */
             model?: components["schemas"]["ModelName"];
             /**
-             * @description The other models that a call may name. The echo agent takes any.
+             * @description The models that a call may name, beside `model`. For the backend `model`, what each name stands for; for others a list of names that they are passed. The echo agent takes any.
+             * @default []
+             * @example {
+             *       "fast": {
+             *         "provider": "openai",
+             *         "model": "gpt-5-mini"
+             *       }
+             *     }
+             */
+            models: components["schemas"]["ModelName"][] | {
+                [key: string]: components["schemas"]["Model"];
+            };
+            /**
+             * @description Models to try next, in this order, when one is not available and has not begun to answer.
              * @default []
              */
-            models: components["schemas"]["ModelName"][];
+            fallbacks: components["schemas"]["ModelName"][];
+            /** @description The model that summarises what is compacted; the agent's own without it. */
+            summaryModel?: components["schemas"]["ModelName"];
+            /**
+             * @description The tools it may call, as `server/tool`, or `server/*` for all of a server.
+             * @default []
+             * @example [
+             *       "files/*",
+             *       "github/search_issues"
+             *     ]
+             */
+            tools: string[];
+            /**
+             * @description How often a model may be asked in one turn: each time it called tools, it is asked again.
+             * @default 20
+             */
+            steps: number;
+            /** @default {} */
+            timeouts: components["schemas"]["Timeouts"];
+            http?: components["schemas"]["Http"];
+            a2a?: components["schemas"]["A2a"];
+            command?: components["schemas"]["Command"];
+            acp?: components["schemas"]["Acp"];
             /**
              * @description Its skills by name, or `*` for all that `skills.dirs` hold.
              * @default [
@@ -107,6 +174,13 @@ export interface components {
             /** @description The address of the incoming webhook. Whoever knows it can post: it is a secret, best as `${NAME}`. */
             url: components["schemas"]["ChannelUrl"];
         };
+        /** @description Its API key, best as `${NAME}`. */
+        ApiKey: string;
+        /**
+         * @description An address, `https://…` or `http://…`. Redirects from it are not followed.
+         * @example https://agent.example.com/turns
+         */
+        BackendUrl: string;
         /**
          * @description A size: a number of bytes, or a number and `B`, `KiB`, `MiB` or `GiB`.
          * @example 1GiB
@@ -123,6 +197,19 @@ export interface components {
          * @example https://hooks.example.com/agent
          */
         ChannelUrl: string;
+        /** @description A program that runs once for each turn: JSON on its standard input, the reply on its standard output (docs/agents.md). */
+        Command: {
+            run: components["schemas"]["run"];
+            cwd?: components["schemas"]["cwd"];
+            /** @default {} */
+            env: components["schemas"]["env"];
+            /**
+             * @description What it writes: `text` is the reply itself, `json-lines` a piece of it in each line.
+             * @default text
+             * @enum {string}
+             */
+            output: "text" | "json-lines";
+        };
         /** @description The pages at `/console`. */
         Console: {
             /** @description By default the console is on if it has a token. `true` without one is refused. */
@@ -192,6 +279,24 @@ export interface components {
             rpc: components["schemas"]["Rpc"];
             /** @default {} */
             console: components["schemas"]["Console"];
+        };
+        /**
+         * @description Headers to send with each request, for instance `authorization`. Secrets are best as `${NAME}`.
+         * @example {
+         *       "authorization": "Bearer ${AGENT_TOKEN}"
+         *     }
+         */
+        Headers: {
+            [key: string]: string;
+        };
+        /** @description An agent that is a web service: it gets each turn as a POST (docs/agents.md). */
+        Http: {
+            /** @description Where it takes turns. */
+            url: components["schemas"]["BackendUrl"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+            /** @description Signs each request as Standard Webhooks, where it is given. */
+            secret?: string;
         };
         /** @description Past these the gateway refuses; it never drops what it acknowledged. */
         Limits: {
@@ -299,6 +404,32 @@ export interface components {
          * @example body.pull_request.base.ref
          */
         MatchPath: string;
+        /** @description What a name of a model stands for. */
+        Model: {
+            /** @description The provider, by its key in `providers`. */
+            provider: string;
+            /** @description The model as the provider calls it. */
+            model: string;
+            /** @description What it can be told at once. Near it, a session is compacted by itself. */
+            contextTokens?: number;
+            /** @description The longest reply; the provider's limit without it. */
+            maxOutputTokens?: number;
+            /** @description How freely it chooses words; the provider's default without it. */
+            temperature?: number;
+            /** @description What else this provider takes, as its SDK names it, for instance `{ reasoningEffort: "low" }`. */
+            options?: {
+                [key: string]: unknown;
+            };
+            /** @description What a million tokens cost, in a currency of yours. With it, usage has a cost. */
+            price?: {
+                /** @description Of tokens that it reads. */
+                input: number;
+                /** @description Of tokens that it writes. */
+                output: number;
+                /** @description Of tokens that it had read before; as `input` without it. */
+                cachedInput?: number;
+            };
+        };
         /**
          * @description A model, by a name that the agent knows. The echo agent takes any.
          * @example fast
@@ -312,6 +443,64 @@ export interface components {
          * @example ::1
          */
         Network: string;
+        /**
+         * @description The most that a model is shown of one call's answer: the rest is cut, and it is told so.
+         * @example 256KiB
+         */
+        Output: string;
+        /**
+         * @description A provider of models.
+         * @example {
+         *       "type": "openai-compatible",
+         *       "baseUrl": "http://127.0.0.1:11434/v1"
+         *     }
+         */
+        Provider: {
+            /**
+             * @description OpenAI.
+             * @constant
+             */
+            type: "openai";
+            apiKey: components["schemas"]["ApiKey"];
+            /** @description Instead of `https://api.openai.com/v1`. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Anthropic.
+             * @constant
+             */
+            type: "anthropic";
+            apiKey: components["schemas"]["ApiKey"];
+            /** @description Instead of `https://api.anthropic.com/v1`. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Google's Gemini API.
+             * @constant
+             */
+            type: "google";
+            apiKey: components["schemas"]["ApiKey"];
+            /** @description Instead of `https://generativelanguage.googleapis.com/v1beta`. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Anything that speaks OpenAI's chat completions: Ollama, vLLM, LM Studio, LiteLLM, OpenRouter.
+             * @constant
+             */
+            type: "openai-compatible";
+            /** @description Where it answers, up to and with its `/v1`. */
+            baseUrl: components["schemas"]["BackendUrl"];
+            /** @description Its key, where it wants one. */
+            apiKey?: components["schemas"]["ApiKey"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+        };
         /** @description So many requests in each window that slides along, for each token. */
         RateLimit: {
             /**
@@ -491,6 +680,24 @@ export interface components {
              */
             url: string | string[];
         };
+        /** @description How long the backend is waited for. The whole turn has its `deadline`. */
+        Timeouts: {
+            /**
+             * @description Until a connection stands, or a program has started.
+             * @default 10s
+             */
+            connect: components["schemas"]["Wait"];
+            /**
+             * @description From then until the first piece of the reply.
+             * @default 2m
+             */
+            firstByte: components["schemas"]["Wait"];
+            /**
+             * @description Between two pieces of the reply.
+             * @default 1m
+             */
+            silence: components["schemas"]["Wait"];
+        };
         /** @description Serves HTTPS, with HTTP/2 and HTTP/1.1 by choice of the client. */
         Tls: {
             /**
@@ -509,6 +716,53 @@ export interface components {
          * @example ci
          */
         TokenName: string;
+        /**
+         * @description A server of tools that speaks the Model Context Protocol.
+         * @example {
+         *       "type": "stdio",
+         *       "run": [
+         *         "npx",
+         *         "-y",
+         *         "@modelcontextprotocol/server-filesystem",
+         *         "./files"
+         *       ]
+         *     }
+         */
+        ToolServer: {
+            /**
+             * @description A program of this machine, started when it is first needed.
+             * @constant
+             */
+            type: "stdio";
+            run: components["schemas"]["run"];
+            cwd?: components["schemas"]["cwd"];
+            /** @default {} */
+            env: components["schemas"]["env"];
+            /**
+             * @description How long one call may take.
+             * @default 1m
+             */
+            callTimeout: components["schemas"]["Wait"];
+            /** @default 256KiB */
+            maxOutput: components["schemas"]["Output"];
+        } | {
+            /**
+             * @description A server that is reached by streamable HTTP.
+             * @constant
+             */
+            type: "http";
+            /** @description Its endpoint. */
+            url: components["schemas"]["BackendUrl"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+            /**
+             * @description How long one call may take.
+             * @default 1m
+             */
+            callTimeout: components["schemas"]["Wait"];
+            /** @default 256KiB */
+            maxOutput: components["schemas"]["Output"];
+        };
         /** @description How the sender signs. With it, the mapping is reached at its own path alone, and the shared token does not count there. */
         Verify: {
             /**
@@ -526,6 +780,11 @@ export interface components {
              */
             secret: string | string[];
         };
+        /**
+         * @description A span of time: a number and `ms`, `s`, `m` or `h`.
+         * @example 30s
+         */
+        Wait: string;
         /**
          * @description A session of webhook turns. It begins with `webhook:`, so it can never be a person's.
          * @example webhook:github
@@ -573,6 +832,23 @@ export interface components {
                 [key: string]: components["schemas"]["Mapping"];
             };
         };
+        /** @description The folder it runs in; that of the configuration without it. */
+        cwd: string;
+        /**
+         * @description Its environment, beside PATH, HOME, LANG and TMPDIR: nothing else of the gateway's is passed on.
+         * @default {}
+         */
+        env: {
+            [key: string]: string;
+        };
+        /**
+         * @description The program and its arguments. No shell reads them.
+         * @example [
+         *       "python3",
+         *       "./agent.py"
+         *     ]
+         */
+        run: string[];
         /**
          * Configuration
          * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` stands for the environment variable NAME, which must be set and not empty; `$${` stands for `${` itself. Unknown keys are refused. Every change takes effect at once, but for the keys that say they need a restart. Paths are relative to the file.
@@ -590,6 +866,20 @@ export interface components {
             };
             /** @default {} */
             skills: components["schemas"]["Skills"];
+            /**
+             * @description Providers of models, by name.
+             * @default {}
+             */
+            providers: {
+                [key: string]: components["schemas"]["Provider"];
+            };
+            /**
+             * @description Servers of tools, by name. An agent uses those that its own `tools` names.
+             * @default {}
+             */
+            tools: {
+                [key: string]: components["schemas"]["ToolServer"];
+            };
             /**
              * @description Where announcements can go, by name. A reply goes there if its turn has `delivery: announce` and names the channel.
              * @default {}
@@ -610,10 +900,31 @@ export interface components {
             /** @default {} */
             recorder: components["schemas"]["Recorder"];
         };
+        /** @description A remote agent that speaks A2A 1.0. */
+        A2aWritten: {
+            /** @description Its agent card, or the address below which `/.well-known/agent-card.json` has it. */
+            url: components["schemas"]["BackendUrl"];
+            headers?: components["schemas"]["Headers"];
+        };
+        /** @description A coding agent that speaks the Agent Client Protocol, one process for each session. */
+        AcpWritten: {
+            run: components["schemas"]["run"];
+            cwd?: components["schemas"]["cwd"];
+            env?: components["schemas"]["env"];
+            /**
+             * @description What it is told when it asks whether it may do something: nobody is there to be asked.
+             * @enum {string}
+             */
+            permissions?: "deny" | "allow";
+            /** @description After so long without a turn its process is ended; the next turn starts another. */
+            idle?: string;
+            /** @description Processes at once; the one that was idle longest makes room. */
+            processes?: number;
+        };
         /** @description One conversational agent. */
         AgentWritten: {
             /**
-             * @description What answers. `echo` repeats the message. The others are reserved, and refused until this version has them.
+             * @description What answers: `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
@@ -621,10 +932,41 @@ export interface components {
             description?: string;
             /** @description What the backend is told before every conversation. */
             instructions?: string;
+            /** @description The file that holds the instructions, instead of `instructions`; read again when it changes. */
+            instructionsFile?: string;
             /** @description The model it uses unless a call names another. */
             model?: components["schemas"]["ModelName"];
-            /** @description The other models that a call may name. The echo agent takes any. */
-            models?: components["schemas"]["ModelName"][];
+            /**
+             * @description The models that a call may name, beside `model`. For the backend `model`, what each name stands for; for others a list of names that they are passed. The echo agent takes any.
+             * @example {
+             *       "fast": {
+             *         "provider": "openai",
+             *         "model": "gpt-5-mini"
+             *       }
+             *     }
+             */
+            models?: components["schemas"]["ModelName"][] | {
+                [key: string]: components["schemas"]["Model"];
+            };
+            /** @description Models to try next, in this order, when one is not available and has not begun to answer. */
+            fallbacks?: components["schemas"]["ModelName"][];
+            /** @description The model that summarises what is compacted; the agent's own without it. */
+            summaryModel?: components["schemas"]["ModelName"];
+            /**
+             * @description The tools it may call, as `server/tool`, or `server/*` for all of a server.
+             * @example [
+             *       "files/*",
+             *       "github/search_issues"
+             *     ]
+             */
+            tools?: string[];
+            /** @description How often a model may be asked in one turn: each time it called tools, it is asked again. */
+            steps?: number;
+            timeouts?: components["schemas"]["TimeoutsWritten"];
+            http?: components["schemas"]["HttpWritten"];
+            a2a?: components["schemas"]["A2aWritten"];
+            command?: components["schemas"]["CommandWritten"];
+            acp?: components["schemas"]["AcpWritten"];
             /** @description Its skills by name, or `*` for all that `skills.dirs` hold. */
             skills?: string[];
             /** @description The beat at which it handles queued system events. */
@@ -647,6 +989,17 @@ export interface components {
                 /** @description Every turn fails, with this as the reason. */
                 fail?: string;
             };
+        };
+        /** @description A program that runs once for each turn: JSON on its standard input, the reply on its standard output (docs/agents.md). */
+        CommandWritten: {
+            run: components["schemas"]["run"];
+            cwd?: components["schemas"]["cwd"];
+            env?: components["schemas"]["env"];
+            /**
+             * @description What it writes: `text` is the reply itself, `json-lines` a piece of it in each line.
+             * @enum {string}
+             */
+            output?: "text" | "json-lines";
         };
         /** @description The doors of the gateway and who may pass. */
         GatewayWritten: {
@@ -673,6 +1026,14 @@ export interface components {
             rest?: components["schemas"]["RestWritten"];
             rpc?: components["schemas"]["RpcWritten"];
             console?: components["schemas"]["Console"];
+        };
+        /** @description An agent that is a web service: it gets each turn as a POST (docs/agents.md). */
+        HttpWritten: {
+            /** @description Where it takes turns. */
+            url: components["schemas"]["BackendUrl"];
+            headers?: components["schemas"]["Headers"];
+            /** @description Signs each request as Standard Webhooks, where it is given. */
+            secret?: string;
         };
         /** @description Past these the gateway refuses; it never drops what it acknowledged. */
         LimitsWritten: {
@@ -731,6 +1092,55 @@ export interface components {
             /** @description `announce` also sends the reply to the channel. */
             delivery?: components["schemas"]["DeliveryMode"];
             verify?: components["schemas"]["Verify"];
+        };
+        /**
+         * @description A provider of models.
+         * @example {
+         *       "type": "openai-compatible",
+         *       "baseUrl": "http://127.0.0.1:11434/v1"
+         *     }
+         */
+        ProviderWritten: {
+            /**
+             * @description OpenAI.
+             * @constant
+             */
+            type: "openai";
+            apiKey: components["schemas"]["ApiKey"];
+            /** @description Instead of `https://api.openai.com/v1`. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            headers?: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Anthropic.
+             * @constant
+             */
+            type: "anthropic";
+            apiKey: components["schemas"]["ApiKey"];
+            /** @description Instead of `https://api.anthropic.com/v1`. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            headers?: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Google's Gemini API.
+             * @constant
+             */
+            type: "google";
+            apiKey: components["schemas"]["ApiKey"];
+            /** @description Instead of `https://generativelanguage.googleapis.com/v1beta`. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            headers?: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Anything that speaks OpenAI's chat completions: Ollama, vLLM, LM Studio, LiteLLM, OpenRouter.
+             * @constant
+             */
+            type: "openai-compatible";
+            /** @description Where it answers, up to and with its `/v1`. */
+            baseUrl: components["schemas"]["BackendUrl"];
+            /** @description Its key, where it wants one. */
+            apiKey?: components["schemas"]["ApiKey"];
+            headers?: components["schemas"]["Headers"];
         };
         /** @description So many requests in each window that slides along, for each token. */
         RateLimitWritten: {
@@ -804,6 +1214,52 @@ export interface components {
             /** @description Folders that hold skills, each a folder with a `SKILL.md`. Of two skills with one name the first is taken. */
             dirs?: string[];
         };
+        /** @description How long the backend is waited for. The whole turn has its `deadline`. */
+        TimeoutsWritten: {
+            /** @description Until a connection stands, or a program has started. */
+            connect?: components["schemas"]["Wait"];
+            /** @description From then until the first piece of the reply. */
+            firstByte?: components["schemas"]["Wait"];
+            /** @description Between two pieces of the reply. */
+            silence?: components["schemas"]["Wait"];
+        };
+        /**
+         * @description A server of tools that speaks the Model Context Protocol.
+         * @example {
+         *       "type": "stdio",
+         *       "run": [
+         *         "npx",
+         *         "-y",
+         *         "@modelcontextprotocol/server-filesystem",
+         *         "./files"
+         *       ]
+         *     }
+         */
+        ToolServerWritten: {
+            /**
+             * @description A program of this machine, started when it is first needed.
+             * @constant
+             */
+            type: "stdio";
+            run: components["schemas"]["run"];
+            cwd?: components["schemas"]["cwd"];
+            env?: components["schemas"]["env"];
+            /** @description How long one call may take. */
+            callTimeout?: components["schemas"]["Wait"];
+            maxOutput?: components["schemas"]["Output"];
+        } | {
+            /**
+             * @description A server that is reached by streamable HTTP.
+             * @constant
+             */
+            type: "http";
+            /** @description Its endpoint. */
+            url: components["schemas"]["BackendUrl"];
+            headers?: components["schemas"]["Headers"];
+            /** @description How long one call may take. */
+            callTimeout?: components["schemas"]["Wait"];
+            maxOutput?: components["schemas"]["Output"];
+        };
         /** @description Requests of other systems that wake an agent or start a turn. */
         WebhooksWritten: {
             /** @description By default the surface is on if it has a token or a mapping with `verify`. `true` without either is refused. */
@@ -852,6 +1308,14 @@ export interface components {
                 [key: string]: components["schemas"]["AgentWritten"];
             };
             skills?: components["schemas"]["SkillsWritten"];
+            /** @description Providers of models, by name. */
+            providers?: {
+                [key: string]: components["schemas"]["ProviderWritten"];
+            };
+            /** @description Servers of tools, by name. An agent uses those that its own `tools` names. */
+            tools?: {
+                [key: string]: components["schemas"]["ToolServerWritten"];
+            };
             /** @description Where announcements can go, by name. A reply goes there if its turn has `delivery: announce` and names the channel. */
             channels?: {
                 [key: string]: components["schemas"]["AnnounceChannel"];
@@ -876,23 +1340,33 @@ export type Config = components["schemas"]["Root"];
 /** The configuration as a person writes it: what has a default may be left out. */
 export type ConfigFile = components["schemas"]["RootWritten"];
 
+export type A2aConfig = components["schemas"]["A2a"];
+export type AcpConfig = components["schemas"]["Acp"];
 export type AgentConfig = components["schemas"]["Agent"];
 export type AnnounceChannelConfig = components["schemas"]["AnnounceChannel"];
+export type ApiKeyConfig = components["schemas"]["ApiKey"];
+export type BackendUrlConfig = components["schemas"]["BackendUrl"];
 export type BytesConfig = components["schemas"]["Bytes"];
 export type ChannelConfig = components["schemas"]["Channel"];
 export type ChannelUrlConfig = components["schemas"]["ChannelUrl"];
+export type CommandConfig = components["schemas"]["Command"];
 export type ConsoleConfig = components["schemas"]["Console"];
 export type DeliveryModeConfig = components["schemas"]["DeliveryMode"];
 export type DurationConfig = components["schemas"]["Duration"];
 export type GatewayConfig = components["schemas"]["Gateway"];
+export type HeadersConfig = components["schemas"]["Headers"];
+export type HttpConfig = components["schemas"]["Http"];
 export type LimitsConfig = components["schemas"]["Limits"];
 export type ListenerConfig = components["schemas"]["Listener"];
 export type MappingConfig = components["schemas"]["Mapping"];
 export type MappingNameConfig = components["schemas"]["MappingName"];
 export type MatchPathConfig = components["schemas"]["MatchPath"];
+export type ModelConfig = components["schemas"]["Model"];
 export type ModelNameConfig = components["schemas"]["ModelName"];
 export type NameConfig = components["schemas"]["Name"];
 export type NetworkConfig = components["schemas"]["Network"];
+export type OutputConfig = components["schemas"]["Output"];
+export type ProviderConfig = components["schemas"]["Provider"];
 export type RateLimitConfig = components["schemas"]["RateLimit"];
 export type RecorderConfig = components["schemas"]["Recorder"];
 export type RestConfig = components["schemas"]["Rest"];
@@ -903,8 +1377,14 @@ export type SecretConfig = components["schemas"]["Secret"];
 export type SessionsConfig = components["schemas"]["Sessions"];
 export type SkillsConfig = components["schemas"]["Skills"];
 export type StoreConfig = components["schemas"]["Store"];
+export type TimeoutsConfig = components["schemas"]["Timeouts"];
 export type TlsConfig = components["schemas"]["Tls"];
 export type TokenNameConfig = components["schemas"]["TokenName"];
+export type ToolServerConfig = components["schemas"]["ToolServer"];
 export type VerifyConfig = components["schemas"]["Verify"];
+export type WaitConfig = components["schemas"]["Wait"];
 export type WebhookSessionIdConfig = components["schemas"]["WebhookSessionId"];
 export type WebhooksConfig = components["schemas"]["Webhooks"];
+export type cwdConfig = components["schemas"]["cwd"];
+export type envConfig = components["schemas"]["env"];
+export type runConfig = components["schemas"]["run"];

@@ -1313,6 +1313,9 @@ export interface components {
              *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`), `turn.failed` (with `error`,
              *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
              *
+             *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, and the `reason` where it was not), `tool.unavailable` (the
+             *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead).
+             *
              *     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
              *     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
              *
@@ -1322,7 +1325,7 @@ export interface components {
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
             /**
              * @description What more there is to tell; null where there is nothing.
              * @example {

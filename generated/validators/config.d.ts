@@ -9,3 +9,9 @@ export declare const agent: Validate;
 export declare const announceChannel: Validate;
 /** What the schema calls Mapping, likewise. */
 export declare const mapping: Validate;
+/** What the schema calls Model, likewise. */
+export declare const model: Validate;
+/** What the schema calls Provider, likewise. */
+export declare const provider: Validate;
+/** What the schema calls ToolServer, likewise. */
+export declare const toolServer: Validate;

@@ -2,12 +2,12 @@
 import { equal } from "./equal.js";
 import { ucs2length } from "./ucs2length.js";
 
-export const { config, agent, announceChannel, mapping } = /* @__PURE__ */ (() => {
+export const { config, agent, announceChannel, mapping, model, provider, toolServer } = /* @__PURE__ */ (() => {
 const x0 = validate20;
-const schema31 = {"type":"object","additionalProperties":false,"required":["agents"],"properties":{"$schema":{"type":"string"},"gateway":{"$ref":"shape:Gateway","default":{}},"webhooks":{"$ref":"shape:Webhooks","default":{}},"agents":{"type":"object","minProperties":1,"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Agent"}},"skills":{"$ref":"shape:Skills","default":{}},"channels":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:AnnounceChannel"}},"store":{"$ref":"shape:Store","default":{"type":"memory"}},"sessions":{"$ref":"shape:Sessions","default":{}},"limits":{"$ref":"shape:Limits","default":{}},"recorder":{"$ref":"shape:Recorder","default":{}}}};
+const schema31 = {"type":"object","additionalProperties":false,"required":["agents"],"properties":{"$schema":{"type":"string"},"gateway":{"$ref":"shape:Gateway","default":{}},"webhooks":{"$ref":"shape:Webhooks","default":{}},"agents":{"type":"object","minProperties":1,"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Agent"}},"skills":{"$ref":"shape:Skills","default":{}},"providers":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Provider"}},"tools":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:ToolServer"}},"channels":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:AnnounceChannel"}},"store":{"$ref":"shape:Store","default":{"type":"memory"}},"sessions":{"$ref":"shape:Sessions","default":{}},"limits":{"$ref":"shape:Limits","default":{}},"recorder":{"$ref":"shape:Recorder","default":{}}}};
 const schema61 = {"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}$"};
-const schema66 = {"type":"object","additionalProperties":false,"properties":{"dirs":{"type":"array","default":["./skills"],"items":{"type":"string","minLength":1}}}};
-const schema72 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
+const schema88 = {"type":"object","additionalProperties":false,"properties":{"dirs":{"type":"array","default":["./skills"],"items":{"type":"string","minLength":1}}}};
+const schema119 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
 const func1 = Object.prototype.hasOwnProperty;
 const func3 = ucs2length;
 const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"connectionsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
@@ -2996,11 +2996,1122 @@ return errors === 0;
 }
 validate35.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema62 = {"type":"object","additionalProperties":false,"required":["backend"],"properties":{"backend":{"type":"string","enum":["echo","model","a2a","http","command","acp"]},"description":{"type":"string","default":""},"instructions":{"type":"string","default":""},"model":{"$ref":"shape:ModelName"},"models":{"type":"array","default":[],"uniqueItems":true,"items":{"$ref":"shape:ModelName"}},"skills":{"type":"array","default":["*"],"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":64}},"heartbeat":{"type":"object","additionalProperties":false,"default":{},"properties":{"every":{"type":"string","default":"30m","pattern":"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"}}},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":256},"deadline":{"$ref":"shape:Duration","default":"10m"},"echo":{"type":"object","additionalProperties":false,"default":{},"properties":{"delayMs":{"type":"integer","minimum":0,"maximum":3600000,"default":0},"chunks":{"type":"integer","minimum":1,"maximum":100000,"default":1},"failTimes":{"type":"integer","minimum":0,"maximum":1000000,"default":0},"fail":{"type":"string","minLength":1}}}}};
-const schema65 = {"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"};
+const schema62 = {"type":"object","additionalProperties":false,"required":["backend"],"properties":{"backend":{"type":"string","enum":["echo","model","a2a","http","command","acp"]},"description":{"type":"string","default":""},"instructions":{"type":"string","default":""},"instructionsFile":{"type":"string","minLength":1},"model":{"$ref":"shape:ModelName"},"models":{"oneOf":[{"type":"array","uniqueItems":true,"items":{"$ref":"shape:ModelName"}},{"type":"object","propertyNames":{"$ref":"shape:ModelName"},"additionalProperties":{"$ref":"shape:Model"}}],"default":[]},"fallbacks":{"type":"array","default":[],"uniqueItems":true,"maxItems":8,"items":{"$ref":"shape:ModelName"}},"summaryModel":{"$ref":"shape:ModelName"},"tools":{"type":"array","default":[],"uniqueItems":true,"maxItems":256,"items":{"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"}},"steps":{"type":"integer","minimum":1,"maximum":1000,"default":20},"timeouts":{"$ref":"shape:Timeouts","default":{}},"http":{"$ref":"shape:Http"},"a2a":{"$ref":"shape:A2a"},"command":{"$ref":"shape:Command"},"acp":{"$ref":"shape:Acp"},"skills":{"type":"array","default":["*"],"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":64}},"heartbeat":{"type":"object","additionalProperties":false,"default":{},"properties":{"every":{"type":"string","default":"30m","pattern":"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"}}},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":256},"deadline":{"$ref":"shape:Duration","default":"10m"},"echo":{"type":"object","additionalProperties":false,"default":{},"properties":{"delayMs":{"type":"integer","minimum":0,"maximum":3600000,"default":0},"chunks":{"type":"integer","minimum":1,"maximum":100000,"default":1},"failTimes":{"type":"integer","minimum":0,"maximum":1000000,"default":0},"fail":{"type":"string","minLength":1}}}}};
+const schema66 = {"type":"object","additionalProperties":false,"required":["provider","model"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":64},"model":{"type":"string","minLength":1,"maxLength":256},"contextTokens":{"type":"integer","minimum":1024,"maximum":100000000},"maxOutputTokens":{"type":"integer","minimum":1,"maximum":10000000},"temperature":{"type":"number","minimum":0,"maximum":2},"options":{"type":"object","additionalProperties":true},"price":{"type":"object","additionalProperties":false,"required":["input","output"],"properties":{"input":{"type":"number","minimum":0,"maximum":1000000},"output":{"type":"number","minimum":0,"maximum":1000000},"cachedInput":{"type":"number","minimum":0,"maximum":1000000}}}}};
+const schema87 = {"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"};
 const func0 = equal;
-const pattern10 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
-const pattern11 = new RegExp("^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
+const pattern10 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$", "u");
+const pattern23 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
+const pattern22 = new RegExp("^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
+const schema69 = {"type":"object","additionalProperties":false,"properties":{"connect":{"$ref":"shape:Wait","default":"10s"},"firstByte":{"$ref":"shape:Wait","default":"2m"},"silence":{"$ref":"shape:Wait","default":"1m"}}};
+const schema70 = {"type":"string","pattern":"^[1-9][0-9]{0,8}(ms|s|m|h)$"};
+const pattern11 = new RegExp("^[1-9][0-9]{0,8}(ms|s|m|h)$", "u");
+
+function validate40(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate40.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.connect === undefined){
+data.connect = "10s";
+}
+if(data.firstByte === undefined){
+data.firstByte = "2m";
+}
+if(data.silence === undefined){
+data.silence = "1m";
+}
+for(const key0 in data){
+if(!(((key0 === "connect") || (key0 === "firstByte")) || (key0 === "silence"))){
+const err0 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+let data0 = data.connect;
+if(typeof data0 === "string"){
+if(!pattern11.test(data0)){
+const err1 = {instancePath:instancePath+"/connect",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+else {
+const err2 = {instancePath:instancePath+"/connect",schemaPath:"shape:Wait/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+let data1 = data.firstByte;
+if(typeof data1 === "string"){
+if(!pattern11.test(data1)){
+const err3 = {instancePath:instancePath+"/firstByte",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath:instancePath+"/firstByte",schemaPath:"shape:Wait/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+let data2 = data.silence;
+if(typeof data2 === "string"){
+if(!pattern11.test(data2)){
+const err5 = {instancePath:instancePath+"/silence",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+else {
+const err6 = {instancePath:instancePath+"/silence",schemaPath:"shape:Wait/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate40.errors = vErrors;
+return errors === 0;
+}
+validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema73 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"secret":{"type":"string","minLength":1,"maxLength":4096}}};
+const schema74 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
+const schema75 = {"type":"object","maxProperties":64,"propertyNames":{"type":"string","pattern":"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},"additionalProperties":{"type":"string","maxLength":8192,"pattern":"^[^\\r\\n\\u0000]*$"}};
+const pattern14 = new RegExp("^https?://[^ ]+$", "u");
+const pattern15 = new RegExp("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$", "u");
+const pattern16 = new RegExp("^[^\\r\\n\\u0000]*$", "u");
+
+function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate42.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.headers === undefined){
+data.headers = {};
+}
+if(data.url === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(((key0 === "url") || (key0 === "headers")) || (key0 === "secret"))){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.url !== undefined){
+let data0 = data.url;
+if(typeof data0 === "string"){
+if(func3(data0) > 2048){
+const err2 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(!pattern14.test(data0)){
+const err3 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+let data1 = data.headers;
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+if(Object.keys(data1).length > 64){
+const err5 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/maxProperties",keyword:"maxProperties",params:{limit: 64},message:"must NOT have more than 64 properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+for(const key1 in data1){
+const _errs8 = errors;
+if(typeof key1 === "string"){
+if(!pattern15.test(key1)){
+const err6 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key1};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key1};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+var valid3 = _errs8 === errors;
+if(!valid3){
+const err8 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+for(const key2 in data1){
+let data2 = data1[key2];
+if(typeof data2 === "string"){
+if(func3(data2) > 8192){
+const err9 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+if(!pattern16.test(data2)){
+const err10 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+else {
+const err11 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+}
+else {
+const err12 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+if(data.secret !== undefined){
+let data3 = data.secret;
+if(typeof data3 === "string"){
+if(func3(data3) > 4096){
+const err13 = {instancePath:instancePath+"/secret",schemaPath:"#/properties/secret/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+if(func3(data3) < 1){
+const err14 = {instancePath:instancePath+"/secret",schemaPath:"#/properties/secret/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+else {
+const err15 = {instancePath:instancePath+"/secret",schemaPath:"#/properties/secret/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+}
+else {
+const err16 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+validate42.errors = vErrors;
+return errors === 0;
+}
+validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema76 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}};
+
+function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate44.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.headers === undefined){
+data.headers = {};
+}
+if(data.url === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "url") || (key0 === "headers"))){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.url !== undefined){
+let data0 = data.url;
+if(typeof data0 === "string"){
+if(func3(data0) > 2048){
+const err2 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(!pattern14.test(data0)){
+const err3 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+let data1 = data.headers;
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+if(Object.keys(data1).length > 64){
+const err5 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/maxProperties",keyword:"maxProperties",params:{limit: 64},message:"must NOT have more than 64 properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+for(const key1 in data1){
+const _errs8 = errors;
+if(typeof key1 === "string"){
+if(!pattern15.test(key1)){
+const err6 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key1};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key1};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+var valid3 = _errs8 === errors;
+if(!valid3){
+const err8 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+for(const key2 in data1){
+let data2 = data1[key2];
+if(typeof data2 === "string"){
+if(func3(data2) > 8192){
+const err9 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+if(!pattern16.test(data2)){
+const err10 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+else {
+const err11 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+}
+else {
+const err12 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+validate44.errors = vErrors;
+return errors === 0;
+}
+validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema79 = {"type":"object","additionalProperties":false,"required":["run"],"properties":{"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"output":{"type":"string","enum":["text","json-lines"],"default":"text"}}};
+const schema80 = {"type":"array","minItems":1,"maxItems":256,"items":{"type":"string","minLength":1,"maxLength":8192}};
+const schema81 = {"type":"string","minLength":1};
+const schema82 = {"type":"object","maxProperties":256,"propertyNames":{"type":"string","pattern":"^[A-Za-z_][A-Za-z0-9_]*$"},"additionalProperties":{"type":"string","maxLength":32768}};
+const pattern20 = new RegExp("^[A-Za-z_][A-Za-z0-9_]*$", "u");
+
+function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate46.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.env === undefined){
+data.env = {};
+}
+if(data.output === undefined){
+data.output = "text";
+}
+if(data.run === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "run"},message:"must have required property '"+"run"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "run") || (key0 === "cwd")) || (key0 === "env")) || (key0 === "output"))){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.run !== undefined){
+let data0 = data.run;
+if(Array.isArray(data0)){
+if(data0.length > 256){
+const err2 = {instancePath:instancePath+"/run",schemaPath:"shape:run/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data0.length < 1){
+const err3 = {instancePath:instancePath+"/run",schemaPath:"shape:run/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+if(typeof data1 === "string"){
+if(func3(data1) > 8192){
+const err4 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(func3(data1) < 1){
+const err5 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+else {
+const err6 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/run",schemaPath:"shape:run/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+if(data.cwd !== undefined){
+let data2 = data.cwd;
+if(typeof data2 === "string"){
+if(func3(data2) < 1){
+const err8 = {instancePath:instancePath+"/cwd",schemaPath:"shape:cwd/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+else {
+const err9 = {instancePath:instancePath+"/cwd",schemaPath:"shape:cwd/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+let data3 = data.env;
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+if(Object.keys(data3).length > 256){
+const err10 = {instancePath:instancePath+"/env",schemaPath:"shape:env/maxProperties",keyword:"maxProperties",params:{limit: 256},message:"must NOT have more than 256 properties"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+for(const key1 in data3){
+const _errs13 = errors;
+if(typeof key1 === "string"){
+if(!pattern20.test(key1)){
+const err11 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z_][A-Za-z0-9_]*$"},message:"must match pattern \""+"^[A-Za-z_][A-Za-z0-9_]*$"+"\"",propertyName:key1};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+else {
+const err12 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key1};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+var valid6 = _errs13 === errors;
+if(!valid6){
+const err13 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+}
+for(const key2 in data3){
+let data4 = data3[key2];
+if(typeof data4 === "string"){
+if(func3(data4) > 32768){
+const err14 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:env/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 32768},message:"must NOT have more than 32768 characters"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+else {
+const err15 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:env/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/env",schemaPath:"shape:env/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+let data5 = data.output;
+if(typeof data5 !== "string"){
+const err17 = {instancePath:instancePath+"/output",schemaPath:"#/properties/output/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+if(!((data5 === "text") || (data5 === "json-lines"))){
+const err18 = {instancePath:instancePath+"/output",schemaPath:"#/properties/output/enum",keyword:"enum",params:{allowedValues: schema79.properties.output.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+else {
+const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+validate46.errors = vErrors;
+return errors === 0;
+}
+validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema83 = {"type":"object","additionalProperties":false,"required":["run"],"properties":{"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"permissions":{"type":"string","enum":["deny","allow"],"default":"deny"},"idle":{"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$","default":"10m"},"processes":{"type":"integer","minimum":1,"maximum":1000,"default":16}}};
+
+function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate48.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.env === undefined){
+data.env = {};
+}
+if(data.permissions === undefined){
+data.permissions = "deny";
+}
+if(data.idle === undefined){
+data.idle = "10m";
+}
+if(data.processes === undefined){
+data.processes = 16;
+}
+if(data.run === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "run"},message:"must have required property '"+"run"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "run") || (key0 === "cwd")) || (key0 === "env")) || (key0 === "permissions")) || (key0 === "idle")) || (key0 === "processes"))){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.run !== undefined){
+let data0 = data.run;
+if(Array.isArray(data0)){
+if(data0.length > 256){
+const err2 = {instancePath:instancePath+"/run",schemaPath:"shape:run/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data0.length < 1){
+const err3 = {instancePath:instancePath+"/run",schemaPath:"shape:run/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+if(typeof data1 === "string"){
+if(func3(data1) > 8192){
+const err4 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(func3(data1) < 1){
+const err5 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+else {
+const err6 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/run",schemaPath:"shape:run/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+if(data.cwd !== undefined){
+let data2 = data.cwd;
+if(typeof data2 === "string"){
+if(func3(data2) < 1){
+const err8 = {instancePath:instancePath+"/cwd",schemaPath:"shape:cwd/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+else {
+const err9 = {instancePath:instancePath+"/cwd",schemaPath:"shape:cwd/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+let data3 = data.env;
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+if(Object.keys(data3).length > 256){
+const err10 = {instancePath:instancePath+"/env",schemaPath:"shape:env/maxProperties",keyword:"maxProperties",params:{limit: 256},message:"must NOT have more than 256 properties"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+for(const key1 in data3){
+const _errs13 = errors;
+if(typeof key1 === "string"){
+if(!pattern20.test(key1)){
+const err11 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z_][A-Za-z0-9_]*$"},message:"must match pattern \""+"^[A-Za-z_][A-Za-z0-9_]*$"+"\"",propertyName:key1};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+else {
+const err12 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key1};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+var valid6 = _errs13 === errors;
+if(!valid6){
+const err13 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+}
+for(const key2 in data3){
+let data4 = data3[key2];
+if(typeof data4 === "string"){
+if(func3(data4) > 32768){
+const err14 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:env/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 32768},message:"must NOT have more than 32768 characters"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+else {
+const err15 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:env/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/env",schemaPath:"shape:env/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+let data5 = data.permissions;
+if(typeof data5 !== "string"){
+const err17 = {instancePath:instancePath+"/permissions",schemaPath:"#/properties/permissions/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+if(!((data5 === "deny") || (data5 === "allow"))){
+const err18 = {instancePath:instancePath+"/permissions",schemaPath:"#/properties/permissions/enum",keyword:"enum",params:{allowedValues: schema83.properties.permissions.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+let data6 = data.idle;
+if(typeof data6 === "string"){
+if(!pattern22.test(data6)){
+const err19 = {instancePath:instancePath+"/idle",schemaPath:"#/properties/idle/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+}
+else {
+const err20 = {instancePath:instancePath+"/idle",schemaPath:"#/properties/idle/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+let data7 = data.processes;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+const err21 = {instancePath:instancePath+"/processes",schemaPath:"#/properties/processes/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 > 1000 || isNaN(data7)){
+const err22 = {instancePath:instancePath+"/processes",schemaPath:"#/properties/processes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+if(data7 < 1 || isNaN(data7)){
+const err23 = {instancePath:instancePath+"/processes",schemaPath:"#/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+}
+else {
+const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+validate48.errors = vErrors;
+return errors === 0;
+}
+validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
 
 function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3021,6 +4132,18 @@ data.instructions = "";
 }
 if(data.models === undefined){
 data.models = [];
+}
+if(data.fallbacks === undefined){
+data.fallbacks = [];
+}
+if(data.tools === undefined){
+data.tools = [];
+}
+if(data.steps === undefined){
+data.steps = 20;
+}
+if(data.timeouts === undefined){
+data.timeouts = {};
 }
 if(data.skills === undefined){
 data.skills = ["*"];
@@ -3102,11 +4225,11 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data.model !== undefined){
-let data3 = data.model;
+if(data.instructionsFile !== undefined){
+let data3 = data.instructionsFile;
 if(typeof data3 === "string"){
-if(func3(data3) > 128){
-const err6 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+if(func3(data3) < 1){
+const err6 = {instancePath:instancePath+"/instructionsFile",schemaPath:"#/properties/instructionsFile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -3115,8 +4238,9 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(func3(data3) < 1){
-const err7 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+else {
+const err7 = {instancePath:instancePath+"/instructionsFile",schemaPath:"#/properties/instructionsFile/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -3126,8 +4250,11 @@ vErrors.push(err7);
 errors++;
 }
 }
-else {
-const err8 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.model !== undefined){
+let data4 = data.model;
+if(typeof data4 === "string"){
+if(func3(data4) > 128){
+const err8 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -3136,15 +4263,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-}
-let data4 = data.models;
-if(Array.isArray(data4)){
-const len0 = data4.length;
-for(let i0=0; i0<len0; i0++){
-let data5 = data4[i0];
-if(typeof data5 === "string"){
-if(func3(data5) > 128){
-const err9 = {instancePath:instancePath+"/models/" + i0,schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+if(func3(data4) < 1){
+const err9 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -3153,8 +4273,9 @@ vErrors.push(err9);
 }
 errors++;
 }
-if(func3(data5) < 1){
-const err10 = {instancePath:instancePath+"/models/" + i0,schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+else {
+const err10 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -3164,8 +4285,18 @@ vErrors.push(err10);
 errors++;
 }
 }
-else {
-const err11 = {instancePath:instancePath+"/models/" + i0,schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+let data5 = data.models;
+const _errs14 = errors;
+let valid2 = false;
+let passing0 = null;
+const _errs15 = errors;
+if(Array.isArray(data5)){
+const len0 = data5.length;
+for(let i0=0; i0<len0; i0++){
+let data6 = data5[i0];
+if(typeof data6 === "string"){
+if(func3(data6) > 128){
+const err11 = {instancePath:instancePath+"/models/" + i0,schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -3174,20 +4305,41 @@ vErrors.push(err11);
 }
 errors++;
 }
-}
-let i1 = data4.length;
-let j0;
-if(i1 > 1){
-outer0:
-for(;i1--;){
-for(j0 = i1; j0--;){
-if(func0(data4[i1], data4[j0])){
-const err12 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+if(func3(data6) < 1){
+const err12 = {instancePath:instancePath+"/models/" + i0,schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err12];
 }
 else {
 vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/models/" + i0,schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+}
+let i1 = data5.length;
+let j0;
+if(i1 > 1){
+outer0:
+for(;i1--;){
+for(j0 = i1; j0--;){
+if(func0(data5[i1], data5[j0])){
+const err14 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/0/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
 }
 errors++;
 break outer0;
@@ -3197,33 +4349,7 @@ break outer0;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-let data6 = data.skills;
-if(Array.isArray(data6)){
-const len1 = data6.length;
-for(let i2=0; i2<len1; i2++){
-let data7 = data6[i2];
-if(typeof data7 === "string"){
-if(func3(data7) > 64){
-const err14 = {instancePath:instancePath+"/skills/" + i2,schemaPath:"#/properties/skills/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-if(func3(data7) < 1){
-const err15 = {instancePath:instancePath+"/skills/" + i2,schemaPath:"#/properties/skills/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+const err15 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/0/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -3232,9 +4358,18 @@ vErrors.push(err15);
 }
 errors++;
 }
+var _valid0 = _errs15 === errors;
+if(_valid0){
+valid2 = true;
+passing0 = 0;
 }
-else {
-const err16 = {instancePath:instancePath+"/skills/" + i2,schemaPath:"#/properties/skills/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const _errs20 = errors;
+if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
+for(const key1 in data5){
+const _errs22 = errors;
+if(typeof key1 === "string"){
+if(func3(key1) > 128){
+const err16 = {instancePath:instancePath+"/models",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",propertyName:key1};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -3243,19 +4378,8 @@ vErrors.push(err16);
 }
 errors++;
 }
-}
-let i3 = data6.length;
-let j1;
-if(i3 > 1){
-const indices0 = {};
-for(;i3--;){
-let item0 = data6[i3];
-if(typeof item0 !== "string"){
-continue;
-}
-if(typeof indices0[item0] == "number"){
-j1 = indices0[item0];
-const err17 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+if(func3(key1) < 1){
+const err17 = {instancePath:instancePath+"/models",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",propertyName:key1};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -3263,14 +4387,10 @@ else {
 vErrors.push(err17);
 }
 errors++;
-break;
-}
-indices0[item0] = i3;
-}
 }
 }
 else {
-const err18 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err18 = {instancePath:instancePath+"/models",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key1};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -3279,14 +4399,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-let data8 = data.heartbeat;
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-if(data8.every === undefined){
-data8.every = "30m";
-}
-for(const key1 in data8){
-if(!(key1 === "every")){
-const err19 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
+var valid7 = _errs22 === errors;
+if(!valid7){
+const err19 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/1/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -3296,10 +4411,11 @@ vErrors.push(err19);
 errors++;
 }
 }
-let data9 = data8.every;
-if(typeof data9 === "string"){
-if(!pattern10.test(data9)){
-const err20 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+for(const key2 in data5){
+let data7 = data5[key2];
+if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
+if(data7.provider === undefined){
+const err20 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/required",keyword:"required",params:{missingProperty: "provider"},message:"must have required property '"+"provider"+"'"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -3308,9 +4424,8 @@ vErrors.push(err20);
 }
 errors++;
 }
-}
-else {
-const err21 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data7.model === undefined){
+const err21 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/required",keyword:"required",params:{missingProperty: "model"},message:"must have required property '"+"model"+"'"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -3319,9 +4434,9 @@ vErrors.push(err21);
 }
 errors++;
 }
-}
-else {
-const err22 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/type",keyword:"type",params:{type: "object"},message:"must be object"};
+for(const key3 in data7){
+if(!(((((((key3 === "provider") || (key3 === "model")) || (key3 === "contextTokens")) || (key3 === "maxOutputTokens")) || (key3 === "temperature")) || (key3 === "options")) || (key3 === "price"))){
+const err22 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -3330,9 +4445,12 @@ vErrors.push(err22);
 }
 errors++;
 }
-let data10 = data.concurrency;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-const err23 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+}
+if(data7.provider !== undefined){
+let data8 = data7.provider;
+if(typeof data8 === "string"){
+if(func3(data8) > 64){
+const err23 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/provider",schemaPath:"shape:Model/properties/provider/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -3341,9 +4459,8 @@ vErrors.push(err23);
 }
 errors++;
 }
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 > 100000 || isNaN(data10)){
-const err24 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+if(func3(data8) < 1){
+const err24 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/provider",schemaPath:"shape:Model/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -3352,8 +4469,9 @@ vErrors.push(err24);
 }
 errors++;
 }
-if(data10 < 1 || isNaN(data10)){
-const err25 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+}
+else {
+const err25 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/provider",schemaPath:"shape:Model/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -3363,10 +4481,1298 @@ vErrors.push(err25);
 errors++;
 }
 }
-let data11 = data.deadline;
-if(typeof data11 === "string"){
-if(!pattern11.test(data11)){
-const err26 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(data7.model !== undefined){
+let data9 = data7.model;
+if(typeof data9 === "string"){
+if(func3(data9) > 256){
+const err26 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/model",schemaPath:"shape:Model/properties/model/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+if(func3(data9) < 1){
+const err27 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/model",schemaPath:"shape:Model/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+else {
+const err28 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/model",schemaPath:"shape:Model/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+}
+if(data7.contextTokens !== undefined){
+let data10 = data7.contextTokens;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+const err29 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/contextTokens",schemaPath:"shape:Model/properties/contextTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 > 100000000 || isNaN(data10)){
+const err30 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/contextTokens",schemaPath:"shape:Model/properties/contextTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000000},message:"must be <= 100000000"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+if(data10 < 1024 || isNaN(data10)){
+const err31 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/contextTokens",schemaPath:"shape:Model/properties/contextTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1024},message:"must be >= 1024"};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+}
+}
+if(data7.maxOutputTokens !== undefined){
+let data11 = data7.maxOutputTokens;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+const err32 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/maxOutputTokens",schemaPath:"shape:Model/properties/maxOutputTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 > 10000000 || isNaN(data11)){
+const err33 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/maxOutputTokens",schemaPath:"shape:Model/properties/maxOutputTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+if(data11 < 1 || isNaN(data11)){
+const err34 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/maxOutputTokens",schemaPath:"shape:Model/properties/maxOutputTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
+}
+errors++;
+}
+}
+}
+if(data7.temperature !== undefined){
+let data12 = data7.temperature;
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 > 2 || isNaN(data12)){
+const err35 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/temperature",schemaPath:"shape:Model/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+if(data12 < 0 || isNaN(data12)){
+const err36 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/temperature",schemaPath:"shape:Model/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+}
+else {
+const err37 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/temperature",schemaPath:"shape:Model/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+}
+if(data7.options !== undefined){
+let data13 = data7.options;
+if(data13 && typeof data13 == "object" && !Array.isArray(data13)){
+}
+else {
+const err38 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/options",schemaPath:"shape:Model/properties/options/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
+}
+if(data7.price !== undefined){
+let data14 = data7.price;
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+if(data14.input === undefined){
+const err39 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/required",keyword:"required",params:{missingProperty: "input"},message:"must have required property '"+"input"+"'"};
+if(vErrors === null){
+vErrors = [err39];
+}
+else {
+vErrors.push(err39);
+}
+errors++;
+}
+if(data14.output === undefined){
+const err40 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/required",keyword:"required",params:{missingProperty: "output"},message:"must have required property '"+"output"+"'"};
+if(vErrors === null){
+vErrors = [err40];
+}
+else {
+vErrors.push(err40);
+}
+errors++;
+}
+for(const key4 in data14){
+if(!(((key4 === "input") || (key4 === "output")) || (key4 === "cachedInput"))){
+const err41 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+}
+if(data14.input !== undefined){
+let data15 = data14.input;
+if((typeof data15 == "number") && (isFinite(data15))){
+if(data15 > 1000000 || isNaN(data15)){
+const err42 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/input",schemaPath:"shape:Model/properties/price/properties/input/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+if(data15 < 0 || isNaN(data15)){
+const err43 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/input",schemaPath:"shape:Model/properties/price/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+}
+else {
+const err44 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/input",schemaPath:"shape:Model/properties/price/properties/input/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+}
+if(data14.output !== undefined){
+let data16 = data14.output;
+if((typeof data16 == "number") && (isFinite(data16))){
+if(data16 > 1000000 || isNaN(data16)){
+const err45 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/output",schemaPath:"shape:Model/properties/price/properties/output/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+if(data16 < 0 || isNaN(data16)){
+const err46 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/output",schemaPath:"shape:Model/properties/price/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+}
+else {
+const err47 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/output",schemaPath:"shape:Model/properties/price/properties/output/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+}
+if(data14.cachedInput !== undefined){
+let data17 = data14.cachedInput;
+if((typeof data17 == "number") && (isFinite(data17))){
+if(data17 > 1000000 || isNaN(data17)){
+const err48 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/cachedInput",schemaPath:"shape:Model/properties/price/properties/cachedInput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+if(data17 < 0 || isNaN(data17)){
+const err49 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/cachedInput",schemaPath:"shape:Model/properties/price/properties/cachedInput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err49];
+}
+else {
+vErrors.push(err49);
+}
+errors++;
+}
+}
+else {
+const err50 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/cachedInput",schemaPath:"shape:Model/properties/price/properties/cachedInput/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+}
+}
+else {
+const err51 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+}
+}
+else {
+const err52 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
+}
+errors++;
+}
+}
+}
+else {
+const err53 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err53];
+}
+else {
+vErrors.push(err53);
+}
+errors++;
+}
+var _valid0 = _errs20 === errors;
+if(_valid0 && valid2){
+valid2 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid2 = true;
+passing0 = 1;
+}
+}
+if(!valid2){
+const err54 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err54];
+}
+else {
+vErrors.push(err54);
+}
+errors++;
+}
+else {
+errors = _errs14;
+if(vErrors !== null){
+if(_errs14){
+vErrors.length = _errs14;
+}
+else {
+vErrors = null;
+}
+}
+}
+let data18 = data.fallbacks;
+if(Array.isArray(data18)){
+if(data18.length > 8){
+const err55 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/maxItems",keyword:"maxItems",params:{limit: 8},message:"must NOT have more than 8 items"};
+if(vErrors === null){
+vErrors = [err55];
+}
+else {
+vErrors.push(err55);
+}
+errors++;
+}
+const len1 = data18.length;
+for(let i2=0; i2<len1; i2++){
+let data19 = data18[i2];
+if(typeof data19 === "string"){
+if(func3(data19) > 128){
+const err56 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+if(vErrors === null){
+vErrors = [err56];
+}
+else {
+vErrors.push(err56);
+}
+errors++;
+}
+if(func3(data19) < 1){
+const err57 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err57];
+}
+else {
+vErrors.push(err57);
+}
+errors++;
+}
+}
+else {
+const err58 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err58];
+}
+else {
+vErrors.push(err58);
+}
+errors++;
+}
+}
+let i3 = data18.length;
+let j1;
+if(i3 > 1){
+outer1:
+for(;i3--;){
+for(j1 = i3; j1--;){
+if(func0(data18[i3], data18[j1])){
+const err59 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+if(vErrors === null){
+vErrors = [err59];
+}
+else {
+vErrors.push(err59);
+}
+errors++;
+break outer1;
+}
+}
+}
+}
+}
+else {
+const err60 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err60];
+}
+else {
+vErrors.push(err60);
+}
+errors++;
+}
+if(data.summaryModel !== undefined){
+let data20 = data.summaryModel;
+if(typeof data20 === "string"){
+if(func3(data20) > 128){
+const err61 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+if(vErrors === null){
+vErrors = [err61];
+}
+else {
+vErrors.push(err61);
+}
+errors++;
+}
+if(func3(data20) < 1){
+const err62 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err62];
+}
+else {
+vErrors.push(err62);
+}
+errors++;
+}
+}
+else {
+const err63 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err63];
+}
+else {
+vErrors.push(err63);
+}
+errors++;
+}
+}
+let data21 = data.tools;
+if(Array.isArray(data21)){
+if(data21.length > 256){
+const err64 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+if(vErrors === null){
+vErrors = [err64];
+}
+else {
+vErrors.push(err64);
+}
+errors++;
+}
+const len2 = data21.length;
+for(let i4=0; i4<len2; i4++){
+let data22 = data21[i4];
+if(typeof data22 === "string"){
+if(!pattern10.test(data22)){
+const err65 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"+"\""};
+if(vErrors === null){
+vErrors = [err65];
+}
+else {
+vErrors.push(err65);
+}
+errors++;
+}
+}
+else {
+const err66 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err66];
+}
+else {
+vErrors.push(err66);
+}
+errors++;
+}
+}
+let i5 = data21.length;
+let j2;
+if(i5 > 1){
+const indices0 = {};
+for(;i5--;){
+let item0 = data21[i5];
+if(typeof item0 !== "string"){
+continue;
+}
+if(typeof indices0[item0] == "number"){
+j2 = indices0[item0];
+const err67 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+if(vErrors === null){
+vErrors = [err67];
+}
+else {
+vErrors.push(err67);
+}
+errors++;
+break;
+}
+indices0[item0] = i5;
+}
+}
+}
+else {
+const err68 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err68];
+}
+else {
+vErrors.push(err68);
+}
+errors++;
+}
+let data23 = data.steps;
+if(!(((typeof data23 == "number") && (!(data23 % 1) && !isNaN(data23))) && (isFinite(data23)))){
+const err69 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err69];
+}
+else {
+vErrors.push(err69);
+}
+errors++;
+}
+if((typeof data23 == "number") && (isFinite(data23))){
+if(data23 > 1000 || isNaN(data23)){
+const err70 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"};
+if(vErrors === null){
+vErrors = [err70];
+}
+else {
+vErrors.push(err70);
+}
+errors++;
+}
+if(data23 < 1 || isNaN(data23)){
+const err71 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err71];
+}
+else {
+vErrors.push(err71);
+}
+errors++;
+}
+}
+if(!(validate40(data.timeouts, {instancePath:instancePath+"/timeouts",parentData:data,parentDataProperty:"timeouts",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate40.errors : vErrors.concat(validate40.errors);
+errors = vErrors.length;
+}
+if(data.http !== undefined){
+if(!(validate42(data.http, {instancePath:instancePath+"/http",parentData:data,parentDataProperty:"http",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate42.errors : vErrors.concat(validate42.errors);
+errors = vErrors.length;
+}
+}
+if(data.a2a !== undefined){
+if(!(validate44(data.a2a, {instancePath:instancePath+"/a2a",parentData:data,parentDataProperty:"a2a",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate44.errors : vErrors.concat(validate44.errors);
+errors = vErrors.length;
+}
+}
+if(data.command !== undefined){
+if(!(validate46(data.command, {instancePath:instancePath+"/command",parentData:data,parentDataProperty:"command",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate46.errors : vErrors.concat(validate46.errors);
+errors = vErrors.length;
+}
+}
+if(data.acp !== undefined){
+if(!(validate48(data.acp, {instancePath:instancePath+"/acp",parentData:data,parentDataProperty:"acp",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate48.errors : vErrors.concat(validate48.errors);
+errors = vErrors.length;
+}
+}
+let data29 = data.skills;
+if(Array.isArray(data29)){
+const len3 = data29.length;
+for(let i6=0; i6<len3; i6++){
+let data30 = data29[i6];
+if(typeof data30 === "string"){
+if(func3(data30) > 64){
+const err72 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+if(vErrors === null){
+vErrors = [err72];
+}
+else {
+vErrors.push(err72);
+}
+errors++;
+}
+if(func3(data30) < 1){
+const err73 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err73];
+}
+else {
+vErrors.push(err73);
+}
+errors++;
+}
+}
+else {
+const err74 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err74];
+}
+else {
+vErrors.push(err74);
+}
+errors++;
+}
+}
+let i7 = data29.length;
+let j3;
+if(i7 > 1){
+const indices1 = {};
+for(;i7--;){
+let item1 = data29[i7];
+if(typeof item1 !== "string"){
+continue;
+}
+if(typeof indices1[item1] == "number"){
+j3 = indices1[item1];
+const err75 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/uniqueItems",keyword:"uniqueItems",params:{i: i7, j: j3},message:"must NOT have duplicate items (items ## "+j3+" and "+i7+" are identical)"};
+if(vErrors === null){
+vErrors = [err75];
+}
+else {
+vErrors.push(err75);
+}
+errors++;
+break;
+}
+indices1[item1] = i7;
+}
+}
+}
+else {
+const err76 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err76];
+}
+else {
+vErrors.push(err76);
+}
+errors++;
+}
+let data31 = data.heartbeat;
+if(data31 && typeof data31 == "object" && !Array.isArray(data31)){
+if(data31.every === undefined){
+data31.every = "30m";
+}
+for(const key5 in data31){
+if(!(key5 === "every")){
+const err77 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err77];
+}
+else {
+vErrors.push(err77);
+}
+errors++;
+}
+}
+let data32 = data31.every;
+if(typeof data32 === "string"){
+if(!pattern23.test(data32)){
+const err78 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(vErrors === null){
+vErrors = [err78];
+}
+else {
+vErrors.push(err78);
+}
+errors++;
+}
+}
+else {
+const err79 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err79];
+}
+else {
+vErrors.push(err79);
+}
+errors++;
+}
+}
+else {
+const err80 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err80];
+}
+else {
+vErrors.push(err80);
+}
+errors++;
+}
+let data33 = data.concurrency;
+if(!(((typeof data33 == "number") && (!(data33 % 1) && !isNaN(data33))) && (isFinite(data33)))){
+const err81 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err81];
+}
+else {
+vErrors.push(err81);
+}
+errors++;
+}
+if((typeof data33 == "number") && (isFinite(data33))){
+if(data33 > 100000 || isNaN(data33)){
+const err82 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+if(vErrors === null){
+vErrors = [err82];
+}
+else {
+vErrors.push(err82);
+}
+errors++;
+}
+if(data33 < 1 || isNaN(data33)){
+const err83 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err83];
+}
+else {
+vErrors.push(err83);
+}
+errors++;
+}
+}
+let data34 = data.deadline;
+if(typeof data34 === "string"){
+if(!pattern22.test(data34)){
+const err84 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(vErrors === null){
+vErrors = [err84];
+}
+else {
+vErrors.push(err84);
+}
+errors++;
+}
+}
+else {
+const err85 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err85];
+}
+else {
+vErrors.push(err85);
+}
+errors++;
+}
+let data35 = data.echo;
+if(data35 && typeof data35 == "object" && !Array.isArray(data35)){
+if(data35.delayMs === undefined){
+data35.delayMs = 0;
+}
+if(data35.chunks === undefined){
+data35.chunks = 1;
+}
+if(data35.failTimes === undefined){
+data35.failTimes = 0;
+}
+for(const key6 in data35){
+if(!((((key6 === "delayMs") || (key6 === "chunks")) || (key6 === "failTimes")) || (key6 === "fail"))){
+const err86 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err86];
+}
+else {
+vErrors.push(err86);
+}
+errors++;
+}
+}
+let data36 = data35.delayMs;
+if(!(((typeof data36 == "number") && (!(data36 % 1) && !isNaN(data36))) && (isFinite(data36)))){
+const err87 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err87];
+}
+else {
+vErrors.push(err87);
+}
+errors++;
+}
+if((typeof data36 == "number") && (isFinite(data36))){
+if(data36 > 3600000 || isNaN(data36)){
+const err88 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3600000},message:"must be <= 3600000"};
+if(vErrors === null){
+vErrors = [err88];
+}
+else {
+vErrors.push(err88);
+}
+errors++;
+}
+if(data36 < 0 || isNaN(data36)){
+const err89 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err89];
+}
+else {
+vErrors.push(err89);
+}
+errors++;
+}
+}
+let data37 = data35.chunks;
+if(!(((typeof data37 == "number") && (!(data37 % 1) && !isNaN(data37))) && (isFinite(data37)))){
+const err90 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err90];
+}
+else {
+vErrors.push(err90);
+}
+errors++;
+}
+if((typeof data37 == "number") && (isFinite(data37))){
+if(data37 > 100000 || isNaN(data37)){
+const err91 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+if(vErrors === null){
+vErrors = [err91];
+}
+else {
+vErrors.push(err91);
+}
+errors++;
+}
+if(data37 < 1 || isNaN(data37)){
+const err92 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err92];
+}
+else {
+vErrors.push(err92);
+}
+errors++;
+}
+}
+let data38 = data35.failTimes;
+if(!(((typeof data38 == "number") && (!(data38 % 1) && !isNaN(data38))) && (isFinite(data38)))){
+const err93 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err93];
+}
+else {
+vErrors.push(err93);
+}
+errors++;
+}
+if((typeof data38 == "number") && (isFinite(data38))){
+if(data38 > 1000000 || isNaN(data38)){
+const err94 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err94];
+}
+else {
+vErrors.push(err94);
+}
+errors++;
+}
+if(data38 < 0 || isNaN(data38)){
+const err95 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err95];
+}
+else {
+vErrors.push(err95);
+}
+errors++;
+}
+}
+if(data35.fail !== undefined){
+let data39 = data35.fail;
+if(typeof data39 === "string"){
+if(func3(data39) < 1){
+const err96 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err96];
+}
+else {
+vErrors.push(err96);
+}
+errors++;
+}
+}
+else {
+const err97 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err97];
+}
+else {
+vErrors.push(err97);
+}
+errors++;
+}
+}
+}
+else {
+const err98 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err98];
+}
+else {
+vErrors.push(err98);
+}
+errors++;
+}
+}
+else {
+const err99 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err99];
+}
+else {
+vErrors.push(err99);
+}
+errors++;
+}
+validate39.errors = vErrors;
+return errors === 0;
+}
+validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema90 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"openai"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"anthropic"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"google"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","baseUrl"],"properties":{"type":{"type":"string","const":"openai-compatible"},"baseUrl":{"$ref":"shape:BackendUrl"},"apiKey":{"$ref":"shape:ApiKey"},"headers":{"$ref":"shape:Headers","default":{}}}}],"discriminator":{"propertyName":"type"}};
+const schema91 = {"type":"string","minLength":1,"maxLength":4096};
+
+function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate51.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+const tag0 = data.type;
+if(typeof tag0 == "string"){
+if(tag0 === "openai"){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.headers === undefined){
+data.headers = {};
+}
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/oneOf/0/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.apiKey === undefined){
+const err1 = {instancePath,schemaPath:"#/oneOf/0/required",keyword:"required",params:{missingProperty: "apiKey"},message:"must have required property '"+"apiKey"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "type") || (key0 === "apiKey")) || (key0 === "baseUrl")) || (key0 === "headers"))){
+const err2 = {instancePath,schemaPath:"#/oneOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+let data0 = data.type;
+if(typeof data0 !== "string"){
+const err3 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/0/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if("openai" !== data0){
+const err4 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/0/properties/type/const",keyword:"const",params:{allowedValue: "openai"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.apiKey !== undefined){
+let data1 = data.apiKey;
+if(typeof data1 === "string"){
+if(func3(data1) > 4096){
+const err5 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(func3(data1) < 1){
+const err6 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+if(data.baseUrl !== undefined){
+let data2 = data.baseUrl;
+if(typeof data2 === "string"){
+if(func3(data2) > 2048){
+const err8 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+if(!pattern14.test(data2)){
+const err9 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+else {
+const err10 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+let data3 = data.headers;
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+if(Object.keys(data3).length > 64){
+const err11 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/maxProperties",keyword:"maxProperties",params:{limit: 64},message:"must NOT have more than 64 properties"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+for(const key1 in data3){
+const _errs16 = errors;
+if(typeof key1 === "string"){
+if(!pattern15.test(key1)){
+const err12 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key1};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key1};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+var valid6 = _errs16 === errors;
+if(!valid6){
+const err14 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+for(const key2 in data3){
+let data4 = data3[key2];
+if(typeof data4 === "string"){
+if(func3(data4) > 8192){
+const err15 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+if(!pattern16.test(data4)){
+const err16 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+else {
+const err17 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+}
+}
+else {
+const err18 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+else {
+const err19 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+var props0 = true;
+}
+else if(tag0 === "anthropic"){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.headers === undefined){
+data.headers = {};
+}
+if(data.type === undefined){
+const err20 = {instancePath,schemaPath:"#/oneOf/1/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+if(data.apiKey === undefined){
+const err21 = {instancePath,schemaPath:"#/oneOf/1/required",keyword:"required",params:{missingProperty: "apiKey"},message:"must have required property '"+"apiKey"+"'"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+for(const key3 in data){
+if(!((((key3 === "type") || (key3 === "apiKey")) || (key3 === "baseUrl")) || (key3 === "headers"))){
+const err22 = {instancePath,schemaPath:"#/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+let data5 = data.type;
+if(typeof data5 !== "string"){
+const err23 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/1/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+if("anthropic" !== data5){
+const err24 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/1/properties/type/const",keyword:"const",params:{allowedValue: "anthropic"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+if(data.apiKey !== undefined){
+let data6 = data.apiKey;
+if(typeof data6 === "string"){
+if(func3(data6) > 4096){
+const err25 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+if(func3(data6) < 1){
+const err26 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -3377,7 +5783,7 @@ errors++;
 }
 }
 else {
-const err27 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err27 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -3386,20 +5792,12 @@ vErrors.push(err27);
 }
 errors++;
 }
-let data12 = data.echo;
-if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
-if(data12.delayMs === undefined){
-data12.delayMs = 0;
 }
-if(data12.chunks === undefined){
-data12.chunks = 1;
-}
-if(data12.failTimes === undefined){
-data12.failTimes = 0;
-}
-for(const key2 in data12){
-if(!((((key2 === "delayMs") || (key2 === "chunks")) || (key2 === "failTimes")) || (key2 === "fail"))){
-const err28 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"};
+if(data.baseUrl !== undefined){
+let data7 = data.baseUrl;
+if(typeof data7 === "string"){
+if(func3(data7) > 2048){
+const err28 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -3408,10 +5806,8 @@ vErrors.push(err28);
 }
 errors++;
 }
-}
-let data13 = data12.delayMs;
-if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-const err29 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!pattern14.test(data7)){
+const err29 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -3420,9 +5816,9 @@ vErrors.push(err29);
 }
 errors++;
 }
-if((typeof data13 == "number") && (isFinite(data13))){
-if(data13 > 3600000 || isNaN(data13)){
-const err30 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3600000},message:"must be <= 3600000"};
+}
+else {
+const err30 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -3431,8 +5827,11 @@ vErrors.push(err30);
 }
 errors++;
 }
-if(data13 < 0 || isNaN(data13)){
-const err31 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+let data8 = data.headers;
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+if(Object.keys(data8).length > 64){
+const err31 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/maxProperties",keyword:"maxProperties",params:{limit: 64},message:"must NOT have more than 64 properties"};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -3441,10 +5840,11 @@ vErrors.push(err31);
 }
 errors++;
 }
-}
-let data14 = data12.chunks;
-if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
-const err32 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+for(const key4 in data8){
+const _errs35 = errors;
+if(typeof key4 === "string"){
+if(!pattern15.test(key4)){
+const err32 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key4};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -3453,9 +5853,9 @@ vErrors.push(err32);
 }
 errors++;
 }
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 > 100000 || isNaN(data14)){
-const err33 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+}
+else {
+const err33 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key4};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -3464,8 +5864,9 @@ vErrors.push(err33);
 }
 errors++;
 }
-if(data14 < 1 || isNaN(data14)){
-const err34 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+var valid13 = _errs35 === errors;
+if(!valid13){
+const err34 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames",keyword:"propertyNames",params:{propertyName: key4},message:"property name must be valid"};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -3475,9 +5876,11 @@ vErrors.push(err34);
 errors++;
 }
 }
-let data15 = data12.failTimes;
-if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
-const err35 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+for(const key5 in data8){
+let data9 = data8[key5];
+if(typeof data9 === "string"){
+if(func3(data9) > 8192){
+const err35 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -3486,9 +5889,8 @@ vErrors.push(err35);
 }
 errors++;
 }
-if((typeof data15 == "number") && (isFinite(data15))){
-if(data15 > 1000000 || isNaN(data15)){
-const err36 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(!pattern16.test(data9)){
+const err36 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -3497,8 +5899,9 @@ vErrors.push(err36);
 }
 errors++;
 }
-if(data15 < 0 || isNaN(data15)){
-const err37 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+else {
+const err37 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -3508,11 +5911,9 @@ vErrors.push(err37);
 errors++;
 }
 }
-if(data12.fail !== undefined){
-let data16 = data12.fail;
-if(typeof data16 === "string"){
-if(func3(data16) < 1){
-const err38 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+else {
+const err38 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -3523,7 +5924,1032 @@ errors++;
 }
 }
 else {
-const err39 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err39 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err39];
+}
+else {
+vErrors.push(err39);
+}
+errors++;
+}
+if(props0 !== true){
+props0 = true;
+}
+}
+else if(tag0 === "google"){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.headers === undefined){
+data.headers = {};
+}
+if(data.type === undefined){
+const err40 = {instancePath,schemaPath:"#/oneOf/2/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err40];
+}
+else {
+vErrors.push(err40);
+}
+errors++;
+}
+if(data.apiKey === undefined){
+const err41 = {instancePath,schemaPath:"#/oneOf/2/required",keyword:"required",params:{missingProperty: "apiKey"},message:"must have required property '"+"apiKey"+"'"};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+for(const key6 in data){
+if(!((((key6 === "type") || (key6 === "apiKey")) || (key6 === "baseUrl")) || (key6 === "headers"))){
+const err42 = {instancePath,schemaPath:"#/oneOf/2/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+let data10 = data.type;
+if(typeof data10 !== "string"){
+const err43 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/2/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+if("google" !== data10){
+const err44 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/2/properties/type/const",keyword:"const",params:{allowedValue: "google"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+}
+if(data.apiKey !== undefined){
+let data11 = data.apiKey;
+if(typeof data11 === "string"){
+if(func3(data11) > 4096){
+const err45 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+if(func3(data11) < 1){
+const err46 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+}
+else {
+const err47 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+}
+if(data.baseUrl !== undefined){
+let data12 = data.baseUrl;
+if(typeof data12 === "string"){
+if(func3(data12) > 2048){
+const err48 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+if(!pattern14.test(data12)){
+const err49 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(vErrors === null){
+vErrors = [err49];
+}
+else {
+vErrors.push(err49);
+}
+errors++;
+}
+}
+else {
+const err50 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+}
+let data13 = data.headers;
+if(data13 && typeof data13 == "object" && !Array.isArray(data13)){
+if(Object.keys(data13).length > 64){
+const err51 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/maxProperties",keyword:"maxProperties",params:{limit: 64},message:"must NOT have more than 64 properties"};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+for(const key7 in data13){
+const _errs54 = errors;
+if(typeof key7 === "string"){
+if(!pattern15.test(key7)){
+const err52 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key7};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
+}
+errors++;
+}
+}
+else {
+const err53 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key7};
+if(vErrors === null){
+vErrors = [err53];
+}
+else {
+vErrors.push(err53);
+}
+errors++;
+}
+var valid20 = _errs54 === errors;
+if(!valid20){
+const err54 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames",keyword:"propertyNames",params:{propertyName: key7},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err54];
+}
+else {
+vErrors.push(err54);
+}
+errors++;
+}
+}
+for(const key8 in data13){
+let data14 = data13[key8];
+if(typeof data14 === "string"){
+if(func3(data14) > 8192){
+const err55 = {instancePath:instancePath+"/headers/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err55];
+}
+else {
+vErrors.push(err55);
+}
+errors++;
+}
+if(!pattern16.test(data14)){
+const err56 = {instancePath:instancePath+"/headers/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
+if(vErrors === null){
+vErrors = [err56];
+}
+else {
+vErrors.push(err56);
+}
+errors++;
+}
+}
+else {
+const err57 = {instancePath:instancePath+"/headers/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err57];
+}
+else {
+vErrors.push(err57);
+}
+errors++;
+}
+}
+}
+else {
+const err58 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err58];
+}
+else {
+vErrors.push(err58);
+}
+errors++;
+}
+}
+else {
+const err59 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err59];
+}
+else {
+vErrors.push(err59);
+}
+errors++;
+}
+if(props0 !== true){
+props0 = true;
+}
+}
+else if(tag0 === "openai-compatible"){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.headers === undefined){
+data.headers = {};
+}
+if(data.type === undefined){
+const err60 = {instancePath,schemaPath:"#/oneOf/3/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err60];
+}
+else {
+vErrors.push(err60);
+}
+errors++;
+}
+if(data.baseUrl === undefined){
+const err61 = {instancePath,schemaPath:"#/oneOf/3/required",keyword:"required",params:{missingProperty: "baseUrl"},message:"must have required property '"+"baseUrl"+"'"};
+if(vErrors === null){
+vErrors = [err61];
+}
+else {
+vErrors.push(err61);
+}
+errors++;
+}
+for(const key9 in data){
+if(!((((key9 === "type") || (key9 === "baseUrl")) || (key9 === "apiKey")) || (key9 === "headers"))){
+const err62 = {instancePath,schemaPath:"#/oneOf/3/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err62];
+}
+else {
+vErrors.push(err62);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+let data15 = data.type;
+if(typeof data15 !== "string"){
+const err63 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/3/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err63];
+}
+else {
+vErrors.push(err63);
+}
+errors++;
+}
+if("openai-compatible" !== data15){
+const err64 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/3/properties/type/const",keyword:"const",params:{allowedValue: "openai-compatible"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err64];
+}
+else {
+vErrors.push(err64);
+}
+errors++;
+}
+}
+if(data.baseUrl !== undefined){
+let data16 = data.baseUrl;
+if(typeof data16 === "string"){
+if(func3(data16) > 2048){
+const err65 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
+if(vErrors === null){
+vErrors = [err65];
+}
+else {
+vErrors.push(err65);
+}
+errors++;
+}
+if(!pattern14.test(data16)){
+const err66 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(vErrors === null){
+vErrors = [err66];
+}
+else {
+vErrors.push(err66);
+}
+errors++;
+}
+}
+else {
+const err67 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err67];
+}
+else {
+vErrors.push(err67);
+}
+errors++;
+}
+}
+if(data.apiKey !== undefined){
+let data17 = data.apiKey;
+if(typeof data17 === "string"){
+if(func3(data17) > 4096){
+const err68 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"};
+if(vErrors === null){
+vErrors = [err68];
+}
+else {
+vErrors.push(err68);
+}
+errors++;
+}
+if(func3(data17) < 1){
+const err69 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err69];
+}
+else {
+vErrors.push(err69);
+}
+errors++;
+}
+}
+else {
+const err70 = {instancePath:instancePath+"/apiKey",schemaPath:"shape:ApiKey/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err70];
+}
+else {
+vErrors.push(err70);
+}
+errors++;
+}
+}
+let data18 = data.headers;
+if(data18 && typeof data18 == "object" && !Array.isArray(data18)){
+if(Object.keys(data18).length > 64){
+const err71 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/maxProperties",keyword:"maxProperties",params:{limit: 64},message:"must NOT have more than 64 properties"};
+if(vErrors === null){
+vErrors = [err71];
+}
+else {
+vErrors.push(err71);
+}
+errors++;
+}
+for(const key10 in data18){
+const _errs73 = errors;
+if(typeof key10 === "string"){
+if(!pattern15.test(key10)){
+const err72 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key10};
+if(vErrors === null){
+vErrors = [err72];
+}
+else {
+vErrors.push(err72);
+}
+errors++;
+}
+}
+else {
+const err73 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key10};
+if(vErrors === null){
+vErrors = [err73];
+}
+else {
+vErrors.push(err73);
+}
+errors++;
+}
+var valid27 = _errs73 === errors;
+if(!valid27){
+const err74 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames",keyword:"propertyNames",params:{propertyName: key10},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err74];
+}
+else {
+vErrors.push(err74);
+}
+errors++;
+}
+}
+for(const key11 in data18){
+let data19 = data18[key11];
+if(typeof data19 === "string"){
+if(func3(data19) > 8192){
+const err75 = {instancePath:instancePath+"/headers/" + key11.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err75];
+}
+else {
+vErrors.push(err75);
+}
+errors++;
+}
+if(!pattern16.test(data19)){
+const err76 = {instancePath:instancePath+"/headers/" + key11.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
+if(vErrors === null){
+vErrors = [err76];
+}
+else {
+vErrors.push(err76);
+}
+errors++;
+}
+}
+else {
+const err77 = {instancePath:instancePath+"/headers/" + key11.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err77];
+}
+else {
+vErrors.push(err77);
+}
+errors++;
+}
+}
+}
+else {
+const err78 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err78];
+}
+else {
+vErrors.push(err78);
+}
+errors++;
+}
+}
+else {
+const err79 = {instancePath,schemaPath:"#/oneOf/3/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err79];
+}
+else {
+vErrors.push(err79);
+}
+errors++;
+}
+if(props0 !== true){
+props0 = true;
+}
+}
+else {
+const err80 = {instancePath,schemaPath:"#/discriminator",keyword:"discriminator",params:{error: "mapping", tag: "type", tagValue: tag0},message:"value of tag \"type\" must be in oneOf"};
+if(vErrors === null){
+vErrors = [err80];
+}
+else {
+vErrors.push(err80);
+}
+errors++;
+}
+}
+else {
+const err81 = {instancePath,schemaPath:"#/discriminator",keyword:"discriminator",params:{error: "tag", tag: "type", tagValue: tag0},message:"tag \"type\" must be string"};
+if(vErrors === null){
+vErrors = [err81];
+}
+else {
+vErrors.push(err81);
+}
+errors++;
+}
+}
+else {
+const err82 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err82];
+}
+else {
+vErrors.push(err82);
+}
+errors++;
+}
+validate51.errors = vErrors;
+evaluated0.props = props0;
+return errors === 0;
+}
+validate51.evaluated = {"dynamicProps":true,"dynamicItems":false};
+
+const schema104 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","run"],"properties":{"type":{"type":"string","const":"stdio"},"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"http"},"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}}],"discriminator":{"propertyName":"type"}};
+const schema109 = {"type":"string","pattern":"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"};
+const pattern41 = new RegExp("^[1-9][0-9]{0,8} ?(B|KiB|MiB)$", "u");
+
+function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate53.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+const tag0 = data.type;
+if(typeof tag0 == "string"){
+if(tag0 === "stdio"){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.env === undefined){
+data.env = {};
+}
+if(data.callTimeout === undefined){
+data.callTimeout = "1m";
+}
+if(data.maxOutput === undefined){
+data.maxOutput = "256KiB";
+}
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/oneOf/0/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.run === undefined){
+const err1 = {instancePath,schemaPath:"#/oneOf/0/required",keyword:"required",params:{missingProperty: "run"},message:"must have required property '"+"run"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "type") || (key0 === "run")) || (key0 === "cwd")) || (key0 === "env")) || (key0 === "callTimeout")) || (key0 === "maxOutput"))){
+const err2 = {instancePath,schemaPath:"#/oneOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+let data0 = data.type;
+if(typeof data0 !== "string"){
+const err3 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/0/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if("stdio" !== data0){
+const err4 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/0/properties/type/const",keyword:"const",params:{allowedValue: "stdio"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.run !== undefined){
+let data1 = data.run;
+if(Array.isArray(data1)){
+if(data1.length > 256){
+const err5 = {instancePath:instancePath+"/run",schemaPath:"shape:run/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(data1.length < 1){
+const err6 = {instancePath:instancePath+"/run",schemaPath:"shape:run/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+let data2 = data1[i0];
+if(typeof data2 === "string"){
+if(func3(data2) > 8192){
+const err7 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+if(func3(data2) < 1){
+const err8 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+else {
+const err9 = {instancePath:instancePath+"/run/" + i0,schemaPath:"shape:run/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+}
+else {
+const err10 = {instancePath:instancePath+"/run",schemaPath:"shape:run/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+if(data.cwd !== undefined){
+let data3 = data.cwd;
+if(typeof data3 === "string"){
+if(func3(data3) < 1){
+const err11 = {instancePath:instancePath+"/cwd",schemaPath:"shape:cwd/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+else {
+const err12 = {instancePath:instancePath+"/cwd",schemaPath:"shape:cwd/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+let data4 = data.env;
+if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
+if(Object.keys(data4).length > 256){
+const err13 = {instancePath:instancePath+"/env",schemaPath:"shape:env/maxProperties",keyword:"maxProperties",params:{limit: 256},message:"must NOT have more than 256 properties"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+for(const key1 in data4){
+const _errs18 = errors;
+if(typeof key1 === "string"){
+if(!pattern20.test(key1)){
+const err14 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z_][A-Za-z0-9_]*$"},message:"must match pattern \""+"^[A-Za-z_][A-Za-z0-9_]*$"+"\"",propertyName:key1};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+else {
+const err15 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key1};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+var valid8 = _errs18 === errors;
+if(!valid8){
+const err16 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+for(const key2 in data4){
+let data5 = data4[key2];
+if(typeof data5 === "string"){
+if(func3(data5) > 32768){
+const err17 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:env/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 32768},message:"must NOT have more than 32768 characters"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+}
+else {
+const err18 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:env/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+}
+else {
+const err19 = {instancePath:instancePath+"/env",schemaPath:"shape:env/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+let data6 = data.callTimeout;
+if(typeof data6 === "string"){
+if(!pattern11.test(data6)){
+const err20 = {instancePath:instancePath+"/callTimeout",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+}
+else {
+const err21 = {instancePath:instancePath+"/callTimeout",schemaPath:"shape:Wait/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+let data7 = data.maxOutput;
+if(typeof data7 === "string"){
+if(!pattern41.test(data7)){
+const err22 = {instancePath:instancePath+"/maxOutput",schemaPath:"shape:Output/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"+"\""};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/maxOutput",schemaPath:"shape:Output/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+else {
+const err24 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+var props0 = true;
+}
+else if(tag0 === "http"){
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.headers === undefined){
+data.headers = {};
+}
+if(data.callTimeout === undefined){
+data.callTimeout = "1m";
+}
+if(data.maxOutput === undefined){
+data.maxOutput = "256KiB";
+}
+if(data.type === undefined){
+const err25 = {instancePath,schemaPath:"#/oneOf/1/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+if(data.url === undefined){
+const err26 = {instancePath,schemaPath:"#/oneOf/1/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+for(const key3 in data){
+if(!(((((key3 === "type") || (key3 === "url")) || (key3 === "headers")) || (key3 === "callTimeout")) || (key3 === "maxOutput"))){
+const err27 = {instancePath,schemaPath:"#/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+let data8 = data.type;
+if(typeof data8 !== "string"){
+const err28 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/1/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+if("http" !== data8){
+const err29 = {instancePath:instancePath+"/type",schemaPath:"#/oneOf/1/properties/type/const",keyword:"const",params:{allowedValue: "http"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+}
+if(data.url !== undefined){
+let data9 = data.url;
+if(typeof data9 === "string"){
+if(func3(data9) > 2048){
+const err30 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+if(!pattern14.test(data9)){
+const err31 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+}
+else {
+const err32 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+}
+let data10 = data.headers;
+if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
+if(Object.keys(data10).length > 64){
+const err33 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/maxProperties",keyword:"maxProperties",params:{limit: 64},message:"must NOT have more than 64 properties"};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+for(const key4 in data10){
+const _errs40 = errors;
+if(typeof key4 === "string"){
+if(!pattern15.test(key4)){
+const err34 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key4};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
+}
+errors++;
+}
+}
+else {
+const err35 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key4};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+var valid16 = _errs40 === errors;
+if(!valid16){
+const err36 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames",keyword:"propertyNames",params:{propertyName: key4},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+}
+for(const key5 in data10){
+let data11 = data10[key5];
+if(typeof data11 === "string"){
+if(func3(data11) > 8192){
+const err37 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 8192},message:"must NOT have more than 8192 characters"};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+if(!pattern16.test(data11)){
+const err38 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
+}
+else {
+const err39 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -3535,7 +6961,7 @@ errors++;
 }
 }
 else {
-const err40 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err40 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -3544,9 +6970,10 @@ vErrors.push(err40);
 }
 errors++;
 }
-}
-else {
-const err41 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data12 = data.callTimeout;
+if(typeof data12 === "string"){
+if(!pattern11.test(data12)){
+const err41 = {instancePath:instancePath+"/callTimeout",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -3555,19 +6982,100 @@ vErrors.push(err41);
 }
 errors++;
 }
-validate39.errors = vErrors;
+}
+else {
+const err42 = {instancePath:instancePath+"/callTimeout",schemaPath:"shape:Wait/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+let data13 = data.maxOutput;
+if(typeof data13 === "string"){
+if(!pattern41.test(data13)){
+const err43 = {instancePath:instancePath+"/maxOutput",schemaPath:"shape:Output/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"+"\""};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+}
+else {
+const err44 = {instancePath:instancePath+"/maxOutput",schemaPath:"shape:Output/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+}
+else {
+const err45 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+if(props0 !== true){
+props0 = true;
+}
+}
+else {
+const err46 = {instancePath,schemaPath:"#/discriminator",keyword:"discriminator",params:{error: "mapping", tag: "type", tagValue: tag0},message:"value of tag \"type\" must be in oneOf"};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+}
+else {
+const err47 = {instancePath,schemaPath:"#/discriminator",keyword:"discriminator",params:{error: "tag", tag: "type", tagValue: tag0},message:"tag \"type\" must be string"};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+}
+else {
+const err48 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+validate53.errors = vErrors;
+evaluated0.props = props0;
 return errors === 0;
 }
-validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate53.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-const schema68 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","url","secret"],"properties":{"type":{"type":"string","const":"webhook"},"url":{"$ref":"shape:ChannelUrl"},"secret":{"$ref":"shape:Secret"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"slack"},"url":{"$ref":"shape:ChannelUrl"}}}],"discriminator":{"propertyName":"type"}};
-const schema69 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
-const pattern13 = new RegExp("^https?://[^ ]+$", "u");
+const schema115 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","url","secret"],"properties":{"type":{"type":"string","const":"webhook"},"url":{"$ref":"shape:ChannelUrl"},"secret":{"$ref":"shape:Secret"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"slack"},"url":{"$ref":"shape:ChannelUrl"}}}],"discriminator":{"propertyName":"type"}};
+const schema116 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
 
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate41.evaluated;
+const evaluated0 = validate55.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3657,7 +7165,7 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(!pattern13.test(data1)){
+if(!pattern14.test(data1)){
 const err7 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -3787,7 +7295,7 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(!pattern13.test(data4)){
+if(!pattern14.test(data4)){
 const err18 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err18];
@@ -3856,18 +7364,18 @@ vErrors.push(err23);
 }
 errors++;
 }
-validate41.errors = vErrors;
+validate55.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate41.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate55.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-const schema73 = {"type":"object","additionalProperties":false,"properties":{"retention":{"$ref":"shape:Duration","default":"30d"},"webhookRetention":{"$ref":"shape:Duration","default":"7d"},"eventRetention":{"$ref":"shape:Duration","default":"7d"},"compactAt":{"type":"integer","minimum":0,"default":100000}}};
+const schema120 = {"type":"object","additionalProperties":false,"properties":{"retention":{"$ref":"shape:Duration","default":"30d"},"webhookRetention":{"$ref":"shape:Duration","default":"7d"},"eventRetention":{"$ref":"shape:Duration","default":"7d"},"compactAt":{"type":"integer","minimum":0,"default":100000}}};
 
-function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate43.evaluated;
+const evaluated0 = validate57.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3901,7 +7409,7 @@ errors++;
 }
 let data0 = data.retention;
 if(typeof data0 === "string"){
-if(!pattern11.test(data0)){
+if(!pattern22.test(data0)){
 const err1 = {instancePath:instancePath+"/retention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
@@ -3924,7 +7432,7 @@ errors++;
 }
 let data1 = data.webhookRetention;
 if(typeof data1 === "string"){
-if(!pattern11.test(data1)){
+if(!pattern22.test(data1)){
 const err3 = {instancePath:instancePath+"/webhookRetention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -3947,7 +7455,7 @@ errors++;
 }
 let data2 = data.eventRetention;
 if(typeof data2 === "string"){
-if(!pattern11.test(data2)){
+if(!pattern22.test(data2)){
 const err5 = {instancePath:instancePath+"/eventRetention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -4002,19 +7510,19 @@ vErrors.push(err9);
 }
 errors++;
 }
-validate43.errors = vErrors;
+validate57.errors = vErrors;
 return errors === 0;
 }
-validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate57.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema77 = {"type":"object","additionalProperties":false,"properties":{"turnsPerSession":{"type":"integer","minimum":1,"maximum":1000000,"default":100},"turns":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"events":{"type":"integer","minimum":1,"maximum":10000000,"default":100000},"messagesPerSession":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"storeBytes":{"$ref":"shape:Bytes","default":"1GiB"},"webhookBody":{"$ref":"shape:Bytes","default":"256KiB"},"restBody":{"$ref":"shape:Bytes","default":"1MiB"},"rpcBody":{"$ref":"shape:Bytes","default":"1MiB"}}};
-const schema78 = {"oneOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"}]};
-const pattern18 = new RegExp("^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$", "u");
+const schema124 = {"type":"object","additionalProperties":false,"properties":{"turnsPerSession":{"type":"integer","minimum":1,"maximum":1000000,"default":100},"turns":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"events":{"type":"integer","minimum":1,"maximum":10000000,"default":100000},"messagesPerSession":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"storeBytes":{"$ref":"shape:Bytes","default":"1GiB"},"webhookBody":{"$ref":"shape:Bytes","default":"256KiB"},"restBody":{"$ref":"shape:Bytes","default":"1MiB"},"rpcBody":{"$ref":"shape:Bytes","default":"1MiB"}}};
+const schema125 = {"oneOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"}]};
+const pattern53 = new RegExp("^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$", "u");
 
-function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate45.evaluated;
+const evaluated0 = validate59.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4224,7 +7732,7 @@ passing0 = 0;
 }
 const _errs15 = errors;
 if(typeof data4 === "string"){
-if(!pattern18.test(data4)){
+if(!pattern53.test(data4)){
 const err15 = {instancePath:instancePath+"/storeBytes",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -4311,7 +7819,7 @@ passing1 = 0;
 }
 const _errs22 = errors;
 if(typeof data5 === "string"){
-if(!pattern18.test(data5)){
+if(!pattern53.test(data5)){
 const err20 = {instancePath:instancePath+"/webhookBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -4398,7 +7906,7 @@ passing2 = 0;
 }
 const _errs29 = errors;
 if(typeof data6 === "string"){
-if(!pattern18.test(data6)){
+if(!pattern53.test(data6)){
 const err25 = {instancePath:instancePath+"/restBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err25];
@@ -4485,7 +7993,7 @@ passing3 = 0;
 }
 const _errs36 = errors;
 if(typeof data7 === "string"){
-if(!pattern18.test(data7)){
+if(!pattern53.test(data7)){
 const err30 = {instancePath:instancePath+"/rpcBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err30];
@@ -4549,17 +8057,17 @@ vErrors.push(err33);
 }
 errors++;
 }
-validate45.errors = vErrors;
+validate59.errors = vErrors;
 return errors === 0;
 }
-validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate59.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema82 = {"type":"object","additionalProperties":false,"properties":{"entries":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"bytes":{"$ref":"shape:Bytes","default":"64MiB"},"bodies":{"type":"boolean","default":true}}};
+const schema129 = {"type":"object","additionalProperties":false,"properties":{"entries":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"bytes":{"$ref":"shape:Bytes","default":"64MiB"},"bodies":{"type":"boolean","default":true}}};
 
-function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate47.evaluated;
+const evaluated0 = validate61.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4655,7 +8163,7 @@ passing0 = 0;
 }
 const _errs9 = errors;
 if(typeof data1 === "string"){
-if(!pattern18.test(data1)){
+if(!pattern53.test(data1)){
 const err6 = {instancePath:instancePath+"/bytes",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -4729,10 +8237,10 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate47.errors = vErrors;
+validate61.errors = vErrors;
 return errors === 0;
 }
-validate47.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate61.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const pattern9 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}$", "u");
 
@@ -4755,6 +8263,12 @@ data.webhooks = {};
 }
 if(data.skills === undefined){
 data.skills = {};
+}
+if(data.providers === undefined){
+data.providers = {};
+}
+if(data.tools === undefined){
+data.tools = {};
 }
 if(data.channels === undefined){
 data.channels = {};
@@ -4947,13 +8461,13 @@ vErrors.push(err12);
 }
 errors++;
 }
-let data8 = data.channels;
+let data8 = data.providers;
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 for(const key4 in data8){
 const _errs23 = errors;
 if(typeof key4 === "string"){
 if(!pattern9.test(key4)){
-const err13 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key4};
+const err13 = {instancePath:instancePath+"/providers",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key4};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -4964,7 +8478,7 @@ errors++;
 }
 }
 else {
-const err14 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key4};
+const err14 = {instancePath:instancePath+"/providers",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key4};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -4975,7 +8489,7 @@ errors++;
 }
 var valid8 = _errs23 === errors;
 if(!valid8){
-const err15 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/propertyNames",keyword:"propertyNames",params:{propertyName: key4},message:"property name must be valid"};
+const err15 = {instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/propertyNames",keyword:"propertyNames",params:{propertyName: key4},message:"property name must be valid"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -4986,14 +8500,14 @@ errors++;
 }
 }
 for(const key5 in data8){
-if(!(validate41(data8[key5], {instancePath:instancePath+"/channels/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key5,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate41.errors : vErrors.concat(validate41.errors);
+if(!(validate51(data8[key5], {instancePath:instancePath+"/providers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key5,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate51.errors : vErrors.concat(validate51.errors);
 errors = vErrors.length;
 }
 }
 }
 else {
-const err16 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err16 = {instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -5002,14 +8516,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-let data10 = data.store;
+let data10 = data.tools;
 if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
-const tag0 = data10.type;
-if(typeof tag0 == "string"){
-if(tag0 === "memory"){
-if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
-if(data10.type === undefined){
-const err17 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+for(const key6 in data10){
+const _errs30 = errors;
+if(typeof key6 === "string"){
+if(!pattern9.test(key6)){
+const err17 = {instancePath:instancePath+"/tools",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key6};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -5018,9 +8531,9 @@ vErrors.push(err17);
 }
 errors++;
 }
-for(const key6 in data10){
-if(!(key6 === "type")){
-const err18 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties"};
+}
+else {
+const err18 = {instancePath:instancePath+"/tools",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key6};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -5029,11 +8542,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-if(data10.type !== undefined){
-let data11 = data10.type;
-if(typeof data11 !== "string"){
-const err19 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+var valid11 = _errs30 === errors;
+if(!valid11){
+const err19 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/propertyNames",keyword:"propertyNames",params:{propertyName: key6},message:"property name must be valid"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -5042,8 +8553,16 @@ vErrors.push(err19);
 }
 errors++;
 }
-if("memory" !== data11){
-const err20 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/const",keyword:"const",params:{allowedValue: "memory"},message:"must be equal to constant"};
+}
+for(const key7 in data10){
+if(!(validate53(data10[key7], {instancePath:instancePath+"/tools/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data10,parentDataProperty:key7,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate53.errors : vErrors.concat(validate53.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err20 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -5052,10 +8571,13 @@ vErrors.push(err20);
 }
 errors++;
 }
-}
-}
-else {
-const err21 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data12 = data.channels;
+if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
+for(const key8 in data12){
+const _errs37 = errors;
+if(typeof key8 === "string"){
+if(!pattern9.test(key8)){
+const err21 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key8};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -5064,12 +8586,9 @@ vErrors.push(err21);
 }
 errors++;
 }
-var props1 = true;
 }
-else if(tag0 === "sqlite"){
-if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
-if(data10.type === undefined){
-const err22 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+else {
+const err22 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key8};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -5078,8 +8597,9 @@ vErrors.push(err22);
 }
 errors++;
 }
-if(data10.path === undefined){
-const err23 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'"};
+var valid14 = _errs37 === errors;
+if(!valid14){
+const err23 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/propertyNames",keyword:"propertyNames",params:{propertyName: key8},message:"property name must be valid"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -5088,9 +8608,16 @@ vErrors.push(err23);
 }
 errors++;
 }
-for(const key7 in data10){
-if(!((key7 === "type") || (key7 === "path"))){
-const err24 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties"};
+}
+for(const key9 in data12){
+if(!(validate55(data12[key9], {instancePath:instancePath+"/channels/" + key9.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data12,parentDataProperty:key9,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err24 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -5099,11 +8626,14 @@ vErrors.push(err24);
 }
 errors++;
 }
-}
-if(data10.type !== undefined){
-let data12 = data10.type;
-if(typeof data12 !== "string"){
-const err25 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+let data14 = data.store;
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+const tag0 = data14.type;
+if(typeof tag0 == "string"){
+if(tag0 === "memory"){
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+if(data14.type === undefined){
+const err25 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -5112,8 +8642,9 @@ vErrors.push(err25);
 }
 errors++;
 }
-if("sqlite" !== data12){
-const err26 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/const",keyword:"const",params:{allowedValue: "sqlite"},message:"must be equal to constant"};
+for(const key10 in data14){
+if(!(key10 === "type")){
+const err26 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -5123,11 +8654,10 @@ vErrors.push(err26);
 errors++;
 }
 }
-if(data10.path !== undefined){
-let data13 = data10.path;
-if(typeof data13 === "string"){
-if(func3(data13) < 1){
-const err27 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(data14.type !== undefined){
+let data15 = data14.type;
+if(typeof data15 !== "string"){
+const err27 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -5136,9 +8666,8 @@ vErrors.push(err27);
 }
 errors++;
 }
-}
-else {
-const err28 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if("memory" !== data15){
+const err28 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/const",keyword:"const",params:{allowedValue: "memory"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -5150,7 +8679,7 @@ errors++;
 }
 }
 else {
-const err29 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err29 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -5159,14 +8688,12 @@ vErrors.push(err29);
 }
 errors++;
 }
-if(props1 !== true){
-props1 = true;
+var props3 = true;
 }
-}
-else if(tag0 === "postgres"){
-if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
-if(data10.type === undefined){
-const err30 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+else if(tag0 === "sqlite"){
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+if(data14.type === undefined){
+const err30 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -5175,8 +8702,8 @@ vErrors.push(err30);
 }
 errors++;
 }
-if(data10.url === undefined){
-const err31 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
+if(data14.path === undefined){
+const err31 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'"};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -5185,9 +8712,9 @@ vErrors.push(err31);
 }
 errors++;
 }
-for(const key8 in data10){
-if(!((key8 === "type") || (key8 === "url"))){
-const err32 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties"};
+for(const key11 in data14){
+if(!((key11 === "type") || (key11 === "path"))){
+const err32 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -5197,10 +8724,10 @@ vErrors.push(err32);
 errors++;
 }
 }
-if(data10.type !== undefined){
-let data14 = data10.type;
-if(typeof data14 !== "string"){
-const err33 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data14.type !== undefined){
+let data16 = data14.type;
+if(typeof data16 !== "string"){
+const err33 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -5209,8 +8736,8 @@ vErrors.push(err33);
 }
 errors++;
 }
-if("postgres" !== data14){
-const err34 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/const",keyword:"const",params:{allowedValue: "postgres"},message:"must be equal to constant"};
+if("sqlite" !== data16){
+const err34 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/const",keyword:"const",params:{allowedValue: "sqlite"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -5220,15 +8747,11 @@ vErrors.push(err34);
 errors++;
 }
 }
-if(data10.url !== undefined){
-let data15 = data10.url;
-const _errs50 = errors;
-let valid19 = false;
-let passing0 = null;
-const _errs51 = errors;
-if(typeof data15 === "string"){
-if(func3(data15) < 1){
-const err35 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(data14.path !== undefined){
+let data17 = data14.path;
+if(typeof data17 === "string"){
+if(func3(data17) < 1){
+const err35 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -5239,7 +8762,7 @@ errors++;
 }
 }
 else {
-const err36 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err36 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -5248,15 +8771,10 @@ vErrors.push(err36);
 }
 errors++;
 }
-var _valid0 = _errs51 === errors;
-if(_valid0){
-valid19 = true;
-passing0 = 0;
 }
-const _errs53 = errors;
-if(Array.isArray(data15)){
-if(data15.length < 1){
-const err37 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+}
+else {
+const err37 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -5265,12 +8783,14 @@ vErrors.push(err37);
 }
 errors++;
 }
-const len1 = data15.length;
-for(let i1=0; i1<len1; i1++){
-let data16 = data15[i1];
-if(typeof data16 === "string"){
-if(func3(data16) < 1){
-const err38 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(props3 !== true){
+props3 = true;
+}
+}
+else if(tag0 === "postgres"){
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+if(data14.type === undefined){
+const err38 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -5279,9 +8799,8 @@ vErrors.push(err38);
 }
 errors++;
 }
-}
-else {
-const err39 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data14.url === undefined){
+const err39 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -5290,10 +8809,9 @@ vErrors.push(err39);
 }
 errors++;
 }
-}
-}
-else {
-const err40 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/type",keyword:"type",params:{type: "array"},message:"must be array"};
+for(const key12 in data14){
+if(!((key12 === "type") || (key12 === "url"))){
+const err40 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -5302,19 +8820,11 @@ vErrors.push(err40);
 }
 errors++;
 }
-var _valid0 = _errs53 === errors;
-if(_valid0 && valid19){
-valid19 = false;
-passing0 = [passing0, 1];
 }
-else {
-if(_valid0){
-valid19 = true;
-passing0 = 1;
-}
-}
-if(!valid19){
-const err41 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(data14.type !== undefined){
+let data18 = data14.type;
+if(typeof data18 !== "string"){
+const err41 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -5323,21 +8833,8 @@ vErrors.push(err41);
 }
 errors++;
 }
-else {
-errors = _errs50;
-if(vErrors !== null){
-if(_errs50){
-vErrors.length = _errs50;
-}
-else {
-vErrors = null;
-}
-}
-}
-}
-}
-else {
-const err42 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if("postgres" !== data18){
+const err42 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/const",keyword:"const",params:{allowedValue: "postgres"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -5346,12 +8843,16 @@ vErrors.push(err42);
 }
 errors++;
 }
-if(props1 !== true){
-props1 = true;
 }
-}
-else {
-const err43 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "mapping", tag: "type", tagValue: tag0},message:"value of tag \"type\" must be in oneOf"};
+if(data14.url !== undefined){
+let data19 = data14.url;
+const _errs64 = errors;
+let valid25 = false;
+let passing0 = null;
+const _errs65 = errors;
+if(typeof data19 === "string"){
+if(func3(data19) < 1){
+const err43 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -5362,7 +8863,7 @@ errors++;
 }
 }
 else {
-const err44 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "tag", tag: "type", tagValue: tag0},message:"tag \"type\" must be string"};
+const err44 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -5371,9 +8872,15 @@ vErrors.push(err44);
 }
 errors++;
 }
+var _valid0 = _errs65 === errors;
+if(_valid0){
+valid25 = true;
+passing0 = 0;
 }
-else {
-const err45 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const _errs67 = errors;
+if(Array.isArray(data19)){
+if(data19.length < 1){
+const err45 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -5382,26 +8889,143 @@ vErrors.push(err45);
 }
 errors++;
 }
-if(!(validate43(data.sessions, {instancePath:instancePath+"/sessions",parentData:data,parentDataProperty:"sessions",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
-errors = vErrors.length;
-}
-if(!(validate45(data.limits, {instancePath:instancePath+"/limits",parentData:data,parentDataProperty:"limits",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate45.errors : vErrors.concat(validate45.errors);
-errors = vErrors.length;
-}
-if(!(validate47(data.recorder, {instancePath:instancePath+"/recorder",parentData:data,parentDataProperty:"recorder",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate47.errors : vErrors.concat(validate47.errors);
-errors = vErrors.length;
-}
-}
-else {
-const err46 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const len1 = data19.length;
+for(let i1=0; i1<len1; i1++){
+let data20 = data19[i1];
+if(typeof data20 === "string"){
+if(func3(data20) < 1){
+const err46 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err46];
 }
 else {
 vErrors.push(err46);
+}
+errors++;
+}
+}
+else {
+const err47 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+}
+}
+else {
+const err48 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+var _valid0 = _errs67 === errors;
+if(_valid0 && valid25){
+valid25 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid25 = true;
+passing0 = 1;
+}
+}
+if(!valid25){
+const err49 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err49];
+}
+else {
+vErrors.push(err49);
+}
+errors++;
+}
+else {
+errors = _errs64;
+if(vErrors !== null){
+if(_errs64){
+vErrors.length = _errs64;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+}
+else {
+const err50 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+if(props3 !== true){
+props3 = true;
+}
+}
+else {
+const err51 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "mapping", tag: "type", tagValue: tag0},message:"value of tag \"type\" must be in oneOf"};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+}
+else {
+const err52 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "tag", tag: "type", tagValue: tag0},message:"tag \"type\" must be string"};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
+}
+errors++;
+}
+}
+else {
+const err53 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err53];
+}
+else {
+vErrors.push(err53);
+}
+errors++;
+}
+if(!(validate57(data.sessions, {instancePath:instancePath+"/sessions",parentData:data,parentDataProperty:"sessions",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
+errors = vErrors.length;
+}
+if(!(validate59(data.limits, {instancePath:instancePath+"/limits",parentData:data,parentDataProperty:"limits",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate59.errors : vErrors.concat(validate59.errors);
+errors = vErrors.length;
+}
+if(!(validate61(data.recorder, {instancePath:instancePath+"/recorder",parentData:data,parentDataProperty:"recorder",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate61.errors : vErrors.concat(validate61.errors);
+errors = vErrors.length;
+}
+}
+else {
+const err54 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err54];
+}
+else {
+vErrors.push(err54);
 }
 errors++;
 }
@@ -5412,14 +9036,424 @@ validate20.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x1 = validate39;
 
-const x2 = validate41;
+const x2 = validate55;
 
 const x3 = validate36;
+
+const x4 = validate63;
+
+function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate63.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.provider === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "provider"},message:"must have required property '"+"provider"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.model === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "model"},message:"must have required property '"+"model"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(((((((key0 === "provider") || (key0 === "model")) || (key0 === "contextTokens")) || (key0 === "maxOutputTokens")) || (key0 === "temperature")) || (key0 === "options")) || (key0 === "price"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.provider !== undefined){
+let data0 = data.provider;
+if(typeof data0 === "string"){
+if(func3(data0) > 64){
+const err3 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(func3(data0) < 1){
+const err4 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+else {
+const err5 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.model !== undefined){
+let data1 = data.model;
+if(typeof data1 === "string"){
+if(func3(data1) > 256){
+const err6 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+if(func3(data1) < 1){
+const err7 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+else {
+const err8 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+if(data.contextTokens !== undefined){
+let data2 = data.contextTokens;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+const err9 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 > 100000000 || isNaN(data2)){
+const err10 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000000},message:"must be <= 100000000"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+if(data2 < 1024 || isNaN(data2)){
+const err11 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1024},message:"must be >= 1024"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+}
+if(data.maxOutputTokens !== undefined){
+let data3 = data.maxOutputTokens;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+const err12 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 > 10000000 || isNaN(data3)){
+const err13 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+if(data3 < 1 || isNaN(data3)){
+const err14 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+}
+if(data.temperature !== undefined){
+let data4 = data.temperature;
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 > 2 || isNaN(data4)){
+const err15 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+if(data4 < 0 || isNaN(data4)){
+const err16 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+else {
+const err17 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+}
+if(data.options !== undefined){
+let data5 = data.options;
+if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
+}
+else {
+const err18 = {instancePath:instancePath+"/options",schemaPath:"#/properties/options/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+if(data.price !== undefined){
+let data6 = data.price;
+if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
+if(data6.input === undefined){
+const err19 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/required",keyword:"required",params:{missingProperty: "input"},message:"must have required property '"+"input"+"'"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+if(data6.output === undefined){
+const err20 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/required",keyword:"required",params:{missingProperty: "output"},message:"must have required property '"+"output"+"'"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+for(const key1 in data6){
+if(!(((key1 === "input") || (key1 === "output")) || (key1 === "cachedInput"))){
+const err21 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+}
+if(data6.input !== undefined){
+let data7 = data6.input;
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 > 1000000 || isNaN(data7)){
+const err22 = {instancePath:instancePath+"/price/input",schemaPath:"#/properties/price/properties/input/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+if(data7 < 0 || isNaN(data7)){
+const err23 = {instancePath:instancePath+"/price/input",schemaPath:"#/properties/price/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+else {
+const err24 = {instancePath:instancePath+"/price/input",schemaPath:"#/properties/price/properties/input/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+if(data6.output !== undefined){
+let data8 = data6.output;
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 > 1000000 || isNaN(data8)){
+const err25 = {instancePath:instancePath+"/price/output",schemaPath:"#/properties/price/properties/output/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+if(data8 < 0 || isNaN(data8)){
+const err26 = {instancePath:instancePath+"/price/output",schemaPath:"#/properties/price/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+else {
+const err27 = {instancePath:instancePath+"/price/output",schemaPath:"#/properties/price/properties/output/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+if(data6.cachedInput !== undefined){
+let data9 = data6.cachedInput;
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 > 1000000 || isNaN(data9)){
+const err28 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"#/properties/price/properties/cachedInput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+if(data9 < 0 || isNaN(data9)){
+const err29 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"#/properties/price/properties/cachedInput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+}
+else {
+const err30 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"#/properties/price/properties/cachedInput/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+}
+}
+else {
+const err31 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+}
+}
+else {
+const err32 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+validate63.errors = vErrors;
+return errors === 0;
+}
+validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x5 = validate51;
+
+const x6 = validate53;
 
   return {
     config: x0,
     agent: x1,
     announceChannel: x2,
     mapping: x3,
+    model: x4,
+    provider: x5,
+    toolServer: x6,
   };
 })();
