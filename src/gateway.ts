@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import type { Config, LoadedConfig } from "#config/config.ts";
+import type { Backend } from "#backends/backend.ts";
+import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
 import type { ReloadCause } from "#config/watch.ts";
 import { systemClock } from "#core/clock.ts";
@@ -19,14 +20,15 @@ import { type Listening, listen } from "#wire/listen.ts";
 import type { RpcMethods } from "#wire/rpc.ts";
 import { reachable } from "#wire/served-at.ts";
 import type { SocketTimes } from "#wire/ws-connections.ts";
+import { type AnsweringFor, createAgentBackends } from "./agent-backends.ts";
 import { createDoors } from "./doors.ts";
 import { createProcessHealth } from "./process-health.ts";
-import { coreSettingsOf, type MakeBackend, makeBackend } from "./settings.ts";
+import { coreSettingsOf } from "./settings.ts";
 import { forgetfulness, missingDriver, openStore } from "./stores.ts";
 import { version } from "./version.ts";
 
 /** What this version has; the loader refuses the rest by name. */
-export const BUILT = { stores: ["memory", "sqlite", "postgres"], backends: ["echo"], missingDriver } as const;
+export const BUILT = { stores: ["memory", "sqlite", "postgres"], backends: ["echo", "model", "a2a", "http", "command", "acp"], missingDriver } as const;
 
 export type GatewayOptions = {
   loaded: LoadedConfig;
@@ -34,7 +36,7 @@ export type GatewayOptions = {
   /** How the configuration is read again when a caller asks; without it there is none to read. */
   readConfig?: ReadConfig;
   /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
-  makeBackend?: MakeBackend;
+  makeBackend?: (name: string, agent: AgentConfig) => Backend;
   wrapStore?: (store: Store) => Store;
   replyWaitMs?: number;
   requestMs?: number;
@@ -88,8 +90,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     if (draining) throw new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
     if (isShort()) throw new GatewayError("gateway-busy", "Memory is short.", { retryAfterMs: 1_000 });
   };
-  const make = options.makeBackend ?? makeBackend;
-  const settings = coreSettingsOf(config, make, loaded.file);
+  const backends = createAgentBackends();
+  const { makeBackend } = options;
+  const answering: AnsweringFor = makeBackend
+    ? (name, agent) => ({ backend: makeBackend(name, agent), toolSource: undefined })
+    : backends.answering;
+  const settings = coreSettingsOf(config, answering, loaded.file);
+  await backends.settle();
   const processHealth = createProcessHealth({ isShort, lag });
   const { replyWaitMs } = options;
   const core = await createCore({ settings, store, clock, events, admit, processHealth, replyWaitMs }).catch(
@@ -131,6 +138,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const close = async () => {
     await Promise.all(listeners.map((listener) => listener.close()));
     await core.close();
+    await backends.close();
     await store[Symbol.asyncDispose]();
     lag[Symbol.dispose]();
   };
@@ -196,8 +204,9 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
         doors.reconfigure(next);
         for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
       };
-      taken = core.reconfigure(coreSettingsOf(next, make, loaded.file), open).then(
+      taken = core.reconfigure(coreSettingsOf(next, answering, loaded.file), open).then(
         () => {
+          void backends.settle();
           events.configReloaded({ cause, changed, needRestart });
           if (cause !== "rpc") void reloads.told({ changed, needsRestart: needRestart });
         },

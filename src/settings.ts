@@ -1,19 +1,13 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Backend } from "#backends/backend.ts";
-import { createEchoBackend } from "#backends/echo.ts";
 import type { Channel } from "#channels/channel.ts";
 import { createPost } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
-import type { AgentConfig, ChannelConfig, Config } from "#config/config.ts";
+import type { ChannelConfig, Config } from "#config/config.ts";
 import { systemClock } from "#core/clock.ts";
 import type { CoreSettings } from "#core/core.ts";
-
-/** Makes the backend of one agent. */
-export type MakeBackend = (name: string, agent: AgentConfig) => Backend;
-
-export const makeBackend: MakeBackend = (_name, agent) => createEchoBackend(agent.echo);
+import type { AnsweringFor } from "./agent-backends.ts";
 
 const post = createPost({ clock: systemClock });
 
@@ -23,7 +17,7 @@ const openChannel = (channel: ChannelConfig): Channel =>
     : createWebhookChannel(channel, { post, clock: systemClock });
 
 /** What the core takes from the configuration. */
-export const coreSettingsOf = (config: Config, make: MakeBackend, file: string | null): CoreSettings => ({
+export const coreSettingsOf = (config: Config, answering: AnsweringFor, file: string | null): CoreSettings => ({
   agents: Object.entries(config.agents).map(([name, agent]) => ({
     name,
     description: agent.description,
@@ -33,7 +27,9 @@ export const coreSettingsOf = (config: Config, make: MakeBackend, file: string |
     concurrency: agent.concurrency,
     deadlineMs: agent.deadline,
     heartbeatMs: agent.heartbeat.every,
-    backend: make(name, agent),
+    firstByteMs: agent.timeouts.firstByte,
+    silenceMs: agent.timeouts.silence,
+    ...answering(name, agent, config),
   })),
   defaultAgent: config.gateway.defaultAgent,
   keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes }) => {

@@ -49,13 +49,15 @@ const EVENTS = "src/observe/events.ts";
 const STORE = "src/store/store.ts";
 const BACKEND = "src/backends/backend.ts";
 const CHANNEL = "src/channels/channel.ts";
+const TOOL = "src/tools/tool.ts";
 
 /** What each room may import: whole rooms, single files, and files of which it may take types alone. */
 const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/store/": { may: ["src/store/", "generated/", ...SHARED, EVENTS] },
-  "src/backends/": { may: ["src/backends/", "generated/", ...SHARED, EVENTS] },
+  "src/backends/": { may: ["src/backends/", "generated/", TOOL, ...SHARED, EVENTS] },
+  "src/tools/": { may: ["src/tools/", "generated/", ...SHARED, EVENTS] },
   "src/channels/": { may: ["src/channels/", "generated/", "src/core/hops.ts", ...SHARED, EVENTS] },
-  "src/core/": { may: ["src/core/", "generated/", EVENTS], types: [STORE, BACKEND, CHANNEL] },
+  "src/core/": { may: ["src/core/", "generated/", TOOL, EVENTS], types: [STORE, BACKEND, CHANNEL] },
   "src/handlers/": { may: ["src/handlers/", "src/core/", "generated/", EVENTS], types: [STORE] },
   "src/wire/": {
     may: ["src/wire/", "generated/", "src/observe/", "src/core/secrets.ts", ...SHARED],

@@ -1,3 +1,5 @@
+import type { Tool } from "#tools/tool.ts";
+
 /**
  * What answers for an agent. A backend runs one turn at a time per call and any number of calls at once; it keeps nothing of a turn
  * after its iterator ended, and it stops when `signal` aborts: what it yields later is thrown away.
@@ -20,6 +22,10 @@ export interface Backend {
   countTokens?(text: string): number;
   /** A summary that can stand for these messages in a later turn. Tells `used` what it took, also where it fails then. */
   summarise(messages: readonly BackendMessage[], signal: AbortSignal, used?: (usage: Used) => void): Promise<string>;
+  /** What it can be told at once, in tokens, by the model that is named; undefined where it does not know. Near it a session is compacted. */
+  contextTokens?(model: string | undefined): number | undefined;
+  /** Ends what it keeps open, processes and connections, each as soon as no turn needs it any more; takes no turn afterwards. */
+  close?(): Promise<void>;
 }
 
 export type BackendMessage = { role: "user" | "assistant" | "system" | "tool"; text: string; outside: boolean };
@@ -37,7 +43,22 @@ export type BackendTurn = {
   message: { text: string; outside: boolean; context: string | undefined };
   /** The conversation before this message, oldest first. Read on demand: most echo turns never ask. */
   history(): Promise<BackendMessage[]>;
+  /** What it may call while it answers, skills and servers of tools. Each call of one is told on the turn's timeline. */
+  tools(signal: AbortSignal): Promise<readonly Tool[]>;
+  /** Skills that it may load by a tool, beside those it was started with. */
+  offered(): readonly { skillId: string; description: string }[];
 };
 
-export type Used = { input: number; output: number };
-export type Chunk = { text: string } | { usage: Used };
+/** `cached` is that part of `input` that the provider had read before, `reasoning` that part of `output` that no reader sees. */
+export type Used = { input: number; output: number; cached?: number | undefined; reasoning?: number | undefined };
+
+/**
+ * A piece of a run. `usage` is all that was used so far, and replaces what was said before. `model` is which one answers, where it is not
+ * the one that was asked for. A `note` goes on the turn's timeline. Each of them is a sign of life; `alive` is nothing else.
+ */
+export type Chunk =
+  | { text: string }
+  | { usage: Used }
+  | { model: string }
+  | { note: { name: string; detail: Readonly<Record<string, unknown>> } }
+  | { alive: true };

@@ -127,13 +127,20 @@ function checkTarget({ written, at }: Rule, config: CheckedConfig, refuse: Repor
     warn([...at, "channel"], "is not among `channels`, so announcements of this mapping reach subscribers alone.");
 }
 
+type ModelNames = {
+  backend: string;
+  model?: string | undefined;
+  models: readonly string[] | Readonly<Record<string, unknown>>;
+};
+
 /** What is wrong with a mapping's model, for this agent. */
 export function modelFlaw(
   name: string,
-  { backend, model: own, models }: { backend: string; model?: string | undefined; models: readonly string[] },
+  { backend, model: own, models }: ModelNames,
   model: string | undefined,
 ): string | undefined {
-  const known = [...new Set([...(own === undefined ? [] : [own]), ...models])];
+  const named = Array.isArray(models) ? models : Object.keys(models);
+  const known = [...new Set([...(own === undefined ? [] : [own]), ...named])];
   if (model === undefined || ANY_MODEL.includes(backend) || known.includes(model)) return undefined;
   const meant = nearest(model, known);
   const hint = meant ? `did you mean \`${meant}\`?` : `it knows ${known.length > 0 ? listed(known) : "none"}.`;

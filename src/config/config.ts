@@ -31,6 +31,8 @@ export type Config = {
   };
   /** In the order of the file. */
   agents: Readonly<Record<string, AgentConfig>>;
+  providers: Readonly<Record<string, ProviderConfig>>;
+  tools: Readonly<Record<string, ToolServerConfig>>;
   skills: { dirs: readonly string[] };
   channels: Readonly<Record<string, ChannelConfig>>;
   store: StoreConfig;
@@ -88,12 +90,54 @@ export type AgentConfig = {
   instructions: string;
   model: string | undefined;
   models: readonly string[];
+  /** What the names of `models` stand for, of a `model` backend. */
+  modelTable: Readonly<Record<string, ModelConfig>>;
+  fallbacks: readonly string[];
+  summaryModel: string | undefined;
   skills: readonly string[];
+  /** As `server/tool` or `server/*`. */
+  tools: readonly string[];
+  steps: number;
   /** Undefined where it is off. */
   heartbeat: { every: number | undefined };
   concurrency: number;
   deadline: number;
+  timeouts: { connect: number; firstByte: number; silence: number };
   echo: { delayMs: number; chunks: number; failTimes: number; fail: string | undefined };
+  http: { url: string; headers: Headers; secret: string | undefined } | undefined;
+  a2a: { url: string; headers: Headers } | undefined;
+  command: (Program & { output: "text" | "json-lines" }) | undefined;
+  acp: (Program & { permissions: "deny" | "allow"; idle: number; processes: number }) | undefined;
+};
+
+type Headers = Readonly<Record<string, string>>;
+
+/** A program of this machine. `cwd` is absolute; of the gateway's environment nothing but `env` and the bare necessities is passed on. */
+export type Program = { run: readonly string[]; cwd: string; env: Readonly<Record<string, string>> };
+
+export type ProviderConfig = {
+  type: "openai" | "anthropic" | "google" | "openai-compatible";
+  apiKey: string | undefined;
+  baseUrl: string | undefined;
+  headers: Headers;
+};
+
+export type ModelConfig = {
+  /** A key of `providers`. */
+  provider: string;
+  model: string;
+  contextTokens: number | undefined;
+  maxOutputTokens: number | undefined;
+  temperature: number | undefined;
+  options: Readonly<Record<string, unknown>> | undefined;
+  /** What a million tokens cost. */
+  price: { input: number; output: number; cachedInput: number } | undefined;
+};
+
+/** A server of tools. */
+export type ToolServerConfig = (({ type: "stdio" } & Program) | { type: "http"; url: string; headers: Headers }) & {
+  callTimeout: number;
+  maxOutput: number;
 };
 
 export type StoreConfig =

@@ -1,7 +1,8 @@
 import { resolve as absolute, dirname } from "node:path";
 import { hashOf } from "./check-secrets.ts";
-import type { AgentConfig, Config, Listener, Mapping, RateLimit, SurfaceName, Tls } from "./config.ts";
+import type { Config, Listener, Mapping, RateLimit, SurfaceName, Tls } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
+import { resolveAgent, resolveProvider, resolveToolServer } from "./resolve-agent.ts";
 import { surfacesOn } from "./surfaces.ts";
 import { bytes, milliseconds } from "./units.ts";
 
@@ -60,7 +61,9 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings): Con
       rateLimit: limitOf(webhooks.rateLimit),
       mappings: mapEach(webhooks.mappings, (mapping) => resolveMapping(mapping, defaultAgent)),
     },
-    agents: mapEach(checked.agents, resolveAgent),
+    agents: mapEach(checked.agents, (agent) => resolveAgent(agent, from)),
+    providers: mapEach(checked.providers, resolveProvider),
+    tools: mapEach(checked.tools, (server) => resolveToolServer(server, from)),
     skills: { dirs: checked.skills.dirs.map((dir) => absolute(from, dir)) },
     channels: checked.channels,
     store: resolveStore(checked.store, from),
@@ -118,22 +121,6 @@ function resolveMapping(mapping: CheckedConfig["webhooks"]["mappings"][string], 
     channel: mapping.channel,
     delivery: mapping.delivery,
     verify: mapping.verify && { type: mapping.verify.type, secret: [mapping.verify.secret].flat() },
-  };
-}
-
-function resolveAgent(agent: CheckedConfig["agents"][string]): AgentConfig {
-  const { every } = agent.heartbeat;
-  return {
-    backend: agent.backend,
-    description: agent.description,
-    instructions: agent.instructions,
-    model: agent.model,
-    models: agent.models,
-    skills: agent.skills,
-    heartbeat: { every: every === "off" ? undefined : milliseconds(every) },
-    concurrency: agent.concurrency,
-    deadline: milliseconds(agent.deadline),
-    echo: { ...agent.echo, fail: agent.echo.fail },
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Backend } from "#backends/backend.ts";
+import type { ToolSource } from "#tools/tool.ts";
 import { GatewayError } from "./errors.ts";
 
 /** An agent as the configuration describes it. */
@@ -12,9 +13,16 @@ export type AgentSettings = {
   deadlineMs: number;
   /** The pause between two heartbeats; undefined where they are off. */
   heartbeatMs: number | undefined;
+  /** How long its backend is waited for: until the first sign of a reply, and from one sign to the next. */
+  firstByteMs: number;
+  silenceMs: number;
 };
 
-export type Agent = AgentSettings & { readonly backend: Backend };
+export type Agent = AgentSettings & {
+  readonly backend: Backend;
+  /** Its servers of tools; undefined where it has none. */
+  readonly toolSource: ToolSource | undefined;
+};
 
 /** The agents by name, in the configuration's order. A reload replaces them whole; running turns keep the one they began with. */
 export const createAgents = (first: readonly Agent[], defaultAgent: string | undefined) => {

@@ -1,13 +1,14 @@
-import type { BackendTurn } from "#backends/backend.ts";
 import type { Events } from "#observe/events.ts";
 import type { AtOnce, ClaimedTurn, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import type { Agent, Agents } from "./agents.ts";
+import { AskedTurn, noteOn } from "./asked-turn.ts";
 import type { Clock } from "./clock.ts";
-import { readHistory } from "./history.ts";
 import type { Journal } from "./journal.ts";
 import type { LiveReplies } from "./live-replies.ts";
+import type { RetryBudget } from "./retry-budget.ts";
 import { type Outcome, runAtOnce, runTurn, type StopReason } from "./run-turn.ts";
 import type { Skills } from "./skills.ts";
+import { createWatch } from "./turn-watch.ts";
 
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
@@ -21,6 +22,7 @@ export type AttemptParts = {
   live: LiveReplies;
   clock: Clock;
   events: Events;
+  retries: RetryBudget;
 };
 
 /** A turn that runs here. Its signal is made when somebody asks: a turn that is answered at once needs none. */
@@ -64,14 +66,22 @@ export const runAndEnd = (parts: AttemptParts, run: Run): AtOnce<void> => {
   return atOnce ? keepEnd(parts, run, atOnce, began) : runInPieces(parts, run, asked, began);
 };
 
-const runInPieces = async (parts: AttemptParts, run: Run, asked: BackendTurn, began: number): Promise<void> => {
+const runInPieces = async (parts: AttemptParts, run: Run, asked: AskedTurn, began: number): Promise<void> => {
   const { claimed, agent } = run;
   const { turn } = claimed;
   const reply = parts.live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
+  const watch = createWatch(parts.clock, agent, (reason) => run.stop(reason));
+  asked.watch = watch;
   try {
-    const outcome = await runTurn(agent.backend, asked, run.signal, (text) => parts.live.append(reply, text));
+    const outcome = await runTurn(agent.backend, asked, run.signal, {
+      text: (text) => parts.live.append(reply, text),
+      note: (note) => noteOn(parts, claimed, note),
+      alive: watch.alive,
+    });
+    watch.stop();
     await keepEnd(parts, run, outcome, began);
   } finally {
+    watch.stop();
     parts.live.close(reply);
   }
 };
@@ -122,18 +132,16 @@ const tellEnd = (parts: AttemptParts, run: Run, outcome: Outcome, ms: number, ag
   }
 };
 
-/** Why an attempt was given back, which no journal tells. The turn does not depend on this note. */
-const noteReturned = ({ store, clock }: AttemptParts, run: Run, { status, error }: Outcome, delay: number): void => {
-  const { deliveryId, attempt } = run.claimed.turn;
-  if (deliveryId === undefined) return;
+/** Why an attempt was given back, which no journal tells. */
+const noteReturned = (parts: AttemptParts, run: Run, { status, error }: Outcome, delay: number): void => {
   const reason = status === "handed-back" ? "the gateway stopped" : error?.detail;
-  const detail = JSON.stringify({ attempt, reason, delay_ms: Math.round(delay) });
-  store.addDeliveryStep(deliveryId, { at: clock.now(), name: "turn.returned", detail }).catch(() => {});
+  const { attempt } = run.claimed.turn;
+  noteOn(parts, run.claimed, { name: "turn.returned", detail: { attempt, reason, delay_ms: Math.round(delay) } });
 };
 
 /** After how long the turn is tried again; undefined when that was its end. */
 const decide = (
-  { events, agents }: AttemptParts,
+  { events, agents, store, retries }: AttemptParts,
   { claimed, agent }: Run,
   outcome: Outcome,
   ms: number,
@@ -142,11 +150,14 @@ const decide = (
   if (outcome.thrown !== undefined) {
     events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
   }
-  // The agent may have left the configuration meanwhile: then nobody would claim the turn again.
-  const again = agents.find(turn.agent)
-    ? retryDelay(outcome, turn.attempt, agent.deadlineMs - claimed.spentMs - ms)
-    : undefined;
+  // The agent may have left the configuration meanwhile: then nobody would claim the turn again, but a gateway that has it still.
+  const again =
+    agents.find(turn.agent) || store.shared
+      ? retryDelay(outcome, turn.attempt, agent.deadlineMs - claimed.spentMs - ms)
+      : undefined;
   if (outcome.status === "handed-back" && again === undefined) outcome.error = removed(turn.agent);
+  if (outcome.status === "retry" && again !== undefined && !retries.take(turn.agent)) return undefined;
+  if (again === undefined) retries.earn(turn.agent);
   return again;
 };
 
@@ -158,7 +169,7 @@ const endOf = (
   latencyMs: number,
   again: number | undefined,
 ): (() => AtOnce<boolean>) => {
-  const model = claimed.turn.model ?? agent.model ?? agent.backend.kind;
+  const model = outcome.model ?? claimed.turn.model ?? agent.model ?? agent.backend.kind;
   const usage: UsageRow = { model, usage: outcome.usage, latencyMs };
   const { reply, error } = outcome;
   return () => {
@@ -168,39 +179,6 @@ const endOf = (
       : store.releaseTurn(claimed.claim, { now, delayMs: again, usage });
   };
 };
-
-/** A turn as its backend gets it. */
-class AskedTurn implements BackendTurn {
-  readonly turnId: string;
-  readonly sessionId: string;
-  readonly agent: string;
-  readonly attempt: number;
-  readonly model: string | undefined;
-  readonly instructions: string | undefined;
-  readonly skills: BackendTurn["skills"];
-  readonly message: BackendTurn["message"];
-  readonly #claimed: ClaimedTurn;
-  readonly #store: Store;
-
-  constructor({ store, skills }: AttemptParts, claimed: ClaimedTurn, agent: Agent) {
-    const { turn } = claimed;
-    this.turnId = turn.turnId;
-    this.sessionId = turn.sessionId;
-    this.agent = turn.agent;
-    this.attempt = turn.attempt;
-    this.model = turn.model ?? agent.model;
-    this.instructions = agent.instructions;
-    this.skills = turn.skillIds.length === 0 ? NO_SKILLS : skills.bodies(turn.skillIds);
-    this.message = claimed.message;
-    this.#claimed = claimed;
-    this.#store = store;
-  }
-
-  history() {
-    return readHistory(this.#store, this.#claimed);
-  }
-}
-const NO_SKILLS: BackendTurn["skills"] = [];
 
 /** How long to wait before the next attempt; undefined when this one was the last, or the backend asks for longer than the turn has left. */
 const retryDelay = ({ status, retryAfterMs }: Outcome, attempt: number, leftMs: number): number | undefined => {
@@ -232,8 +210,12 @@ const endAgain = async (
   }
 };
 
-/** Ends the turn of an agent that left the configuration. */
+/** Ends the turn of an agent that left the configuration, or leaves it to a gateway that has it still. */
 export const endRemoved = async ({ store, clock }: AttemptParts, { claim, turn }: ClaimedTurn): Promise<void> => {
+  if (store.shared) {
+    await store.releaseTurn(claim, { now: clock.now(), delayMs: 0, usage: undefined });
+    return;
+  }
   const error = removed(turn.agent);
   await store.endTurn(claim, { now: clock.now(), status: "failed", reply: "", error, usage: undefined });
 };

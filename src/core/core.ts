@@ -14,6 +14,8 @@ import { createJournal } from "./journal.ts";
 import { type ConfiguredKey, createKeys } from "./keys.ts";
 import { createLiveReplies } from "./live-replies.ts";
 import { createMappings, type MappingsSettings } from "./mappings.ts";
+import { createRemovedAgents } from "./removed-agents.ts";
+import { createRetryBudget } from "./retry-budget.ts";
 import { createRunner } from "./runner.ts";
 import { createSharedReplies } from "./shared-replies.ts";
 import { createSkills, type InvalidSkill } from "./skills.ts";
@@ -69,7 +71,8 @@ export const createCore = async (parts: {
   const replies = shared && createSharedReplies({ shared, clock, events });
   const live = replies?.live ?? createLiveReplies();
   const concurrency = () => settings.concurrency;
-  const runner = createRunner({ store, agents, skills, journal, live, clock, events, concurrency });
+  const retries = createRetryBudget();
+  const runner = createRunner({ store, agents, skills, journal, live, clock, events, retries, concurrency });
   const limits = () => settings.limits;
   const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
   const compactions = createCompactions({
@@ -88,6 +91,7 @@ export const createCore = async (parts: {
     ...{ store, agents, turns, journal, clock, events, node: runner.node, inSlice: createSlices(clock) },
     makeRoom: compactions.makeRoom,
   });
+  const removedAgents = createRemovedAgents({ store, agents, heartbeat, clock, events });
   const keys = createKeys({ store, clock, configured: settings.keys });
   const followTurn = createTurnSteps({ store, journal, live });
   const gatewayStream = createGatewayStream({ store, clock });
@@ -151,6 +155,7 @@ export const createCore = async (parts: {
     return invalid;
   };
   await Promise.all([keys.load(), loadSkills(), heartbeat.reconfigure()]);
+  await removedAgents.begin();
   runner.wake();
   announcements.wake();
 
@@ -159,6 +164,7 @@ export const createCore = async (parts: {
   const takeOver = async (next: CoreSettings, inForce: () => void): Promise<readonly string[] | undefined> => {
     if (wanted !== next) return undefined;
     const { take } = await readSkills(next);
+    if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
     if (wanted !== next) return undefined;
     settings = next;
     take();
@@ -169,12 +175,8 @@ export const createCore = async (parts: {
     inForce();
     return gone;
   };
-  const giveUpGone = async (agents: readonly string[]): Promise<void> => {
-    for (const gone of agents) {
-      const error = { name: "agent-removed", detail: `the agent ${gone} left the configuration` } as const;
-      await store.failQueuedTurns(gone, error, clock.now());
-    }
-    // Now that no queued turn has events of an agent that is gone.
+  const giveUpGone = async (gone: readonly string[]): Promise<void> => {
+    await removedAgents.left(gone);
     await heartbeat.reconfigure();
     runner.wake();
   };
@@ -243,6 +245,7 @@ export const createCore = async (parts: {
     },
     async close(): Promise<void> {
       stopSweeps();
+      await removedAgents.close();
       await heartbeat.close();
       compactions.stop();
       await announcements.drain(0);

@@ -3,7 +3,7 @@ import type { TurnError, Usage } from "#store/store.ts";
 import { BackendError, GatewayError } from "./errors.ts";
 
 /** Why a running turn is stopped from outside: its controller is aborted with one of these. */
-export type StopReason = "cancelled" | "timeout" | "handed-back";
+export type StopReason = "cancelled" | "timeout" | "no-answer" | "silence" | "handed-back";
 
 export type Outcome = {
   status: "completed" | "failed" | "cancelled" | "retry" | "handed-back";
@@ -11,9 +11,20 @@ export type Outcome = {
   error: TurnError | undefined;
   usage: Usage;
   retryAfterMs: number | undefined;
+  /** The model that answered, where it is not the one that was asked for. */
+  model: string | undefined;
   /** What the backend threw, for the log alone. */
   thrown: unknown;
 };
+
+/** Who hears of a run while it goes on. */
+export type RunListener = {
+  text: (text: string) => void;
+  note: (note: Note) => void;
+  /** Any sign of life. */
+  alive: () => void;
+};
+export type Note = Extract<Chunk, { note: unknown }>["note"];
 
 const STEPS_IN_A_ROW = 2048;
 /** A reply that grows past this is a backend gone wrong. */
@@ -41,7 +52,7 @@ export const runTurn = async (
   backend: Backend,
   turn: BackendTurn,
   signal: AbortSignal,
-  onText: (text: string) => void,
+  listener: RunListener,
 ): Promise<Outcome> => {
   const outcome = newOutcome();
   // One listener for the turn, and no Promise.race: that would leave a reaction behind with every piece of the reply.
@@ -67,8 +78,10 @@ export const runTurn = async (
       if (step.done) return outcome;
       // A backend that never waits would let nobody else run.
       if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
+      listener.alive();
       const text = takeChunk(outcome, step.value);
-      if (text !== "") onText(text);
+      if (text !== "") listener.text(text);
+      else if ("note" in step.value) listener.note(step.value.note);
     }
   } catch (thrown) {
     if (chunks) leave(chunks);
@@ -86,6 +99,7 @@ const newOutcome = (): Outcome => ({
   error: undefined,
   usage: { input: 0, output: 0 },
   retryAfterMs: undefined,
+  model: undefined,
   thrown: undefined,
 });
 
@@ -98,15 +112,23 @@ const takeChunk = (outcome: Outcome, chunk: Chunk): string => {
     return chunk.text;
   }
   if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output)) outcome.usage = chunk.usage;
-  else throw new TypeError("the backend yielded something that is no chunk");
+  else if ("model" in chunk && typeof chunk.model === "string") outcome.model = chunk.model;
+  else if (!("alive" in chunk) && !("note" in chunk && typeof chunk.note?.name === "string"))
+    throw new TypeError("the backend yielded something that is no chunk");
   return "";
 };
 
+const LATE: Partial<Record<StopReason, string>> = {
+  timeout: "the turn passed its deadline",
+  "no-answer": "the agent's backend did not begin to answer in time",
+  silence: "the agent's backend fell silent in the middle of its reply",
+};
+
 const stop = (outcome: Outcome, reason: StopReason): Outcome => {
-  if (reason === "timeout") {
-    return { ...outcome, status: "failed", error: { name: "turn-timeout", detail: "the turn passed its deadline" } };
-  }
-  return { ...outcome, status: reason };
+  const detail = LATE[reason];
+  if (detail === undefined) return { ...outcome, status: reason as "cancelled" | "handed-back" };
+  const isWorthIt = reason === "no-answer" && outcome.reply === "";
+  return { ...outcome, status: isWorthIt ? "retry" : "failed", error: { name: "turn-timeout", detail } };
 };
 
 const fail = (outcome: Outcome, thrown: unknown): Outcome => {

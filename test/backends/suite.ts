@@ -28,6 +28,8 @@ export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
   skills: [],
   message: { text: "Good morning, how are you?", outside: false, context: undefined },
   history: async () => [],
+  tools: async () => [],
+  offered: () => [],
   ...more,
 });
 

@@ -11,7 +11,10 @@ const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
   concurrency: 1,
   heartbeatMs: undefined,
   deadlineMs: 1,
+  firstByteMs: 1,
+  silenceMs: 1,
   backend: createEchoBackend(),
+  toolSource: undefined,
   ...more,
 });
 

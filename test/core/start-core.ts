@@ -115,7 +115,10 @@ const agentOf = (backend: Backend): Omit<Agent, "name"> => ({
   concurrency: 256,
   deadlineMs: 600_000,
   heartbeatMs: 1_800_000,
+  firstByteMs: 86_400_000,
+  silenceMs: 86_400_000,
   backend,
+  toolSource: undefined,
 });
 
 const followInBackground = (

@@ -148,8 +148,8 @@ describe("waiting for a reply", () => {
     await core.scripted.next();
     await core.clock.advance(100);
     expect((await answer).turn.status).toBe("running");
-    // The runner's own tick is left, and no timer of the wait.
-    expect(core.clock.timers()).toBe(timers + 1);
+    // The runner's own tick and the watch of the turn are left, and no timer of the wait.
+    expect(core.clock.timers()).toBe(timers + 2);
   });
 
   it("waits for the first turn when it is a repeat, and answers at once when that has ended", async () => {

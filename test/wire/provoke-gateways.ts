@@ -1,4 +1,5 @@
 import type { Backend } from "#backends/backend.ts";
+import { createEchoBackend } from "#backends/echo.ts";
 import type { GatewayError } from "#core/errors.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";
@@ -7,7 +8,6 @@ import { SECRETS, type Start, startGateway, type TestGateway } from "#test/harne
 import { exchange } from "#test/harness/raw.ts";
 import { type Reply, targetOf } from "#test/harness/rest.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
-import { makeBackend } from "../../src/settings.ts";
 
 /** Makes an operation answer with an error, for real. */
 export type Provoke = (route: Route) => Promise<Reply>;
@@ -32,7 +32,7 @@ export const gatewayFor = (name: string, { config, ...options }: Start = {}): Pr
   const known = started.get(name);
   if (known) return known;
   const gateway = startGateway({
-    makeBackend: (agent, settings) => backends[agent] ?? makeBackend(agent, settings),
+    makeBackend: (agent, settings) => backends[agent] ?? createEchoBackend(settings.echo),
     config: {
       agents,
       skills,

@@ -1,4 +1,5 @@
 import type { Backend } from "#backends/backend.ts";
+import { createEchoBackend } from "#backends/echo.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#generated/errors.ts";
 import type { Store } from "#store/store.ts";
@@ -7,7 +8,6 @@ import type { Route } from "#test/harness/contract.ts";
 import { type SomeConfig, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { type HookClient, type HookSending, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
-import { makeBackend } from "../../../src/settings.ts";
 
 const stuck: Backend = { ...createPuppet().backend, kind: "stuck" };
 const choosy: Backend = { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" };
@@ -62,7 +62,7 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
     const known = started.get(name);
     if (known) return known;
     const starting = startGateway({
-      makeBackend: (agent, settings) => backends[agent] ?? makeBackend(agent, settings),
+      makeBackend: (agent, settings) => backends[agent] ?? createEchoBackend(settings.echo),
       config: wholeOf(config),
       ...options,
     }).then(async (gateway) => ({ gateway, client: await open(gateway) }));

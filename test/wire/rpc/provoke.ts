@@ -1,4 +1,5 @@
 import type { Backend } from "#backends/backend.ts";
+import { createEchoBackend } from "#backends/echo.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#generated/errors.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
@@ -7,7 +8,6 @@ import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import type { Transport, Way } from "#test/harness/rpc.ts";
 import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
-import { makeBackend } from "../../../src/settings.ts";
 
 type Params = Record<string, unknown>;
 /** What to provoke an error with: a method, on one transport. */
@@ -32,7 +32,7 @@ const backends: Record<string, Backend> = {
 };
 
 function makeBackendOf(echo: { fail?: string }): Backend {
-  return makeBackend("echo", { echo: { delayMs: 0, chunks: 1, failTimes: 0, fail: undefined, ...echo } } as never);
+  return createEchoBackend(echo);
 }
 
 const agents = {
@@ -56,7 +56,7 @@ export const createStage = (way: Way) => {
     if (known) return known;
     const rpc = { ...config?.gateway?.rpc, auth: { tokens: TOKENS } };
     const gateway = startGateway({
-      makeBackend: (agent, settings) => backends[agent] ?? makeBackend(agent, settings),
+      makeBackend: (agent, settings) => backends[agent] ?? createEchoBackend(settings.echo),
       config: {
         agents,
         ...config,

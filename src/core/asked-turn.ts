@@ -1,0 +1,71 @@
+import type { BackendTurn } from "#backends/backend.ts";
+import type { ClaimedTurn, Store } from "#store/store.ts";
+import type { Agent } from "./agents.ts";
+import type { Clock } from "./clock.ts";
+import { readHistory } from "./history.ts";
+import type { Note } from "./run-turn.ts";
+import { hasSkill, type Skills } from "./skills.ts";
+import { toolsOf } from "./turn-tools.ts";
+import type { TurnWatch } from "./turn-watch.ts";
+
+type AskedParts = { store: Store; skills: Skills; clock: Clock };
+
+/** A turn as its backend gets it. */
+export class AskedTurn implements BackendTurn {
+  readonly turnId: string;
+  readonly sessionId: string;
+  readonly agent: string;
+  readonly attempt: number;
+  readonly model: string | undefined;
+  readonly instructions: string | undefined;
+  readonly skills: BackendTurn["skills"];
+  readonly message: BackendTurn["message"];
+  readonly #claimed: ClaimedTurn;
+  readonly #parts: AskedParts;
+  readonly #agent: Agent;
+  /** Who must not take it for silence that a tool is at work. */
+  watch: TurnWatch | undefined = undefined;
+
+  constructor(parts: AskedParts, claimed: ClaimedTurn, agent: Agent) {
+    const { turn } = claimed;
+    this.turnId = turn.turnId;
+    this.sessionId = turn.sessionId;
+    this.agent = turn.agent;
+    this.attempt = turn.attempt;
+    this.model = turn.model ?? agent.model;
+    this.instructions = agent.instructions;
+    this.skills = turn.skillIds.length === 0 ? NO_SKILLS : parts.skills.bodies(turn.skillIds);
+    this.message = claimed.message;
+    this.#claimed = claimed;
+    this.#parts = parts;
+    this.#agent = agent;
+  }
+
+  history() {
+    return readHistory(this.#parts.store, this.#claimed);
+  }
+
+  offered() {
+    const isStarted = new Set(this.#claimed.turn.skillIds);
+    const isOffered = (skillId: string) => !isStarted.has(skillId) && hasSkill(this.#agent, skillId);
+    return this.#parts.skills.list().filter(({ skillId }) => isOffered(skillId));
+  }
+
+  tools(signal: AbortSignal) {
+    const { skills, clock } = this.#parts;
+    const note = (step: Note) => noteOn(this.#parts, this.#claimed, step);
+    return toolsOf({ agent: this.#agent, skills, clock, note, watch: this.watch }, signal);
+  }
+}
+
+const NO_SKILLS: BackendTurn["skills"] = [];
+
+/** Puts a step on a turn's timeline. The turn does not depend on it. */
+export const noteOn = (
+  { store, clock }: Pick<AskedParts, "store" | "clock">,
+  { turn: { deliveryId } }: ClaimedTurn,
+  { name, detail }: Note,
+): void => {
+  if (deliveryId === undefined) return;
+  store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(detail) }).catch(() => {});
+};

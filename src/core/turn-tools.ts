@@ -1,0 +1,45 @@
+import { type Tool, ToolError } from "#tools/tool.ts";
+import type { Agent } from "./agents.ts";
+import type { Clock } from "./clock.ts";
+import type { Note } from "./run-turn.ts";
+import { skillTools } from "./skill-tools.ts";
+import type { Skills } from "./skills.ts";
+import type { TurnWatch } from "./turn-watch.ts";
+
+type TurnToolParts = {
+  agent: Agent;
+  skills: Skills;
+  clock: Clock;
+  note: (note: Note) => void;
+  watch: TurnWatch | undefined;
+};
+
+/** What a turn may call: the skills of its agent, and its agent's servers of tools. Each call is told on its timeline. */
+export const toolsOf = async (parts: TurnToolParts, signal: AbortSignal): Promise<readonly Tool[]> => {
+  const { agent, skills, note, watch } = parts;
+  const own = skillTools(skills, agent);
+  if (!agent.toolSource) return own.map((tool) => told(parts, tool));
+  const starting = agent.toolSource.tools(signal);
+  const { tools, missing } = await (watch ? watch.pause(starting) : starting);
+  for (const { server, reason } of missing) note({ name: "tool.unavailable", detail: { server, reason } });
+  return [...own, ...tools].map((tool) => told(parts, tool));
+};
+
+const told = ({ clock, note, watch }: TurnToolParts, tool: Tool): Tool => ({
+  ...tool,
+  async call(args, signal) {
+    const began = clock.monotonic();
+    const tell = (detail: object) =>
+      note({ name: "tool.called", detail: { tool: tool.name, ms: Math.round(clock.monotonic() - began), ...detail } });
+    try {
+      const work = tool.call(args, signal);
+      const answer = await (watch ? watch.pause(work) : work);
+      tell({ ok: true, characters: answer.length });
+      return answer;
+    } catch (error) {
+      const reason = error instanceof ToolError ? error.message : "the tool failed";
+      tell({ ok: false, reason });
+      throw error;
+    }
+  },
+});
