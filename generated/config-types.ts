@@ -37,7 +37,7 @@ export interface components {
         /** @description One conversational agent. */
         Agent: {
             /**
-             * @description What answers: `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
+             * @description What answers. `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
@@ -924,7 +924,7 @@ export interface components {
         /** @description One conversational agent. */
         AgentWritten: {
             /**
-             * @description What answers: `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
+             * @description What answers. `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";

@@ -22,13 +22,18 @@ import { reachable } from "#wire/served-at.ts";
 import type { SocketTimes } from "#wire/ws-connections.ts";
 import { type AnsweringFor, createAgentBackends } from "./agent-backends.ts";
 import { createDoors } from "./doors.ts";
+import { missingPackages } from "./packages.ts";
 import { createProcessHealth } from "./process-health.ts";
 import { coreSettingsOf } from "./settings.ts";
-import { forgetfulness, missingDriver, openStore } from "./stores.ts";
+import { forgetfulness, openStore } from "./stores.ts";
 import { version } from "./version.ts";
 
 /** What this version has; the loader refuses the rest by name. */
-export const BUILT = { stores: ["memory", "sqlite", "postgres"], backends: ["echo", "model", "a2a", "http", "command", "acp"], missingDriver } as const;
+export const BUILT = {
+  stores: ["memory", "sqlite", "postgres"],
+  backends: ["echo", "model", "a2a", "http", "command", "acp"],
+  missingPackages,
+} as const;
 
 export type GatewayOptions = {
   loaded: LoadedConfig;

@@ -1,10 +1,8 @@
-import { createRequire } from "node:module";
 import type { Config } from "#config/config.ts";
 import { type Clock, systemClock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store, StoreNotice } from "#store/store.ts";
-import { driverVersions } from "./version.ts";
 
 type StoreParts = { clock: Clock; notice: (notice: StoreNotice) => void };
 
@@ -27,20 +25,6 @@ export const openStore = async (config: Config["store"], parts: StoreParts): Pro
 /** What an engine says in a sentence, and no mistake of ours. */
 const isRefusal = (error: unknown): error is Error =>
   error instanceof GatewayError ? error.name !== "internal" : error instanceof Error && error.constructor === Error;
-
-const DRIVERS = { sqlite: "libsql", postgres: "pg" } as const;
-
-/** How to install the driver of a store that is not there; undefined when it is there, or none is needed. */
-export const missingDriver = (type: Config["store"]["type"]): string | undefined => {
-  if (type === "memory") return undefined;
-  const driver = DRIVERS[type];
-  try {
-    createRequire(import.meta.url).resolve(driver);
-    return undefined;
-  } catch {
-    return `npm install ${driver}@${driverVersions[driver]}`;
-  }
-};
 
 /** Copies a SQLite store while a gateway works with it; answers the size of the copy. */
 export const copySqlite = async (from: string, to: string): Promise<number> => {

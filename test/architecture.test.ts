@@ -42,6 +42,9 @@ const SHARED = [
   "src/core/ids.ts",
   "src/core/tables.ts",
   "src/core/secret-headers.ts",
+  "src/core/retry-after.ts",
+  "src/core/signing.ts",
+  "src/core/lookup.ts",
 ];
 /** How lookup paths and templates are written: one grammar, for what checks them and what uses them. */
 const MAPPING_GRAMMAR = ["src/core/mapping-paths.ts", "src/core/mapping-template.ts"];
@@ -67,7 +70,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/observe/": { may: ["src/observe/", "generated/"] },
   "src/cli/": {
     may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/"].concat(
-      ["gateway", "stores", "version"].map((file) => `src/${file}.ts`),
+      ["gateway", "packages", "stores", "version"].map((file) => `src/${file}.ts`),
     ),
   },
 };

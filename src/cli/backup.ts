@@ -3,7 +3,8 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { loadConfig } from "#config/load.ts";
 import { BUILT } from "../gateway.ts";
-import { copySqlite, missingDriver } from "../stores.ts";
+import { missingPackages } from "../packages.ts";
+import { copySqlite } from "../stores.ts";
 import { UsageError } from "./usage-error.ts";
 
 const HELP = `Usage: npm start -- backup TO [options]
@@ -23,7 +24,7 @@ export const backup = async (args: readonly string[], env: NodeJS.ProcessEnv): P
   if (existsSync(to)) throw new UsageError(`${to} is there already: a backup is a new file.`);
   const from = store ?? (await pathOf(config, env));
   if (!existsSync(from)) throw new UsageError(`${from} is not there: no gateway has made it yet.`);
-  const install = missingDriver("sqlite");
+  const install = missingPackages(["sqlite"]);
   if (install !== undefined) throw new UsageError(`SQLite's driver is not installed. Run: ${install}`);
   const bytes = await copySqlite(from, to).catch((error: Error) => {
     throw new UsageError(`${from} cannot be copied: ${error.message}.`);

@@ -6,8 +6,8 @@ import type { Fault, Path } from "./problems.ts";
 export type Built = {
   stores: readonly string[];
   backends: readonly string[];
-  /** How to install what a store needs and this machine does not have; undefined when it is there. */
-  missingDriver?: (store: CheckedConfig["store"]["type"]) => string | undefined;
+  /** How to install what stores, backends and providers of these kinds need and this machine does not have; undefined when it is there. */
+  missingPackages?: (kinds: readonly string[]) => string | undefined;
 };
 
 /** What a check finds: faults refuse the configuration, warnings are logged. */
@@ -24,7 +24,7 @@ export function checkNames(config: CheckedConfig, built: Built): Findings {
   };
 
   const { type } = config.store;
-  const install = built.missingDriver?.(type);
+  const install = built.missingPackages?.([type]);
   if (!built.stores.includes(type)) {
     refuse(["store", "type"], `is \`${type}\`, which this version does not have yet: use ${listed(built.stores)}.`);
   } else if (install !== undefined) {

@@ -2,12 +2,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readCertificates } from "./certificates.ts";
 import { type Built, checkNames } from "./check.ts";
+import { checkAgents } from "./check-agents.ts";
 import { checkChannels } from "./check-channels.ts";
 import { checkDoors, isLoopback } from "./check-doors.ts";
 import { checkMappings } from "./check-mappings.ts";
 import { checkSecrets } from "./check-secrets.ts";
 import type { LoadedConfig } from "./config.ts";
 import { conform } from "./conform.ts";
+import { readInstructions } from "./instructions.ts";
 import { parseConfig } from "./parse.ts";
 import { ConfigError, type ConfigProblem, dotted, type Fault, showProblem } from "./problems.ts";
 import { readConfig } from "./read.ts";
@@ -57,20 +59,27 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   refuseIf(source, found, address.problems);
 
   const exposed = isExposed(listenersOf(checked, { ...address, tls: [] }), options.env);
-  const { tls, files, faults: unreadable } = await readCertificates(checked, source.file);
+  const { tls, files: certificates, faults: noCertificates } = await readCertificates(checked, source.file);
+  const { instructions, files: texts, faults: noTexts } = await readInstructions(checked, source.file);
   const checks = [
     checkNames(checked, options.built),
+    checkAgents(checked, options.built),
     checkMappings(checked),
     checkChannels(checked),
     checkDoors(checked, source.value),
     checkSecrets(checked, exposed),
   ];
-  refuseIf(source, [...unreadable, ...checkSurfaces(checked), ...checks.flatMap((check) => check.faults)]);
+  refuseIf(source, [
+    ...noCertificates,
+    ...noTexts,
+    ...checkSurfaces(checked),
+    ...checks.flatMap((check) => check.faults),
+  ]);
 
   return {
-    config: freeze(resolveConfig(checked, { file: source.file, ...address, tls })),
+    config: freeze(resolveConfig(checked, { file: source.file, ...address, tls, instructions })),
     file: source.file,
-    files,
+    files: { ...certificates, ...texts },
     warnings: checks.flatMap(({ warnings }) => warnings.map((fault) => showProblem(locate(source, fault)))),
     tryOut: null,
   };

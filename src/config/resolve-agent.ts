@@ -7,14 +7,14 @@ type CheckedAgent = CheckedConfig["agents"][string];
 type CheckedModel = Exclude<CheckedAgent["models"], readonly string[]>[string];
 
 /** A checked agent in the form that the gateway uses. Paths begin at `from`. */
-export const resolveAgent = (agent: CheckedAgent, from: string): AgentConfig => {
+export const resolveAgent = (agent: CheckedAgent, from: string, instructions = agent.instructions): AgentConfig => {
   const { every } = agent.heartbeat;
   const { timeouts, http, a2a, command, acp, models } = agent;
   const table = Array.isArray(models) ? {} : mapEach(models as Record<string, CheckedModel>, resolveModel);
   return {
     backend: agent.backend,
     description: agent.description,
-    instructions: agent.instructions,
+    instructions,
     model: agent.model,
     models: Array.isArray(models) ? models : Object.keys(models),
     modelTable: table,

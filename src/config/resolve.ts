@@ -15,6 +15,8 @@ export type Surroundings = {
   port: number | undefined;
   /** The certificate of each listener, by its index. */
   tls: readonly (Tls | undefined)[];
+  /** Of agents that have theirs in a file, by their names. */
+  instructions: ReadonlyMap<string, string>;
 };
 
 /** A checked configuration in the form that the gateway uses. */
@@ -61,7 +63,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings): Con
       rateLimit: limitOf(webhooks.rateLimit),
       mappings: mapEach(webhooks.mappings, (mapping) => resolveMapping(mapping, defaultAgent)),
     },
-    agents: mapEach(checked.agents, (agent) => resolveAgent(agent, from)),
+    agents: mapEach(checked.agents, (agent, name) => resolveAgent(agent, from, around.instructions.get(name))),
     providers: mapEach(checked.providers, resolveProvider),
     tools: mapEach(checked.tools, (server) => resolveToolServer(server, from)),
     skills: { dirs: checked.skills.dirs.map((dir) => absolute(from, dir)) },
@@ -85,7 +87,10 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings): Con
 }
 
 /** The addresses to listen on. A host or port from outside the file wins over its only or its first one. */
-export function listenersOf({ gateway }: CheckedConfig, { host, port, tls }: Omit<Surroundings, "file">): Listener[] {
+export function listenersOf(
+  { gateway }: CheckedConfig,
+  { host, port, tls }: Pick<Surroundings, "host" | "port" | "tls">,
+): Listener[] {
   const written = gateway.listeners ?? [{ host: gateway.host, port: gateway.port, surfaces: [...EVERYTHING] }];
   return written.map((listener, index) => ({
     host: (index === 0 ? host : undefined) ?? listener.host,
@@ -130,5 +135,5 @@ function resolveStore(store: CheckedConfig["store"], from: string): Config["stor
   return { type: "memory" };
 }
 
-const mapEach = <T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> =>
-  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
+const mapEach = <T, U>(record: Readonly<Record<string, T>>, change: (value: T, key: string) => U): Record<string, U> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]));

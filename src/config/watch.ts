@@ -160,6 +160,16 @@ function withAgent(running: Config, { config, file }: LoadedConfig, name: string
     const message = "is no longer in the file: system.reload takes it away.";
     throw new ConfigError([{ file, line: null, column: null, key: dotted(["agents", name]), message }]);
   }
+  const lost = [
+    ...Object.values(agent.modelTable).flatMap(({ provider }) =>
+      running.providers[provider] ? [] : `providers.${provider}`,
+    ),
+    ...agent.tools.map(serverOf).flatMap((server) => (running.tools[server] ? [] : `tools.${server}`)),
+  ][0];
+  if (lost !== undefined) {
+    const message = "is new in the file: system.reload takes it in, with the agents that use it.";
+    throw new ConfigError([{ file, line: null, column: null, key: lost, message }]);
+  }
   for (const [mapping, { agent: whose, model }] of Object.entries(running.webhooks.mappings)) {
     const flaw = whose === name ? modelFlaw(name, agent, model) : undefined;
     if (flaw === undefined) continue;
@@ -169,5 +179,8 @@ function withAgent(running: Config, { config, file }: LoadedConfig, name: string
   }
   return Object.freeze({ ...running, agents: Object.freeze({ ...running.agents, [name]: agent }) });
 }
+
+/** The server of a tool that is written as `server/tool`. */
+const serverOf = (tool: string): string => tool.slice(0, tool.indexOf("/"));
 
 const tell = (traces: Readonly<Record<string, string>>): string => JSON.stringify(traces);

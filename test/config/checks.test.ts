@@ -4,6 +4,8 @@ import { good, load, refused, rest, rpc, warned, withSections } from "./configs.
 
 const two = { main: { backend: "echo" }, helper: { backend: "echo" } };
 const mapping = (more: object) => ({ webhooks: { mappings: { push: { match: {}, message: "x", ...more } } } });
+const isOfBackend = (line: string) => line.startsWith("agents.main.backend ");
+
 describe("what is not built yet is refused by its name", () => {
   test.each(["sqlite", "postgres"])("the store %s", async (type) => {
     const store = type === "sqlite" ? { type, path: "x" } : { type, url: ["x", "y"] };
@@ -13,7 +15,9 @@ describe("what is not built yet is refused by its name", () => {
   });
 
   test.each(["model", "a2a", "http", "command", "acp"])("the backend %s", async (backend) => {
-    expect(await refused({ agents: { main: { backend } } })).toEqual([
+    const described = /http|a2a/.test(backend) ? { url: "http://127.0.0.1:9" } : { run: ["x"] };
+    const section = backend === "model" ? {} : { [backend]: described };
+    expect((await refused({ agents: { main: { backend, ...section } } })).filter(isOfBackend)).toEqual([
       `agents.main.backend is \`${backend}\`, which this version does not have yet: use \`echo\`.`,
     ]);
   });

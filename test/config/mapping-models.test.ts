@@ -7,8 +7,9 @@ import { folder, load, refused, withSections } from "./configs.ts";
 import { AT, type Keys, one } from "./mappings.ts";
 
 describe("a model", () => {
-  const built = { stores: ["memory"], backends: ["echo", "model"] };
-  const agents = { main: { backend: "model", model: "fast", models: ["deep"] }, echo: { backend: "echo" } };
+  const built = { stores: ["memory"], backends: ["echo", "http"] };
+  const remote = { backend: "http", http: { url: "http://127.0.0.1:9/turns" } };
+  const agents = { main: { ...remote, model: "fast", models: ["deep"] }, echo: { backend: "echo" } };
   const written = (mapping: Keys, more: Keys = {}) => ({
     agents: { ...agents, ...more },
     gateway: { defaultAgent: "main" },
@@ -22,7 +23,7 @@ describe("a model", () => {
     expect(await refused(written({ model: "other-one" }), { built })).toEqual([
       `${AT}.model names a model that the agent \`main\` does not know; it knows \`fast\`, \`deep\`.`,
     ]);
-    const bare = { bare: { backend: "model" } };
+    const bare = { bare: remote };
     expect(await refused(written({ model: "fast", agent: "bare" }, bare), { built })).toEqual([
       `${AT}.model names a model that the agent \`bare\` does not know; it knows none.`,
     ]);
@@ -37,17 +38,14 @@ describe("a model", () => {
 
   it("that the agent no longer knows refuses a reload of that agent alone, as its mapping goes on", async () => {
     const file = join(folder(), "gateway.json5");
-    const bare = { bare: { backend: "model" } };
+    const bare = { bare: remote };
     writeFileSync(file, withSections(written({ model: "deep" }, bare)));
     const stop = new AbortController();
     stop.abort();
     const read = () => loadConfig({ file, env: {}, built });
     const nothing = { onChange: () => {}, onInvalid: () => {}, signal: stop.signal };
     const watch = watchConfig({ running: await read(), load: read, ...nothing });
-    writeFileSync(
-      file,
-      withSections(written({ model: "fast" }, { main: { backend: "model", model: "fast" }, ...bare })),
-    );
+    writeFileSync(file, withSections(written({ model: "fast" }, { main: { ...remote, model: "fast" }, ...bare })));
     expect(await watch.reload("rpc", "main")).toMatchObject({
       reloaded: false,
       problems: [

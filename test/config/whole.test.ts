@@ -51,7 +51,29 @@ const everything = `{
       heartbeat: { every: "30m" }, concurrency: 256, deadline: "10m",
       echo: { delayMs: 1, chunks: 2, failTimes: 1, fail: "on purpose" },
     },
-    helper: { backend: "echo" },
+    helper: {
+      backend: "model", instructionsFile: "FILES/whole.test.ts", model: "fast", fallbacks: ["slow"], summaryModel: "slow",
+      models: {
+        fast: {
+          provider: "openai", model: "gpt", contextTokens: 128000, maxOutputTokens: 4000, temperature: 0.5,
+          options: { reasoningEffort: "low" }, price: { input: 1, output: 4, cachedInput: 0.1 },
+        },
+        slow: { provider: "local", model: "llama" },
+      },
+      tools: ["files/*", "web/search"], steps: 10, timeouts: { connect: "1s", firstByte: "10s", silence: "5s" },
+    },
+    remote: { backend: "http", http: { url: "https://example.com/turns", headers: { "x-a": "b" }, secret: "\${AGENT_SECRET}" } },
+    other: { backend: "a2a", a2a: { url: "https://example.com", headers: {} } },
+    program: { backend: "command", command: { run: ["cat"], cwd: ".", env: { A: "b" }, output: "text" } },
+    coder: { backend: "acp", acp: { run: ["cat"], cwd: ".", env: {}, permissions: "allow", idle: "5m", processes: 4 } },
+  },
+  providers: {
+    openai: { type: "openai", apiKey: "\${OPENAI_API_KEY}", baseUrl: "https://api.example.com/v1", headers: {} },
+    local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:11434/v1" },
+  },
+  tools: {
+    files: { type: "stdio", run: ["cat"], cwd: ".", env: {}, callTimeout: "10s", maxOutput: "4KiB" },
+    web: { type: "http", url: "https://example.com/mcp", headers: {} },
   },
   skills: { dirs: ["./skills"] },
   channels: {
@@ -65,7 +87,9 @@ const everything = `{
     storeBytes: "1GiB", webhookBody: "256KiB", restBody: "1MiB", rpcBody: 1048576,
   },
   recorder: { entries: 10000, bytes: "64MiB", bodies: true },
-}`.replaceAll("TLS/", `${process.cwd()}/test/config/tls/`);
+}`
+  .replaceAll("TLS/", `${process.cwd()}/test/config/tls/`)
+  .replaceAll("FILES/", `${process.cwd()}/test/config/`);
 
 const names = Object.fromEntries(
   [
@@ -77,12 +101,16 @@ const names = Object.fromEntries(
     "OLD_WEBHOOK_TOKEN",
     "GITHUB_SECRET",
     "OPS_SECRET",
+    "AGENT_SECRET",
+    "OPENAI_API_KEY",
   ].map((name, n) => [name, good(n)]),
 );
 const env = { ...names, SLACK_URL: "https://hooks.slack.com/services/T0/B0/x" };
 
+const built = { stores: ["memory"], backends: ["echo", "model", "http", "a2a", "command", "acp"] };
+
 test("a configuration with every key is taken, ready for production but for the address it repeats", async () => {
-  const { config, warnings } = await load(everything, { env: { ...env, NODE_ENV: "production" } });
+  const { config, warnings } = await load(everything, { built, env: { ...env, NODE_ENV: "production" } });
   expect(warnings.map((line) => line.replace(/^\S+ /, ""))).toEqual([
     "gateway.host is not read, because gateway.listeners says where to listen: remove one of them.",
     "gateway.port is not read, because gateway.listeners says where to listen: remove one of them.",

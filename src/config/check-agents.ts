@@ -1,0 +1,92 @@
+import type { Built, Findings } from "./check.ts";
+import { listed, notAmong } from "./check.ts";
+import type { CheckedConfig } from "./conform.ts";
+import type { Fault, Path } from "./problems.ts";
+
+type CheckedAgent = CheckedConfig["agents"][string];
+type Report = (path: Path, message: string, on?: Fault["on"]) => void;
+type Place = { agent: CheckedAgent; at: Path; config: CheckedConfig; refuse: Report };
+
+/** Sections that belong to one backend each. */
+const SECTIONS = ["http", "a2a", "command", "acp"] as const;
+
+/** What the schema cannot say of agents: that they have what their backend needs, nothing that it does not use, and that names are there. */
+export function checkAgents(config: CheckedConfig, built: Built): Findings {
+  const faults: Fault[] = [];
+  const refuse: Report = (path, message, on = "value") => void faults.push({ path, on, message });
+  for (const [name, agent] of Object.entries(config.agents)) {
+    const place: Place = { agent, at: ["agents", name], config, refuse };
+    checkSections(place);
+    checkInstructions(place);
+    if (agent.backend === "model") checkModels(place);
+    else checkOthers(place);
+    checkPackages(place, built);
+  }
+  return { faults, warnings: [] };
+}
+
+function checkSections({ agent, at, refuse }: Place): void {
+  const { backend, echo } = agent;
+  for (const section of SECTIONS) {
+    if (section === backend && agent[section] === undefined)
+      refuse([...at, section], `is missing: the backend \`${backend}\` is described there.`, "key");
+    if (section !== backend && agent[section] !== undefined)
+      refuse([...at, section], `is for the backend \`${section}\`, and this agent's is \`${backend}\`: remove one.`);
+  }
+  const isTuned = echo.delayMs > 0 || echo.chunks > 1 || echo.failTimes > 0 || echo.fail !== undefined;
+  if (backend !== "echo" && isTuned)
+    refuse([...at, "echo"], `is for the backend \`echo\`, and this agent's is \`${backend}\`: remove one.`);
+}
+
+function checkInstructions({ agent, at, refuse }: Place): void {
+  if (agent.instructions !== "" && agent.instructionsFile !== undefined)
+    refuse([...at, "instructionsFile"], "stands beside `instructions`: keep one of them.");
+}
+
+/** A `model` agent says what each name of a model stands for; nothing else may be asked for. */
+function checkModels({ agent, at, config, refuse }: Place): void {
+  const { models, model, fallbacks, summaryModel, tools } = agent;
+  const names = Array.isArray(models) ? [] : Object.keys(models);
+  if (Array.isArray(models) || names.length === 0) {
+    const message = 'has to say what each name stands for, as { fast: { provider: "…", model: "…" } }.';
+    refuse([...at, "models"], message, models.length === 0 ? "key" : "value");
+    return;
+  }
+  const providers = Object.keys(config.providers);
+  for (const [name, { provider }] of Object.entries(models)) {
+    if (!providers.includes(provider))
+      refuse([...at, "models", name, "provider"], `names a provider ${notAmong(providers, provider)}`);
+  }
+  const knows = (path: Path, name: string | undefined) => {
+    if (name !== undefined && !names.includes(name))
+      refuse([...at, ...path], `is not among this agent's models; there is ${listed(names)}.`);
+  };
+  knows(["model"], model);
+  knows(["summaryModel"], summaryModel);
+  for (const [index, name] of fallbacks.entries()) knows(["fallbacks", index], name);
+  const servers = Object.keys(config.tools);
+  for (const [index, tool] of tools.entries()) {
+    const server = tool.slice(0, tool.indexOf("/"));
+    if (!servers.includes(server))
+      refuse([...at, "tools", index], `names a server of tools ${notAmong(servers, server)}`);
+  }
+}
+
+function checkOthers({ agent, at, refuse }: Place): void {
+  const only = (key: string) =>
+    refuse([...at, key], `is for the backend \`model\`, and this agent's is \`${agent.backend}\`: remove it.`);
+  if (!Array.isArray(agent.models))
+    refuse([...at, "models"], `says what names stand for; the backend \`${agent.backend}\` takes a list of names.`);
+  if (agent.fallbacks.length > 0) only("fallbacks");
+  if (agent.summaryModel !== undefined) only("summaryModel");
+  if (agent.tools.length > 0) only("tools");
+}
+
+function checkPackages({ agent, at, config, refuse }: Place, { missingPackages }: Built): void {
+  if (!missingPackages) return;
+  const models = Array.isArray(agent.models) ? [] : Object.values(agent.models);
+  const types = models.flatMap(({ provider }) => config.providers[provider]?.type ?? []);
+  const install = missingPackages([agent.backend, ...types, ...(agent.tools.length > 0 ? ["tools"] : [])]);
+  if (install !== undefined)
+    refuse([...at, "backend"], `is \`${agent.backend}\`, which needs packages that are not installed. Run: ${install}`);
+}

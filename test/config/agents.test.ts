@@ -1,0 +1,138 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { loadConfig } from "#config/load.ts";
+import { missingPackages } from "../../src/packages.ts";
+import { load, refused, withSections } from "./configs.ts";
+
+const built = { stores: ["memory"], backends: ["echo", "model", "http", "a2a", "command", "acp"] };
+const local = { type: "openai-compatible", baseUrl: "http://127.0.0.1:11434/v1" };
+const models = { fast: { provider: "local", model: "llama3.2" }, deep: { provider: "local", model: "qwen3" } };
+const withModels = (more: object = {}, sections: object = {}) => ({
+  providers: { local },
+  agents: { main: { backend: "model", models, ...more } },
+  ...sections,
+});
+const agent = (main: object, sections: object = {}) => refused({ agents: { main }, ...sections }, { built });
+
+describe("an agent whose backend is a model", () => {
+  test("has what its names stand for", async () => {
+    const files = { type: "stdio", run: ["mcp-files"], callTimeout: "5s", maxOutput: "4KiB" };
+    const text = withSections(
+      withModels(
+        { model: "fast", fallbacks: ["deep"], summaryModel: "deep", tools: ["files/*"], timeouts: { silence: "5s" } },
+        { tools: { files } },
+      ),
+    );
+    const { config } = await load(text, { built });
+    const { main } = config.agents;
+    expect(main).toMatchObject({
+      models: ["fast", "deep"],
+      modelTable: { fast: { provider: "local", model: "llama3.2", price: undefined } },
+      timeouts: { connect: 10_000, firstByte: 120_000, silence: 5_000 },
+      tools: ["files/*"],
+      steps: 20,
+    });
+    expect(config.providers.local).toEqual({ ...local, apiKey: undefined, headers: {} });
+    expect(config.tools.files).toMatchObject({ run: ["mcp-files"], callTimeout: 5_000, maxOutput: 4096 });
+  });
+
+  test("is refused without them", async () => {
+    const needs = 'has to say what each name stands for, as { fast: { provider: "…", model: "…" } }.';
+    for (const models of [[], {}, ["fast"]]) {
+      expect(await agent({ backend: "model", models })).toEqual([`agents.main.models ${needs}`]);
+    }
+  });
+
+  test.each([
+    [{ model: "fsat" }, "agents.main.model is not among this agent's models; there is `fast`, `deep`."],
+    [{ fallbacks: ["x"] }, "agents.main.fallbacks[0] is not among this agent's models; there is `fast`, `deep`."],
+    [{ summaryModel: "x" }, "agents.main.summaryModel is not among this agent's models; there is `fast`, `deep`."],
+    [{ tools: ["files/*"] }, "agents.main.tools[0] names a server of tools that is not configured; there is none."],
+    [
+      { http: { url: "http://a" } },
+      "agents.main.http is for the backend `http`, and this agent's is `model`: remove one.",
+    ],
+    [{ echo: { chunks: 2 } }, "agents.main.echo is for the backend `echo`, and this agent's is `model`: remove one."],
+  ])("is refused with %j", async (more, message) => {
+    expect(await refused(withModels(more), { built })).toEqual([message]);
+  });
+
+  test("is refused with a provider that is not there", async () => {
+    expect(await refused({ ...withModels(), providers: { locale: local } }, { built })).toEqual([
+      "agents.main.models.fast.provider names a provider that is not configured; did you mean `locale`?",
+      "agents.main.models.deep.provider names a provider that is not configured; did you mean `locale`?",
+    ]);
+  });
+
+  test("is refused, with the command that helps, where its packages are not installed", async () => {
+    const asked: string[] = [];
+    const missing = (kinds: readonly string[]) => {
+      asked.push(...kinds);
+      return kinds.includes("model") ? "npm install ai@6" : undefined;
+    };
+    expect(await refused(withModels(), { built: { ...built, missingPackages: missing } })).toEqual([
+      "agents.main.backend is `model`, which needs packages that are not installed. Run: npm install ai@6",
+    ]);
+    expect(asked).toContain("openai-compatible");
+  });
+});
+
+describe("an agent of another backend", () => {
+  test.each(["http", "a2a", "command", "acp"])("%s is refused without its section", async (backend) => {
+    expect(await agent({ backend })).toEqual([
+      `agents.main.${backend} is missing: the backend \`${backend}\` is described there.`,
+    ]);
+  });
+
+  test("is refused with what only models have", async () => {
+    const http = { url: "http://127.0.0.1:9" };
+    expect(await agent({ backend: "http", http, fallbacks: ["a"], summaryModel: "a", tools: ["x/*"] })).toEqual(
+      ["fallbacks", "summaryModel", "tools"].map(
+        (key) => `agents.main.${key} is for the backend \`model\`, and this agent's is \`http\`: remove it.`,
+      ),
+    );
+    expect(await agent({ backend: "http", http, models })).toEqual([
+      "agents.main.models says what names stand for; the backend `http` takes a list of names.",
+    ]);
+  });
+
+  test("runs in the configuration's folder unless it says where", async () => {
+    const command = { run: ["python3", "agent.py"] };
+    const { config, file } = await load(withSections({ agents: { main: { backend: "command", command } } }), { built });
+    expect(config.agents.main?.command).toEqual({ ...command, cwd: join(file ?? "", ".."), env: {}, output: "text" });
+  });
+});
+
+describe("instructions", () => {
+  const written = (text: string | undefined, more: object = {}) => {
+    const dir = mkdtempSync(join(tmpdir(), "gateway-config-"));
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+    if (text !== undefined) writeFileSync(join(dir, "main.md"), text);
+    const file = join(dir, "gateway.json5");
+    const main = { backend: "echo", instructionsFile: "./main.md", ...more };
+    writeFileSync(file, JSON.stringify({ agents: { main } }));
+    return { dir, load: () => loadConfig({ file, env: {}, built }) };
+  };
+
+  test("are read from their file, which is watched", async () => {
+    const { dir, load } = written("Be brief.\n");
+    const loaded = await load();
+    expect(loaded.config.agents.main?.instructions).toBe("Be brief.");
+    expect(Object.keys(loaded.files)).toContain(join(dir, "main.md"));
+  });
+
+  test.each([
+    [undefined, {}, "names a file that cannot be read: it is not there."],
+    [" \n", {}, "names a file that is empty."],
+    ["a".repeat(1024 ** 2 + 1), {}, "names a file that is larger than 1 MiB"],
+    ["a", { instructions: "b" }, "stands beside `instructions`: keep one of them."],
+  ])("are refused where the file is no good", async (text, more, message) => {
+    await expect(written(text, more).load()).rejects.toThrow(message);
+  });
+});
+
+test("what a kind of backend needs is told by the packages' names and versions", () => {
+  expect(missingPackages(["memory", "echo", "model", "openai", "http", "a2a", "acp", "tools"])).toBeUndefined();
+});
