@@ -321,7 +321,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h4>Body <i>application/json</i></h4>
 <dl>
 <dt><code>skill_id</code> <i>string</i> <b>required</b></dt><dd>A skill, by the <code>name</code> of its SKILL.md. 1 to 64 characters, such as <code>summarise-thread</code>.</dd>
-<dt><code>params</code> <i>object</i></dt><dd>What the skill is given: any JSON object. Default <code>{}</code>.</dd>
+<dt><code>params</code> <i>object</i></dt><dd>What the skill is given: any JSON object, or one that fits its <code>params_schema</code>, where it has one. Default <code>{}</code>.</dd>
 <dt><code>stream</code> <i>boolean</i></dt><dd><code>true</code> answers with <code>text/event-stream</code> while the reply is written; <code>false</code> waits for the whole of it. Default <code>false</code>.</dd>
 <dt><code>agent</code> <i>string</i></dt><dd>The agent to send to; <code>gateway.defaultAgent</code> without it. 1 to 64 characters, such as <code>main</code>.</dd>
 <dt><code>session_id</code> <i>string</i></dt><dd>The conversation to go on with; one that is not there begins. Without it, that of <code>user_id</code> with the agent; without both, a new one. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
@@ -3333,6 +3333,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>compatibility</code> <i>string</i> <b>optional</b></dt><dd>What it needs around it, if its SKILL.md says so.</dd>
 <dt><code>allowed_tools</code> <i>list of string</i> <b>optional</b></dt><dd>The tools it may use, if its SKILL.md names any.</dd>
 <dt><code>metadata</code> <i>object of string</i> <b>optional</b></dt><dd>The <code>metadata</code> of its SKILL.md, if any.</dd>
+<dt><code>params_schema</code> <i>object</i> <b>optional</b></dt><dd>The JSON Schema of the params that it is triggered with, from its <code>params.schema.json</code>, if it has one.</dd>
 </dl></section>
 <section id="http-SystemEvent"><h3>SystemEvent</h3><p>Something that an agent handles at its heartbeat. What it has not is null.</p><dl>
 <dt><code>event_id</code> <i>string</i></dt><dd>One system event that waits for an agent's heartbeat. Such as <code>evt_01M7YN1B2AZD4Q9RXC5HT7N3MA</code>.</dd>

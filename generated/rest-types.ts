@@ -1217,6 +1217,10 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             };
+            /** @description The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one. */
+            params_schema?: {
+                [key: string]: unknown;
+            };
         };
         /**
          * @description A skill, by the `name` of its SKILL.md.
@@ -1231,7 +1235,7 @@ export interface components {
         SkillRequest: {
             skill_id: components["schemas"]["SkillId"];
             /**
-             * @description What the skill is given: any JSON object.
+             * @description What the skill is given: any JSON object, or one that fits its `params_schema`, where it has one.
              * @default {}
              */
             params: {

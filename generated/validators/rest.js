@@ -707,9 +707,10 @@ validate23.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x4 = validate24;
 const schema45 = {"type":"object","additionalProperties":false,"required":["skills"],"properties":{"skills":{"type":"array","items":{"$ref":"shape:Skill"}}}};
-const schema46 = {"type":"object","additionalProperties":false,"required":["skill_id","name","description","agents"],"properties":{"skill_id":{"$ref":"shape:SkillId"},"name":{"type":"string"},"description":{"type":"string"},"agents":{"type":"array","items":{"$ref":"shape:AgentName"}},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"array","items":{"type":"string"}},"metadata":{"type":"object","additionalProperties":{"type":"string"}}}};
+const schema46 = {"type":"object","additionalProperties":false,"required":["skill_id","name","description","agents"],"properties":{"skill_id":{"$ref":"shape:SkillId"},"name":{"type":"string"},"description":{"type":"string"},"agents":{"type":"array","items":{"$ref":"shape:AgentName"}},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"array","items":{"type":"string"}},"metadata":{"type":"object","additionalProperties":{"type":"string"}},"params_schema":{"type":"object","additionalProperties":true}}};
 const schema47 = {"type":"string","minLength":1,"maxLength":64};
 const schema48 = {"type":"string","minLength":1,"maxLength":64};
+const func5 = Object.prototype.hasOwnProperty;
 
 function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -731,7 +732,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((((((key0 === "skill_id") || (key0 === "name")) || (key0 === "description")) || (key0 === "agents")) || (key0 === "license")) || (key0 === "compatibility")) || (key0 === "allowed_tools")) || (key0 === "metadata"))){
+if(!(func5.call(schema46.properties, key0))){
 validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -917,6 +918,24 @@ var valid0 = _errs22 === errors;
 else {
 var valid0 = true;
 }
+if(valid0){
+if(data.params_schema !== undefined){
+let data11 = data.params_schema;
+const _errs27 = errors;
+if(errors === _errs27){
+if(data11 && typeof data11 == "object" && !Array.isArray(data11)){
+}
+else {
+validate25.errors = [{instancePath:instancePath+"/params_schema",schemaPath:"#/properties/params_schema/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -1010,7 +1029,6 @@ const schema54 = {"type":"integer","minimum":0};
 const schema55 = {"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"};
 const schema58 = {"type":"string","minLength":1,"maxLength":128};
 const schema62 = {"type":"string","pattern":"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"};
-const func9 = Object.prototype.hasOwnProperty;
 const pattern15 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$", "u");
 const pattern19 = new RegExp("^dlv_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 const schema59 = {"type":"object","additionalProperties":false,"required":["name","title"],"properties":{"name":{"$ref":"shape:ErrorName"},"title":{"type":"string"},"detail":{"type":"string"}}};
@@ -1125,7 +1143,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func9.call(schema49.properties, key0))){
+if(!(func5.call(schema49.properties, key0))){
 validate27.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -1981,7 +1999,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func9.call(schema64.properties, key0))){
+if(!(func5.call(schema64.properties, key0))){
 validate31.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -2839,7 +2857,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func9.call(schema75.properties, key0))){
+if(!(func5.call(schema75.properties, key0))){
 validate33.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -3615,7 +3633,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func9.call(schema87.properties, key0))){
+if(!(func5.call(schema87.properties, key0))){
 validate36.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -4141,7 +4159,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func9.call(schema96.properties, key0))){
+if(!(func5.call(schema96.properties, key0))){
 validate38.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -5974,7 +5992,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func9.call(schema125.properties, key0))){
+if(!(func5.call(schema125.properties, key0))){
 validate50.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;

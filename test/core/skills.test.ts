@@ -47,6 +47,7 @@ unknown: ignored
       allowedTools: ["Bash(git:*)", "Read"],
       body: "# How\n\nShortly.\n---\nStill text.",
       dir: join(made.dir, "summarise"),
+      params: undefined,
     });
   });
 
@@ -62,6 +63,7 @@ unknown: ignored
       allowedTools: [],
       body: "",
       dir: join(made.dir, "a"),
+      params: undefined,
     });
   });
 

@@ -1,7 +1,7 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions.ts";
-import { hasSkill, type Skill } from "#core/skills.ts";
+import { checkParams, hasSkill, type Skill } from "#core/skills.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { startAndAnswer } from "./answer.ts";
 
@@ -21,6 +21,8 @@ export const skills = (core: Core): Pick<RestHandlers<CallContext>, "skills.list
     const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
     const text = `/${body.skill_id} ${JSON.stringify(body.params)}`;
     const { model, stream, skill_id } = body;
+    const skill = core.skills.find(skill_id);
+    if (skill) checkParams(skill, body.params);
     return startAndAnswer(core, { place, text, model, skillIds: [skill_id], stream }, ctx);
   },
 });
@@ -34,4 +36,5 @@ const present = (skill: Skill, agents: string[]): RestReplies["skills.list"]["sk
   ...(skill.compatibility !== undefined && { compatibility: skill.compatibility }),
   ...(skill.allowedTools.length > 0 && { allowed_tools: [...skill.allowedTools] }),
   ...(Object.keys(skill.metadata).length > 0 && { metadata: { ...skill.metadata } }),
+  ...(skill.params && { params_schema: { ...skill.params.schema } }),
 });

@@ -1,0 +1,120 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { readSkillParams, type SkillParams } from "./skill-params.ts";
+
+/** A folder with a SKILL.md, in the Agent Skills format. */
+export type Skill = {
+  skillId: string;
+  description: string;
+  license: string | undefined;
+  compatibility: string | undefined;
+  metadata: Readonly<Record<string, string>>;
+  allowedTools: readonly string[];
+  body: string;
+  dir: string;
+  /** What it may be triggered with, where it says so. */
+  params: SkillParams | undefined;
+};
+
+export type InvalidSkill = { dir: string; reason: string };
+
+/** The Agent Skills format, agentskills.io. */
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+const NAME_LIMIT = 64;
+const DESCRIPTION_LIMIT = 1024;
+const COMPATIBILITY_LIMIT = 500;
+const FILE_LIMIT = 256 * 1024;
+
+/** Reads the skills of all folders; what is no skill is left out, and told of. */
+export const readSkills = async (dirs: readonly string[]) => {
+  const found = new Map<string, Skill>();
+  const invalid: InvalidSkill[] = [];
+  for (const dir of dirs) {
+    for (const name of await foldersOf(dir, invalid)) {
+      const folder = join(dir, name);
+      const skill = await readSkill(folder, name);
+      if (skill === undefined) continue;
+      if (typeof skill === "string") invalid.push({ dir: folder, reason: skill });
+      else if (found.has(name)) invalid.push({ dir: folder, reason: `a skill ${name} was read before` });
+      else found.set(name, skill);
+    }
+  }
+  return { found, invalid };
+};
+
+const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]> => {
+  try {
+    const entries = await readdir(dir, { withFileTypes: true });
+    for (const entry of entries) {
+      if (entry.isSymbolicLink())
+        invalid.push({ dir: join(dir, entry.name), reason: "it is a symbolic link: put the folder here" });
+    }
+    return entries
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .sort();
+  } catch (error) {
+    invalid.push({ dir, reason: `the folder cannot be read (${(error as NodeJS.ErrnoException).code})` });
+    return [];
+  }
+};
+
+/** The skill, why it is none, or undefined for a folder without a SKILL.md. */
+const readSkill = async (dir: string, folder: string): Promise<Skill | string | undefined> => {
+  let text: string;
+  try {
+    text = (await readFile(join(dir, "SKILL.md"), "utf8")).replace(/^\ufeff/, "");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" ? undefined : `SKILL.md cannot be read (${code})`;
+  }
+  if (text.length > FILE_LIMIT) return "SKILL.md is larger than 256 KiB";
+  const parts = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)([\s\S]*)$/.exec(text);
+  if (!parts) return "SKILL.md does not begin with a front matter between two lines of ---";
+  const { parse } = await import("yaml");
+  let matter: unknown;
+  try {
+    matter = parse(parts[1] as string, { maxAliasCount: 0 });
+  } catch (error) {
+    return `the front matter is not YAML: ${(error as Error).message.split("\n")[0]}`;
+  }
+  const skill = skillOf(dir, folder, matter, (parts[2] as string).trim());
+  if (typeof skill === "string") return skill;
+  const params = await readSkillParams(dir);
+  return typeof params === "string" ? params : { ...skill, params };
+};
+
+const skillOf = (dir: string, folder: string, matter: unknown, body: string): Omit<Skill, "params"> | string => {
+  if (typeof matter !== "object" || matter === null || Array.isArray(matter)) return "the front matter is not a map";
+  const {
+    name,
+    description,
+    license,
+    compatibility,
+    metadata = {},
+    "allowed-tools": tools,
+  } = matter as Record<string, unknown>;
+  if (typeof name !== "string" || !NAME.test(name) || name.length > NAME_LIMIT) {
+    return "name is not 1 to 64 lower-case letters, digits and single hyphens";
+  }
+  if (name !== folder) return `name is ${name}, but the folder is ${folder}`;
+  if (typeof description !== "string" || description.trim() === "" || description.length > DESCRIPTION_LIMIT) {
+    return "description is not a text of 1 to 1024 characters";
+  }
+  if (license !== undefined && typeof license !== "string") return "license is not a text";
+  if (compatibility !== undefined && (typeof compatibility !== "string" || compatibility.length > COMPATIBILITY_LIMIT))
+    return "compatibility is not a text of at most 500 characters";
+  if (tools !== undefined && typeof tools !== "string")
+    return "allowed-tools is not a text, its tools parted by spaces";
+  if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)) return "metadata is not a map";
+  return {
+    skillId: name,
+    description,
+    license,
+    compatibility,
+    metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, String(value)])),
+    allowedTools: tools?.split(/\s+/).filter(Boolean) ?? [],
+    body,
+    dir,
+  };
+};
