@@ -1,0 +1,55 @@
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { Agent, fetch } from "undici";
+import { createLookup } from "#core/lookup.ts";
+
+const CONNECT_MS = 10_000;
+const HEAD_BYTES = 32 * 1024;
+/** A whole answer, or one event of a stream. */
+const ANSWER_BYTES = 16 * 1024 ** 2;
+const NEWLINE = 0x0a;
+
+/** The protocol over streamable HTTP. Connections are kept; no redirect is followed and no proxy asked. */
+export const openHttpTransport = ({ url, headers }: { url: string; headers: Readonly<Record<string, string>> }) => {
+  const dispatcher = new Agent({
+    connect: { timeout: CONNECT_MS, lookup: createLookup(), rejectUnauthorized: true, minVersion: "TLSv1.2" },
+    maxHeaderSize: HEAD_BYTES,
+    bodyTimeout: 0,
+  });
+  const bounded = async (target: string | URL, init: RequestInit = {}): Promise<Response> => {
+    const sent = new Headers(init.headers);
+    sent.set("accept-encoding", "identity");
+    const options = { ...init, headers: [...sent], redirect: "manual", dispatcher } as Parameters<typeof fetch>[1];
+    const answer = (await fetch(target, options)) as unknown as Response;
+    if (answer.status >= 300 && answer.status < 400) {
+      await answer.body?.cancel();
+      throw new Error(`it answered ${answer.status}, and redirects are not followed`);
+    }
+    if (answer.headers.has("content-encoding")) {
+      await answer.body?.cancel();
+      throw new Error("it answered with an encoding that nobody asked for");
+    }
+    if (!answer.body) return answer;
+    const { status, statusText } = answer;
+    return new Response(answer.body.pipeThrough(bound(answer)), { status, statusText, headers: answer.headers });
+  };
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    fetch: bounded as FetchLike,
+    requestInit: { headers: { ...headers } },
+  });
+  return { transport, close: () => dispatcher.destroy() };
+};
+
+/** Lets no more through than an answer may have; of a stream, than one line of it may. */
+const bound = ({ headers }: Response): TransformStream<Uint8Array, Uint8Array> => {
+  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  let bytes = 0;
+  return new TransformStream({
+    transform(part, controller) {
+      const end = isStream ? part.lastIndexOf(NEWLINE) : -1;
+      bytes = end >= 0 ? part.length - end - 1 : bytes + part.length;
+      if (bytes > ANSWER_BYTES) controller.error(new Error("its answer is longer than 16 MiB"));
+      else controller.enqueue(part);
+    },
+  });
+};

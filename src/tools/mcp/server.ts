@@ -1,0 +1,184 @@
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { CallToolResult, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
+import { cleanSentence } from "#core/clean-words.ts";
+import type { Clock } from "#core/clock.ts";
+import type { Program } from "#core/programs/program.ts";
+import type { Said } from "#core/programs/said.ts";
+import { ProgramNotStarted } from "#core/programs/start.ts";
+import { type Tool, ToolError } from "../tool.ts";
+import { textOfAnswer } from "./answers.ts";
+import { modelNameOf } from "./names.ts";
+
+export type ServerSettings = {
+  name: string;
+  version: string;
+  reach: ({ type: "stdio" } & Program) | { type: "http"; url: string; headers: Readonly<Record<string, string>> };
+  callMs: number;
+  outputCharacters: number;
+};
+
+type ServerParts = { clock: Clock; say: (said: Said) => void };
+type Connection = { client: Client; tools: readonly ServerTool[]; close: () => Promise<void> };
+
+const START_MS = 10_000;
+const PAGES = 20;
+const TOOLS = 500;
+/** After a start that failed, the next is tried no sooner. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** One server of tools: started when its tools are asked for, kept, and started again when it has ended. */
+export const createToolServer = (settings: ServerSettings, parts: ServerParts) => {
+  const { name, callMs, outputCharacters } = settings;
+  const { clock } = parts;
+  let open: Promise<Connection> | undefined;
+  let failures = 0;
+  let failed: { until: number; reason: string } | undefined;
+  const closing = new AbortController();
+
+  const connection = (): Promise<Connection> => {
+    if (closing.signal.aborted) throw new ToolError(`The server ${name} is no longer configured.`);
+    if (open) return open;
+    if (failed && clock.monotonic() < failed.until) throw new ToolError(failed.reason);
+    const onGone = () => {
+      if (open === opening) open = undefined;
+    };
+    const opening = connect(settings, parts, { onGone, closing: closing.signal });
+    open = opening;
+    opening.then(
+      () => {
+        failures = 0;
+        failed = undefined;
+      },
+      (error: unknown) => {
+        if (open === opening) open = undefined;
+        const pause = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LONGEST_PAUSE_MS);
+        failed = { until: clock.monotonic() + pause, reason: reasonOf(error) };
+      },
+    );
+    return opening;
+  };
+
+  const call = async (tool: string, args: unknown, signal: AbortSignal): Promise<string> => {
+    const { client } = await connection();
+    const given = args as Record<string, unknown> | undefined;
+    // The client never takes its listener away: it gets a signal that ends with the call.
+    const own = new AbortController();
+    const stop = () => own.abort(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    const limits = { signal: own.signal, timeout: callMs, maxTotalTimeout: callMs };
+    const answer = (await client
+      .callTool({ name: tool, arguments: given ?? {} }, undefined, limits)
+      .catch((error: unknown) => {
+        if (signal.aborted) throw signal.reason;
+        if (isExpired(error)) void open?.then((one) => one.close());
+        throw new ToolError(`The tool did not answer: ${reasonOf(error)}.`);
+      })
+      .finally(() => signal.removeEventListener("abort", stop))) as CallToolResult;
+    const text = textOfAnswer(answer, outputCharacters);
+    if (answer.isError) throw new ToolError(text === "" ? "The tool failed, and did not say why." : text);
+    return text;
+  };
+
+  const offered = (tool: ServerTool): Tool => ({
+    name: modelNameOf(name, tool.name),
+    description: tool.description ?? tool.title ?? tool.name,
+    parameters: tool.inputSchema,
+    call: (args, signal) => call(tool.name, args, signal),
+  });
+
+  return {
+    name,
+    /** The tools that it has now and `allows` lets through. Throws with why there are none. */
+    async tools(allows: (tool: string) => boolean): Promise<Tool[]> {
+      try {
+        const { tools } = await connection();
+        return tools.filter((tool) => allows(tool.name)).map(offered);
+      } catch (error) {
+        throw new ToolError(reasonOf(error));
+      }
+    },
+    async close(): Promise<void> {
+      closing.abort();
+      const one = await open?.catch(() => undefined);
+      await one?.close();
+    },
+  };
+};
+
+export type ToolServer = ReturnType<typeof createToolServer>;
+
+const connect = async (
+  { reach, version }: ServerSettings,
+  parts: ServerParts,
+  { onGone, closing }: { onGone: () => void; closing: AbortSignal },
+): Promise<Connection> => {
+  const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
+  const { transport, close } = await openTransport(reach, parts);
+  const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
+  client.onclose = onGone;
+  // What is wrong with a single message is no reason to end, and who waits for an answer is told by its time.
+  client.onerror = () => {};
+  const end = async () => {
+    await client.close().catch(() => {});
+    await close();
+  };
+  const giveUp = () => void end();
+  const stop = parts.clock.after(START_MS, giveUp);
+  closing.addEventListener("abort", giveUp, { once: true });
+  try {
+    await client.connect(transport, { timeout: START_MS });
+    const connection: Connection = { client, tools: await listTools(client), close: end };
+    client.setNotificationHandler((await listChanged()).ToolListChangedNotificationSchema, async () => {
+      connection.tools = await listTools(client).catch(() => connection.tools);
+    });
+    return connection;
+  } catch (error) {
+    await end();
+    throw error;
+  } finally {
+    stop();
+    closing.removeEventListener("abort", giveUp);
+  }
+};
+
+const listChanged = () => import("@modelcontextprotocol/sdk/types.js");
+
+const openTransport = async (
+  reach: ServerSettings["reach"],
+  parts: ServerParts,
+): Promise<{ transport: Transport; close: () => Promise<void> }> => {
+  if (reach.type === "http") {
+    const { openHttpTransport } = await import("./http.ts");
+    const { transport, close } = openHttpTransport(reach);
+    return { transport: transport as Transport, close };
+  }
+  const { StdioTransport } = await import("./stdio.ts");
+  return { transport: new StdioTransport(reach, parts), close: async () => {} };
+};
+
+const listTools = async (client: Client): Promise<readonly ServerTool[]> => {
+  const tools: ServerTool[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {
+    const answer = await client.listTools(cursor === undefined ? {} : { cursor }, { timeout: START_MS });
+    tools.push(...answer.tools);
+    cursor = answer.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return tools.slice(0, TOOLS);
+};
+
+/** Its session is over: the next call begins another. */
+const isExpired = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 404;
+
+const reasonOf = (error: unknown): string => {
+  if (error instanceof ToolError) return error.message;
+  if (error instanceof ProgramNotStarted) return "its program cannot be started";
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (code === -32001) return "it did not answer in time";
+  if (code === -32000) return "it has ended";
+  return cleanSentence(String(message ?? "it failed"), 200);
+};

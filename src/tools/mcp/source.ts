@@ -1,0 +1,35 @@
+import { cleanSentence } from "#core/clean-words.ts";
+import type { Tool, ToolSource } from "../tool.ts";
+import type { ToolServer } from "./server.ts";
+
+/** The tools of one agent: of each server that it names, those that it names. `*` is all of a server. */
+export const createToolSource = (servers: readonly ToolServer[], wanted: readonly string[]): ToolSource => {
+  const allows = (server: string) => {
+    const all = wanted.includes(`${server}/*`);
+    return (tool: string) => all || wanted.includes(`${server}/${tool}`);
+  };
+  return {
+    async tools(signal) {
+      const tools: Tool[] = [];
+      const missing: { server: string; reason: string }[] = [];
+      const asked = servers.map((server) => orAborted(server.tools(allows(server.name)), signal));
+      for (const [n, outcome] of (await Promise.allSettled(asked)).entries()) {
+        if (outcome.status === "fulfilled") tools.push(...outcome.value);
+        else missing.push({ server: servers[n]?.name ?? "", reason: cleanSentence(String(outcome.reason?.message)) });
+      }
+      signal.throwIfAborted();
+      return { tools, missing };
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(servers.map((server) => server.close()));
+    },
+  };
+};
+
+const orAborted = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason);
+    if (signal.aborted) return leave();
+    signal.addEventListener("abort", leave, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+  });

@@ -1,0 +1,65 @@
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import type { Clock } from "#core/clock.ts";
+import { createLineCutter } from "#core/programs/lines.ts";
+import { outputOf } from "#core/programs/output.ts";
+import type { Program } from "#core/programs/program.ts";
+import type { Said } from "#core/programs/said.ts";
+import { type RunningProgram, startProgram } from "#core/programs/start.ts";
+import { readMessage } from "./messages.ts";
+
+/** A message is one line. A server that writes a longer one has gone wrong. */
+const LINE_BYTES = 16 * 1024 ** 2;
+
+/** The protocol over the standard input and output of a program, which is started here and ends with it. */
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #program: Program;
+  readonly #parts: { clock: Clock; say: (said: Said) => void };
+  #running: RunningProgram | undefined;
+  #isClosed = false;
+
+  constructor(program: Program, parts: { clock: Clock; say: (said: Said) => void }) {
+    this.#program = program;
+    this.#parts = parts;
+  }
+
+  async start(): Promise<void> {
+    const running = await startProgram(this.#program, this.#parts);
+    this.#running = running;
+    if (this.#isClosed) await running.stop();
+    else void this.#read(running);
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const input = this.#running?.stdin;
+    if (!input?.writable) throw new Error("the server does not run");
+    if (!input.write(`${JSON.stringify(message)}\n`)) {
+      await new Promise<void>((resolve) => input.once("drain", resolve).once("close", resolve));
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#running?.stop();
+    this.onclose?.();
+  }
+
+  async #read(running: RunningProgram): Promise<void> {
+    const lines = createLineCutter(LINE_BYTES);
+    try {
+      for await (const bytes of outputOf(running, this.#parts.clock)) {
+        for (const line of lines.push(bytes)) {
+          const message = readMessage(line);
+          if (message) this.onmessage?.(message);
+        }
+      }
+    } catch (error) {
+      this.onerror?.(error as Error);
+    }
+    await this.close();
+  }
+}

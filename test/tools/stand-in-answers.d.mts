@@ -1,0 +1,1 @@
+export function answerOf(message: { id?: unknown; method: string; params?: unknown }, how: string): object | undefined;

@@ -1,0 +1,49 @@
+// What the tests' server of tools answers to a message of the Model Context Protocol, whichever way that came.
+
+const tool = (name, description = `Does ${name}.`) => ({
+  name,
+  description,
+  inputSchema: { type: "object", properties: { text: { type: "string" } } },
+});
+
+const TOOLS = ["say", "fail", "picture", "structured", "hang", "crash", "endless", "env", "a.name/of another world"];
+
+const CALLS = {
+  say: ({ text }) => ({ content: [{ type: "text", text: `You said ${text}.` }] }),
+  fail: () => ({ isError: true, content: [{ type: "text", text: "There is no such customer." }] }),
+  picture: () => ({
+    content: [
+      { type: "image", data: "AAAA", mimeType: "image/png" },
+      { type: "resource", resource: { uri: "file:///a.txt", text: "a text" } },
+      { type: "resource_link", uri: "file:///b.txt", name: "b" },
+    ],
+  }),
+  structured: () => ({ content: [], structuredContent: { total: 3 } }),
+  env: () => ({ content: [{ type: "text", text: Object.keys(process.env).sort().join(" ") }] }),
+};
+
+/** @param {{ id?: unknown, method: string, params?: any }} message @param {string} how @returns {object | undefined} */
+export const answerOf = ({ id, method, params }, how) => {
+  if (id === undefined) return undefined;
+  const result = resultOf(method, params, how);
+  if (result === "nothing") return undefined;
+  if (result === undefined) return { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } };
+  return { jsonrpc: "2.0", id, result };
+};
+
+const resultOf = (method, params, how) => {
+  if (method === "initialize") {
+    const { protocolVersion } = params;
+    return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "stand-in", version: "1.0.0" } };
+  }
+  if (method === "ping") return {};
+  if (method === "tools/list") {
+    const from = Number(params?.cursor ?? 0);
+    const names = how === "many" ? Array.from({ length: 60 }, (_, n) => `tool-${n}`) : TOOLS;
+    const page = how === "many" ? 25 : names.length;
+    const next = from + page < names.length ? { nextCursor: String(from + page) } : {};
+    return { tools: names.slice(from, from + page).map((name) => tool(name)), ...next };
+  }
+  if (method !== "tools/call") return undefined;
+  return params.name === "hang" ? "nothing" : CALLS[params.name]?.(params.arguments);
+};
