@@ -7,6 +7,14 @@ export interface SharedStore {
    */
   countRequest(key: string, limit: { maxRequests: number; windowMs: number }): Promise<RateCount>;
 
+  /** Says which agents this gateway has. It counts as there from now on, until it is closed. */
+  haveAgents(agents: readonly string[]): Promise<void>;
+  /**
+   * Those of `agents` that no gateway has said to have in the last `withinMs`. One that was closed counts as one that has said nothing
+   * for ten seconds; what is older than a day is not known.
+   */
+  goneAgents(agents: readonly string[], withinMs: number): Promise<string[]>;
+
   /** Has every other gateway's watchers told that here somebody reads replies as they are written in these sessions. */
   askTexts(sessionIds: readonly string[]): Promise<void>;
   /** Keeps pieces of replies until they are dropped, and tells the other gateways' watchers of their sessions. Text that is kept already changes nothing. */

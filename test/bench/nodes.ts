@@ -1,6 +1,5 @@
 import { startPostgres } from "#test/harness/postgres-server.ts";
 import { type Call, messageCall, wakeCall } from "./calls.ts";
-import { requireNoneLost } from "./events.ts";
 import { type GatewayWish, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { requireClean, runWrk } from "./load.ts";
 import { cpuOf } from "./machine.ts";
@@ -10,8 +9,10 @@ import { ALL_ENDED_MS } from "./turns.ts";
 /** What several gateways took in together. Times in microseconds. */
 export type Taken = { rate: number; requests: number; cpu: number; databaseCpu: number; p99: number };
 
-const CONNECTIONS = 48;
+/** Of all callers of one gateway; a third of them is a whole number. */
+export const CONNECTIONS = 48;
 const SESSIONS = 1_000;
+/** As many gateways as share a core warm up as many times as long: each has then taken in about as much. */
 const WARM_UP_S = 2;
 const COMPLETED = 'gateway_turns_total{agent="main",status="completed"}';
 
@@ -21,14 +22,12 @@ export const LOADS = {
 } satisfies Record<string, { call: Call; how: GatewayWish }>;
 
 /**
- * One load on so many gateways with one database: they share the server's core, as one would have it alone, and the database waits for
- * its disk. It counts when nothing was refused and all of it has ended 2 s later.
+ * One load, `connections` on each of so many gateways with one database: they share the server's core, as one would have it alone, and
+ * the database waits for its disk. It counts when nothing was refused and all of it has ended 2 s later.
  */
 export const loadNodes = async (
   kind: keyof typeof LOADS,
-  count: number,
-  seconds: number,
-  seed: number,
+  { count, connections, seconds, seed }: { count: number; connections: number; seconds: number; seed: number },
 ): Promise<Taken> => {
   const { call, how } = LOADS[kind];
   await using server = await startPostgres({ fsync: true });
@@ -40,13 +39,12 @@ export const loadNodes = async (
       await untilAnswers(`${gateway.url}/readyz`);
     }
     const run = async (lasting: number, seeds: number) => {
-      const connections = CONNECTIONS / count;
       const wish = { call, sessions: SESSIONS, seconds: lasting, connections };
       const reports = await Promise.all(gateways.map(({ url }, n) => runWrk({ ...wish, url, seed: seeds + n })));
       for (const report of reports) requireClean(report, `${kind} on ${count} gateways`);
       return reports;
     };
-    const warm = await run(WARM_UP_S, seed);
+    const warm = await run(WARM_UP_S * count, seed);
     const cpu = () => gateways.reduce((sum, { pid }) => sum + cpuOf(pid), 0);
     const [before, beforeDatabase] = [cpu(), await cpuOfServer(server)];
     const reports = await run(seconds, seed + count);
@@ -54,7 +52,8 @@ export const loadNodes = async (
     const spentDatabase = (await cpuOfServer(server)) - beforeDatabase;
     const requests = reports.reduce((sum, report) => sum + report.requests, 0);
     const accepted = requests + warm.reduce((sum, report) => sum + report.requests, 0);
-    await requireAllEnded(kind, gateways, accepted);
+    if (kind === "wakes") await requireAllHandled(server, accepted);
+    else await requireAllCompleted(gateways, accepted);
     return {
       rate: reports.reduce((sum, { rate }) => sum + rate, 0),
       requests,
@@ -67,20 +66,36 @@ export const loadNodes = async (
   }
 };
 
+type Server = Awaited<ReturnType<typeof startPostgres>>;
+
 /** All processes of the server so far; those that have ended count as long as their parent lives. */
-const cpuOfServer = async (server: Awaited<ReturnType<typeof startPostgres>>): Promise<number> => {
+const cpuOfServer = async (server: Server): Promise<number> => {
   const pids = await server.pids();
   return pids.reduce((sum, pid) => sum + cpuOf(pid), 0);
 };
 
-const requireAllEnded = async (kind: keyof typeof LOADS, gateways: readonly Started[], accepted: number) => {
-  if (kind === "wakes") return await requireNoneLost(gateways[0]?.url as string);
+const untilEnded = async (what: string, count: () => Promise<number>): Promise<void> => {
   const end = performance.now() + ALL_ENDED_MS;
   for (;;) {
-    const reads = await Promise.all(gateways.map(({ url }) => readMetrics(url)));
-    const completed = reads.reduce((sum, read) => sum + read(COMPLETED), 0);
-    if (completed >= accepted) return;
-    if (performance.now() > end) throw new Error(`after 2 s ${completed} of ${accepted} turns have completed`);
+    const left = await count();
+    if (left <= 0) return;
+    if (performance.now() > end) throw new Error(`after 2 s ${left} ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 };
+
+/** By the database: what one gateway knows of the others is a second old. */
+const requireAllHandled = async (server: Server, accepted: number): Promise<void> => {
+  const count = async (where: string) => Number((await server.query(`select count(*) from events ${where}`))[0]?.count);
+  await untilEnded("events wait", () => count("where state = 'queued'"));
+  const handled = await count("where state = 'handled'");
+  const dead = await count("where state = 'dead'");
+  if (dead > 0) throw new Error(`${dead} events are dead`);
+  if (handled < accepted) throw new Error(`${accepted} events were accepted, and ${handled} handled`);
+};
+
+const requireAllCompleted = (gateways: readonly Started[], accepted: number): Promise<void> =>
+  untilEnded("turns have not completed", async () => {
+    const reads = await Promise.all(gateways.map(({ url }) => readMetrics(url)));
+    return reads.reduce((left, read) => left - read(COMPLETED), accepted);
+  });

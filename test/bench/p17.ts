@@ -1,6 +1,6 @@
 import { compare, type Figure, measure, median, unmeasured } from "./figures.ts";
 import { whyNoLoad } from "./machine.ts";
-import { type LOADS, loadNodes, type Taken } from "./nodes.ts";
+import { CONNECTIONS, type LOADS, loadNodes, type Taken } from "./nodes.ts";
 import type { BenchOptions } from "./options.ts";
 
 const MANY = 3;
@@ -13,17 +13,25 @@ export const measureNodes = async ({ rounds, seconds, say }: BenchOptions): Prom
   for (const kind of ["wakes", "turns"] as const) {
     const one: Taken[] = [];
     const many: Taken[] = [];
+    const third: Taken[] = [];
     for (let round = 0; round < rounds; round++) {
       say(`P17: ${kind}, round ${round + 1} of ${rounds}`);
-      one.push(await loadNodes(kind, 1, seconds, 10 * round));
-      many.push(await loadNodes(kind, MANY, seconds, 10 * round));
+      const of = { seconds, seed: 10 * round };
+      one.push(await loadNodes(kind, { ...of, count: 1, connections: CONNECTIONS }));
+      // Turns are taken in faster than they run: of more callers than this the queue would only grow.
+      if (kind === "wakes") many.push(await loadNodes(kind, { ...of, count: MANY, connections: CONNECTIONS }));
+      third.push(await loadNodes(kind, { ...of, count: MANY, connections: CONNECTIONS / MANY }));
     }
-    figures.push(...figuresOf(kind, one, many));
+    figures.push(...figuresOf(kind, { one, many, third }));
   }
   return figures;
 };
 
-const figuresOf = (kind: keyof typeof LOADS, one: readonly Taken[], many: readonly Taken[]): Figure[] => {
+/** `many`: each gateway has as many callers as the one; `third`: they share its callers. */
+const figuresOf = (
+  kind: keyof typeof LOADS,
+  { one, many, third }: { one: readonly Taken[]; many: readonly Taken[]; third: readonly Taken[] },
+): Figure[] => {
   const list = (taken: readonly Taken[], pick: (one: Taken) => number) => taken.map(pick);
   const middle = (taken: readonly Taken[], pick: (one: Taken) => number) => median(list(taken, pick));
   const noteOf = (taken: readonly Taken[]) =>
@@ -31,26 +39,41 @@ const figuresOf = (kind: keyof typeof LOADS, one: readonly Taken[], many: readon
     `p99 ${(middle(taken, ({ p99 }) => p99) / 1_000).toFixed(1)} ms`;
   const rate = ({ rate }: Taken) => rate;
   const cpu = (taken: Taken) => taken.cpu;
-  const isGate = kind === "wakes";
-  return [
-    measure(list(one, rate), {
+  const shared: Figure[] = [
+    compare(list(third, rate), list(one, rate), {
       gate: "P17",
-      figure: `${kind} on PostgreSQL, one gateway`,
+      figure: `${kind}, ${MANY} gateways that share one's core and its ${CONNECTIONS} callers`,
       unit: "a second",
-      ...(isGate && { bound: { atLeast: 2_000 } }),
-      note: `${noteOf(one)}; the database shares its core with the client`,
+      note: noteOf(third),
     }),
+    compare(list(third, cpu), list(one, cpu), {
+      gate: "P17",
+      figure: `CPU a request of ${kind}, ${MANY} gateways that share one's core and its callers`,
+      unit: "us",
+    }),
+  ];
+  const alone = measure(list(one, rate), {
+    gate: "P17",
+    figure: `${kind} on PostgreSQL, one gateway`,
+    unit: "a second",
+    ...(kind === "wakes" && { bound: { atLeast: 2_000 } }),
+    note: `${noteOf(one)}; the database shares its core with the client`,
+  });
+  if (many.length === 0) return [alone, ...shared];
+  return [
+    alone,
     compare(list(many, rate), list(one, rate), {
       gate: "P17",
-      figure: `${kind}, ${MANY} gateways that share one's core`,
+      figure: `${kind}, ${MANY} gateways that share one's core, ${CONNECTIONS} callers each`,
       unit: "a second",
       note: noteOf(many),
     }),
     compare(list(many, cpu), list(one, cpu), {
       gate: "P17",
-      figure: `CPU a request of ${kind}, ${MANY} gateways`,
+      figure: `CPU a request of ${kind}, ${MANY} gateways, ${CONNECTIONS} callers each`,
       unit: "us",
-      ...(isGate && { bound: { atMost: 1.15, what: "x one" } }),
+      bound: { atMost: 1.15, what: "x one" },
     }),
+    ...shared,
   ];
 };

@@ -139,13 +139,13 @@ await postgresTests((server) => {
       const delivery = hookOf("dlv_1");
       const row = JSON.stringify([deliveryRow(delivery, { order: 0, kept: "event", eventId: "evt_1" })]);
       const ring = { size: 0, bytes: 0, entries: 10, most: 1_000_000 };
-      const view = JSON.stringify({ open: 0, bytes: 0, keys: true, ring });
+      const view = JSON.stringify({ open: 0, bytes: 0, keys: true });
       const queue = async (again: boolean) => {
         const orders = JSON.stringify([orderRow(eventOrder(on.one, { eventId: "evt_1", key: "k", delivery }))]);
-        const call = "select queue_events($1, $2, $3, $4, 'other/0', 0) as answer";
-        return (await client.query(call, [orders, row, view, again])).rows[0].answer;
+        const call = "select queue_events($1, $2, $3, $4, $5, 'other/0', 0) as answer";
+        return (await client.query(call, [orders, row, view, JSON.stringify(ring), again])).rows[0].answer;
       };
-      expect(await queue(false)).toMatchObject({ results: [expect.any(Number)], gateway: [{ seq: 1 }] });
+      expect(await queue(false)).toMatchObject({ results: [expect.any(Number)], gateway: { first: 1 } });
       const known = { event: expect.objectContaining({ event_id: "evt_1", delivery_id: "dlv_1" }), kept: true };
       expect(await queue(true)).toEqual({ results: [known] });
       const refused = JSON.stringify([deliveryRow(hookOf("dlv_2"), { order: 0, kept: "unmatched" })]);

@@ -6,6 +6,9 @@ const MOST_WAITING = 20_000;
 /** A call grows no more once it is so long. */
 const MOST_BYTES = 2_000_000;
 
+/** However long calls take. */
+const LONGEST_WAIT_MS = 5;
+
 type Waiting<O, R> = {
   readonly order: O;
   readonly gate: string | undefined;
@@ -48,21 +51,38 @@ export const createBatcher = <O, R>({
   most,
   atOnce,
   bytesOf,
+  pauseOf,
   gates,
   send,
 }: {
   most: number;
   atOnce: number;
   bytesOf: ((order: O) => number) | undefined;
+  /** How long nothing is sent after a call that took so long. */
+  pauseOf: ((tookMs: number) => number) | undefined;
   gates: Gates;
   send: (orders: readonly O[]) => Promise<readonly R[]>;
 }): ((order: O, gate?: string) => Promise<R>) => {
   let waiting: Waiting<O, R>[] = [];
   let onTheirWay = 0;
   let isPlanned = false;
+  /** Who was answered just now may well order again: so many are waited for, at most until then. */
+  let expected = 0;
+  let expectedUntil = 0;
+  let pausedUntil = 0;
+  let patience: NodeJS.Timeout | undefined;
 
   const plan = (): void => {
-    if (isPlanned) return;
+    if (isPlanned || waiting.length === 0) return;
+    const leftMs = Math.max(pausedUntil, waiting.length < expected ? expectedUntil : 0) - performance.now();
+    if (leftMs > 0) patience ??= setTimeout(goOn, leftMs);
+    else goOn();
+  };
+
+  const goOn = (): void => {
+    clearTimeout(patience);
+    patience = undefined;
+    expected = 0;
     isPlanned = true;
     // What comes in the same turn of the loop goes together.
     setImmediate(dispatch);
@@ -104,6 +124,7 @@ export const createBatcher = <O, R>({
   };
 
   const run = async (batch: readonly Waiting<O, R>[]): Promise<void> => {
+    const began = performance.now();
     try {
       const results = await send(batch.map(({ order }) => order));
       for (const [n, { resolve }] of batch.entries()) resolve(results[n] as R);
@@ -111,8 +132,18 @@ export const createBatcher = <O, R>({
       for (const { reject } of batch) reject(error);
     }
     onTheirWay--;
+    expectAgain(batch.length + waiting.length, performance.now() - began);
     gates.open(batch.flatMap(({ gate }) => (gate === undefined ? [] : [gate])));
     plan();
+  };
+
+  /** Callers that wait for their answers before they ask anew come all at once: together they are one call, and half are two. */
+  const expectAgain = (many: number, tookMs: number): void => {
+    const now = performance.now();
+    if (pauseOf) pausedUntil = now + pauseOf(tookMs);
+    if (many < 2) return;
+    expected = Math.min(many, most);
+    expectedUntil = now + Math.min(tookMs / 4, LONGEST_WAIT_MS);
   };
 
   return (order, gate) => {

@@ -35,6 +35,10 @@ export const beatMethods = (frame: Frame): BeatMethods => ({
       through: number;
       next: number | null;
     }>("claim_beats", [agents, node, leaseMs, frame.time()]);
+    for (const { agent } of claims) {
+      const known = frame.beats.get(agent);
+      if (known) known.running = true;
+    }
     return {
       beats: claims.map(({ agent, fence }) => ({ agent, node, fence, through })),
       nextDueInMs: next ?? undefined,
@@ -63,7 +67,10 @@ const beatOf = (frame: Frame, { agent, dueIn, running }: PlannedBeat): Beat => {
 };
 
 /** When each agent's next beat is due, by the wall clock as it was when that was heard of; `version` is that of the beat then. */
-export type NotedBeats = Map<string, { version: number; noted: number | null; at: number | undefined }>;
+export type NotedBeats = Map<
+  string,
+  { version: number; noted: number | null; at: number | undefined; running: boolean }
+>;
 
 /** Keeps what `agentCounts` tells. Answers whether some beat is due sooner than was known. */
 export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | undefined): boolean => {
@@ -73,8 +80,21 @@ export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | u
     // A poll may have looked before a call changed it of which this node has heard already.
     if (known && version <= known.version) continue;
     const isMoved = known?.noted !== noted;
-    frame.beats.set(agent, { version, noted, at: isMoved ? wallTime(frame, notedIn) : known?.at });
+    frame.beats.set(agent, { version, noted, at: isMoved ? wallTime(frame, notedIn) : known?.at, running });
     isSooner ||= !running && noted !== null && noted < (known?.noted ?? Infinity);
   }
   return isSooner;
+};
+
+/** So many events are handed over in a fraction of a second. */
+const FEW = 500;
+/** Of another gateway's beat this one knows by its looks once a second, and between two beats it is about to go on. */
+const LATELY_MS = 3_000;
+
+/** How far events that are being handed over are behind those that come: 0 where nothing is to be made up for. */
+export const arrearsOf = (frame: Frame): number => {
+  const events = frame.counts.of("events");
+  if (events <= FEW) return 0;
+  for (const { running } of frame.beats.values()) if (running) frame.beatingAt = frame.clock.monotonic();
+  return frame.clock.monotonic() - frame.beatingAt < LATELY_MS ? events / FEW : 0;
 };

@@ -24,11 +24,10 @@ const REFUSED_SHARE = 8;
 
 export const deliveryMethods = (frame: Frame): DeliveryMethods => {
   const record = frame.batcher<Recording, null>({
-    name: "record_finished",
     most: MOST_RECORDED,
     atOnce: 1,
     bytesOf: ({ delivery }) => delivery.bytes,
-    args: (recordings, again) => [...recordArgs(frame, recordings), again, LANE],
+    call: (recordings, again) => ["record_finished", [...recordArgs(frame, recordings), again, LANE]],
   });
   return {
     recordDelivery: async (delivery, recorder, work = {}) => {
@@ -87,7 +86,7 @@ export const storeBytes = ({ counts, ringBytes }: Pick<Frame, "counts" | "ringBy
 
 const OUTCOME = `case d.kept
   when 'turn' then coalesce(t.status, 'gone')
-  when 'event' then coalesce(case e.state when 'taken' then 'queued' else e.state end, 'gone')
+  when 'event' then coalesce(e.state, 'gone')
   else d.kept end`;
 const FROM = `from deliveries d
   left join live_turns t on t.turn_id = d.turn_id left join events e on e.event_id = d.event_id and d.kept = 'event'`;

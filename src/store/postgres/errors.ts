@@ -6,6 +6,8 @@ export type Failure =
   | "lost"
   /** Nothing was kept, and the same call may do better at once. */
   | "clash"
+  /** The same, where the statement is prepared anew: a newer gateway has given a table another column. */
+  | "stale"
   /** The server takes no writes or no connections: another one, or a later time. */
   | "refused"
   /** It will not work however often it is tried. */
@@ -24,6 +26,7 @@ export const failureOf = (error: unknown): Failure => {
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
   if (LOST.test(code)) return "lost";
   if (CLASH.test(code)) return "clash";
+  if (code === "0A000" && (error as { routine?: string }).routine === "RevalidateCachedQuery") return "stale";
   return REFUSED.test(code) || code === "57014" ? "refused" : "broken";
 };
 

@@ -10,12 +10,13 @@ export type EventRow = {
   text: string;
   metadata: string | null;
   caller: string;
-  /** `taken` is queued, too: a turn works on it. */
-  state: EventStatus | "taken";
+  state: EventStatus;
   attempts: number;
   created_at: number;
   ended_at: number | null;
   turn_id: string | null;
+  /** The turn that works on it; not asked for where none can. */
+  taken_by?: string | null;
   reason: string | null;
   delivery_id: string | null;
 };
@@ -26,44 +27,36 @@ export const readEvent = (row: EventRow): SystemEvent => ({
   text: readText(row.text),
   metadata: readOptional(row.metadata),
   caller: readText(row.caller),
-  status: row.state === "taken" ? "queued" : row.state,
+  status: row.state,
   attempts: row.attempts,
   createdAt: row.created_at,
   endedAt: row.ended_at ?? undefined,
-  turnId: row.turn_id ?? undefined,
+  turnId: row.taken_by ?? row.turn_id ?? undefined,
   reason: readOptional(row.reason),
   deliveryId: row.delivery_id ?? undefined,
   ordinal: row.ordinal,
 });
 
-/** The event that an order has queued. */
-export const queuedEvent = (order: EventOrder, ordinal: number): SystemEvent => ({
-  eventId: order.eventId,
-  agent: order.agent,
-  text: order.text,
-  metadata: order.metadata,
-  caller: order.caller,
-  status: "queued",
-  attempts: 0,
-  createdAt: order.now,
-  endedAt: undefined,
-  turnId: undefined,
-  reason: undefined,
-  deliveryId: order.delivery?.deliveryId,
-  ordinal,
+/** An order as `keep_events` takes it. */
+export const eventRow = ({ eventId, agent, text, metadata, caller, now, delivery }: EventOrder) => ({
+  id: eventId,
+  agent,
+  text: keepText(text),
+  metadata: keepOptional(metadata),
+  size: sizeOf(text, metadata),
+  caller: keepText(caller),
+  now,
+  delivery: delivery?.deliveryId,
 });
+
+const sizeOf = (text: string, metadata: string | undefined): number =>
+  Buffer.byteLength(text) + (metadata === undefined ? 0 : Buffer.byteLength(metadata));
 
 /** An order as `queue_events` takes it. */
 export const orderRow = (order: EventOrder) => {
-  const { text, metadata, idempotency, limits } = order;
+  const { idempotency, limits } = order;
   return {
-    id: order.eventId,
-    agent: order.agent,
-    text: keepText(text),
-    metadata: keepOptional(metadata),
-    size: Buffer.byteLength(text) + (metadata === undefined ? 0 : Buffer.byteLength(metadata)),
-    caller: keepText(order.caller),
-    now: order.now,
+    ...eventRow(order),
     beat: order.beatNow,
     key: idempotency && keepKey(idempotency.key),
     hash: idempotency?.hash,
@@ -71,6 +64,12 @@ export const orderRow = (order: EventOrder) => {
     events: whole(limits.events),
     bytes: whole(limits.storeBytes),
     keep: order.streamKeep,
-    delivery: order.delivery?.deliveryId,
   };
 };
+
+/** What an order tells on the gateway's stream. */
+export const queuedNews = ({ eventId, agent }: EventOrder) => ({
+  name: "event.queued" as const,
+  eventId,
+  agentName: agent,
+});

@@ -1,12 +1,15 @@
 import type { ErrorName } from "#core/errors.ts";
 import { GatewayError } from "#core/errors.ts";
 import { decodeCursor } from "#store/cursors.ts";
+import { queuedEvent } from "#store/queued-event.ts";
 import type { EventOrder, Store, SystemEvent } from "#store/store.ts";
-import { noteBeats, type PlannedBeat } from "./beats.ts";
+import { arrearsOf, noteBeats, type PlannedBeat } from "./beats.ts";
 import { ringView, storeBytes } from "./deliveries.ts";
 import { deliveryRow } from "./delivery-codec.ts";
-import { type EventRow, orderRow, queuedEvent, readEvent } from "./event-codec.ts";
+import { type EventRow, eventRow, orderRow, queuedNews, readEvent } from "./event-codec.ts";
 import { type Frame, LANE } from "./frame.ts";
+import { EVENT_BYTES } from "./functions/events.ts";
+import { entriesOf } from "./gateway-stream.ts";
 import { pageOf } from "./pages.ts";
 import { keepKey, keepText } from "./texts.ts";
 
@@ -26,19 +29,29 @@ type Outcome = number | { event: EventRow; kept?: true } | { refused: ErrorName;
 
 /** So many orders go in one call. */
 const MOST_ORDERS = 200;
+const LONGEST_PAUSE_MS = 50;
 const BUSY_HINT_MS = 1_000;
 /** A page of events ends when it holds so many: it goes out as one answer. */
 const PAGE_BYTES = 1024 * 1024;
 
 export const eventMethods = (frame: Frame): EventMethods => {
   const queue = frame.batcher<EventOrder, Outcome>({
-    name: "queue_events",
     most: MOST_ORDERS,
     // The limits are judged by what is known when a call leaves.
     atOnce: 1,
     bytesOf: ({ text, delivery }) => text.length + (delivery?.bytes ?? 0),
-    args: (orders, again) => [...queueArgs(frame, orders), again, LANE, frame.time()],
-    heard: (answer) => noteBeats(frame, answer.beats as readonly PlannedBeat[]),
+    // Who hands events over has to get at the database too: where they come faster than they go, others wait for it.
+    pauseOf: (tookMs) => Math.min(tookMs * arrearsOf(frame), LONGEST_PAUSE_MS),
+    call: (orders, again) => {
+      const kept = again ? undefined : keepArgs(frame, orders);
+      if (kept) return ["keep_events", kept];
+      return ["queue_events", [...queueArgs(frame, orders), again, LANE, frame.time()]];
+    },
+    heard: ({ beats, first }, orders) => {
+      noteBeats(frame, beats as readonly PlannedBeat[]);
+      const at = (orders.at(-1) as EventOrder).now;
+      if (typeof first === "number") frame.tellGateway(entriesOf({ first, at, news: orders.map(queuedNews) }));
+    },
   });
   return {
     queueEvent: async (order) => {
@@ -69,7 +82,8 @@ export const eventMethods = (frame: Frame): EventMethods => {
 
     listEvents: async ({ agent, status, limit, cursor }) => {
       const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : decodeCursor(cursor);
-      const ofStatus = status === undefined ? "" : `and state ${STATES[status]}`;
+      // As text in the query, so that it fits the index of those that wait.
+      const ofStatus = status === undefined ? "" : `and state = '${status}'`;
       const ofAgent = agent === undefined ? "" : "and agent = $3";
       const rows = await frame.query<EventRow & { matching: number }>(
         `with matching as (
@@ -78,7 +92,7 @@ export const eventMethods = (frame: Frame): EventMethods => {
           select ordinal from (select ordinal, sum(size) over (order by ordinal desc) - size as before from matching) as summed
           where before < ${PAGE_BYTES}
         )
-        select *, (select count(*) from matching) as matching from events
+        select *, taken_by(events) as taken_by, (select count(*) from matching) as matching from events
         where ordinal in (select ordinal from fitting) order by ordinal desc`,
         [before, limit + 1, ...(agent === undefined ? [] : [agent])],
       );
@@ -99,23 +113,61 @@ export const eventMethods = (frame: Frame): EventMethods => {
   };
 };
 
-const queueArgs = (frame: Frame, orders: readonly EventOrder[]): [string, string, string] => {
-  const deliveries = orders.flatMap(({ delivery, eventId }, order) =>
-    delivery ? [deliveryRow(delivery, { order, kept: "event", eventId })] : [],
-  );
-  const { recorder } = orders[0] as EventOrder;
-  const keys = orders.some(({ idempotency }) => idempotency !== undefined);
-  const view = { open: frame.counts.of("events"), bytes: storeBytes(frame), ring: ringView(frame, recorder), keys };
-  return [JSON.stringify(orders.map(orderRow)), JSON.stringify(deliveries), JSON.stringify(view)];
+/** For orders that are all kept, by what this node knows: most are, and it is the cheaper way. Undefined where they must be looked at. */
+const keepArgs = (frame: Frame, orders: readonly EventOrder[]): unknown[] | undefined => {
+  let open = frame.counts.of("events");
+  const held = storeBytes(frame);
+  let bytes = 0;
+  const rows: ReturnType<typeof eventRow>[] = [];
+  const deltas: Record<string, number> = {};
+  const asking = new Set<string>();
+  for (const order of orders) {
+    const { agent, limits, idempotency, beatNow } = order;
+    if (idempotency || open >= limits.events || held + bytes >= limits.storeBytes) return undefined;
+    const row = eventRow(order);
+    rows.push(row);
+    open++;
+    bytes += row.size + EVENT_BYTES;
+    deltas[`waiting ${agent}`] = (deltas[`waiting ${agent}`] ?? 0) + 1;
+    if (beatNow) asking.add(agent);
+  }
+  const { now, streamKeep } = orders.at(-1) as EventOrder;
+  return [
+    JSON.stringify(rows),
+    deliveriesOf(orders),
+    JSON.stringify({ ...deltas, events: rows.length, bytes }),
+    JSON.stringify(orders.map(queuedNews)),
+    [...asking],
+    ringOf(frame, orders),
+    now,
+    streamKeep,
+    LANE,
+    frame.time(),
+  ];
 };
 
-/** As text in the query, so that it fits the index of those that wait. */
-const STATES = { queued: "in ('queued', 'taken')", handled: "= 'handled'", dead: "= 'dead'" } as const;
+const queueArgs = (frame: Frame, orders: readonly EventOrder[]): unknown[] => {
+  const keys = orders.some(({ idempotency }) => idempotency !== undefined);
+  const view = { open: frame.counts.of("events"), bytes: storeBytes(frame), keys };
+  return [JSON.stringify(orders.map(orderRow)), deliveriesOf(orders), JSON.stringify(view), ringOf(frame, orders)];
+};
+
+/** Null where none is recorded. */
+const deliveriesOf = (orders: readonly EventOrder[]): string | null => {
+  const rows = orders.flatMap(({ delivery, eventId }, order) =>
+    delivery ? [deliveryRow(delivery, { order, kept: "event", eventId })] : [],
+  );
+  return rows.length === 0 ? null : JSON.stringify(rows);
+};
+
+const ringOf = (frame: Frame, [first]: readonly EventOrder[]): string =>
+  JSON.stringify(ringView(frame, (first as EventOrder).recorder));
 
 const READ_QUEUED = `
   with waiting as (
     select ordinal, size from events
-    where agent = $1 and state = 'queued' and ordinal > $2 and ordinal <= $3 order by ordinal limit $4
+    where agent = $1 and state = 'queued' and ordinal > $2 and ordinal <= $3 and ordinal <> all ((select taken_events($1))::bigint[])
+    order by ordinal limit $4
   ), fitting as (
     select ordinal from (
       select ordinal, sum(size) over (order by ordinal) as sum, row_number() over (order by ordinal) as n from waiting
@@ -124,7 +176,9 @@ const READ_QUEUED = `
   select * from events where state = 'queued' and ordinal in (select ordinal from fitting) order by ordinal`;
 
 const getEvent = async (frame: Frame, eventId: string): Promise<SystemEvent | undefined> => {
-  const [row] = await frame.query<EventRow>("select * from events where event_id = $1", [keepText(eventId)]);
+  const [row] = await frame.query<EventRow>("select *, taken_by(events) as taken_by from events where event_id = $1", [
+    keepText(eventId),
+  ]);
   return row && readEvent(row);
 };
 

@@ -7,7 +7,7 @@ import { createBatcher, Gates } from "./batches.ts";
 import type { NotedBeats } from "./beats.ts";
 import { type Counts, createCounts, type Deltas } from "./counts.ts";
 import { failureOf, unavailable } from "./errors.ts";
-import { readEntry } from "./gateway-stream.ts";
+import { entriesOf, type ToldNews } from "./gateway-stream.ts";
 import type { GatewayTellings } from "./gateway-tellings.ts";
 import type { Pool } from "./pool.ts";
 import type { Tellings } from "./tellings.ts";
@@ -55,21 +55,23 @@ export type Answer = {
   beat?: boolean;
   announcement?: boolean;
   keys?: boolean;
-  gateway?: GatewayEntry[] | null;
+  gateway?: ToldNews | null;
   ends?: EndedAgent[] | null;
   news?: number | null;
   changes?: Change[];
   results?: unknown[];
 };
 
+type BatchCall = readonly [name: string, args: readonly unknown[]];
+
 export type Batch<O> = {
-  name: string;
   most: number;
   /** So many calls of the kind may be on their way. */
   atOnce?: number;
   bytesOf?: (order: O) => number;
-  /** `again`: what was sent may have been kept, as the connection broke before its answer came. */
-  args: (orders: readonly O[], again: boolean) => readonly unknown[];
+  pauseOf?: (tookMs: number) => number;
+  /** The function to be called. `again`: what was sent may have been kept, as the connection broke before its answer came. */
+  call: (orders: readonly O[], again: boolean) => BatchCall;
   /** Hears an answer before those that wait for it do. */
   heard?: (answer: Record<string, unknown>, orders: readonly O[]) => void;
 };
@@ -111,6 +113,11 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     for (const watcher of watchers) watcher.compaction(id);
   };
 
+  const tellGateway = (entries: readonly GatewayEntry[]): void => {
+    gatewayTellings.entries(entries);
+    notify("gateway", entries.at(-1)?.seq ?? 0);
+  };
+
   const take = (answer: unknown, isCounted: boolean): void => {
     if (typeof answer !== "object" || answer === null || Array.isArray(answer)) return;
     const told = answer as Answer;
@@ -120,16 +127,16 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     for (const turnId of told.cancelled ?? []) shouldEnd(turnId);
     for (const [, ...row] of told.deleted ?? []) tellings.deleted(refOf(row), { seq: row[4], at: row[5] });
     for (const id of told.compactions ?? []) mayBegin(id);
-    if (told.gateway && told.gateway.length > 0) {
-      gatewayTellings.entries(told.gateway.map(readEntry));
-      notify("gateway", told.gateway.at(-1)?.seq ?? 0);
-    }
+    if (told.gateway) tellGateway(entriesOf(told.gateway));
     if (told.work) for (const watcher of watchers) watcher.work();
     if (told.beat) for (const watcher of watchers) watcher.beat();
     if (told.announcement) for (const watcher of watchers) watcher.announcement();
     for (const notice of NOTICES) if (told[notice]) notify(notice, []);
     if (told.changes && told.changes.length > 0) publish(told.news ?? null, told.changes);
   };
+
+  /** So often a newer gateway changed tables such that prepared statements have to be prepared again, by another name. */
+  let plans = 0;
 
   /** Runs a statement; what clashed with another one is run again. */
   const run = async <T>(
@@ -141,7 +148,7 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
       try {
         return await pool.run(async (client, lane) => {
           const { rows } = await client.query({
-            name,
+            name: plans === 0 ? name : `${name} ${plans}`,
             text,
             values: values.map((value) => (value === LANE ? lane : value)),
           });
@@ -149,11 +156,13 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
         });
       } catch (error) {
         const failure = failureOf(error);
+        if (failure === "stale") plans++;
         if (failure === "broken") throw error;
         // Where the database is and what it said is the log's business, not a caller's.
         if (error instanceof GatewayError) throw unavailable("The database cannot be reached.", error);
         if (failure === "lost") frame.isUnsure = true;
-        if (failure !== "clash" || clashes === CLASHES) throw unavailable("The database did not answer.", error);
+        if ((failure !== "clash" && failure !== "stale") || clashes === CLASHES)
+          throw unavailable("The database did not answer.", error);
       }
     }
   };
@@ -177,12 +186,15 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     watchers,
     tellings,
     gatewayTellings,
+    tellGateway,
     notify,
     call,
     begun,
     mayBegin,
     stopped,
     shouldEnd,
+    /** When events were seen being handed over (monotonic). */
+    beatingAt: Number.NEGATIVE_INFINITY,
     /** A call's answer was lost: nobody knows whether what it counted was kept. */
     isUnsure: false,
     get lanes(): string {
@@ -211,31 +223,31 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     },
 
     batcher: <O, R>({
-      name,
       most,
       atOnce = 2,
       bytesOf,
-      args,
+      pauseOf,
+      call,
       heard,
     }: Batch<O>): ((order: O, gate?: string) => Promise<R>) => {
       const send = async (orders: readonly O[]): Promise<readonly R[]> => {
-        const answer = await once<Answer>(name, (again) => args(orders, again));
+        const answer = await once<Answer>((again) => call(orders, again));
         heard?.(answer, orders);
         return answer.results as R[];
       };
-      return createBatcher<O, R>({ most, atOnce, bytesOf, gates, send });
+      return createBatcher<O, R>({ most, atOnce, bytesOf, pauseOf, gates, send });
     },
   };
 
   /** A call that may be made again where nobody knows what became of it. */
-  const once = async <T>(name: string, args: (again: boolean) => readonly unknown[]): Promise<T> => {
+  const once = async <T>(made: (again: boolean) => BatchCall): Promise<T> => {
     try {
-      return await call<T>(name, args(false));
+      return await call<T>(...made(false));
     } catch (error) {
       const { cause } = error as Error;
       const isSent = cause !== undefined && !(cause instanceof GatewayError);
       if (pool.isAway || !isSent || failureOf(cause) !== "lost") throw error;
-      return await call<T>(name, args(true));
+      return await call<T>(...made(true));
     }
   };
   return frame;

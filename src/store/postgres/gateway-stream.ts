@@ -5,8 +5,8 @@ import { keepText, readText } from "./texts.ts";
 export const gatewayMethods = (frame: Frame): Pick<Store, "appendGatewayEntry" | "readGatewayEntries"> => ({
   appendGatewayEntry: async (news, { now, keep }) => {
     const args = [JSON.stringify(keepNews(news)), now, keep];
-    const { gateway } = await frame.call<{ gateway: [GatewayEntry] }>("append_gateway_entry", args);
-    return readEntry(gateway[0]);
+    const { gateway } = await frame.call<{ gateway: ToldNews }>("append_gateway_entry", args);
+    return entriesOf(gateway)[0] as GatewayEntry;
   },
   readGatewayEntries: ({ after, limit }) => readGateway(frame, after, limit),
 });
@@ -20,6 +20,12 @@ export const readGateway = async (
   const page = await frame.call<Page>("read_gateway", [after, limit]);
   return { ...page, entries: page.entries.map(readEntry) };
 };
+
+/** What a call has told, as it answers it: places grow by one. */
+export type ToldNews = { first: number; at: number; news: readonly GatewayNews[] };
+
+export const entriesOf = ({ first, at, news }: ToldNews): GatewayEntry[] =>
+  news.map((one, n) => readEntry({ seq: first + n, at, ...one }));
 
 /** The one text in it that came from elsewhere. */
 const keepNews = (news: GatewayNews): GatewayNews =>

@@ -35,6 +35,8 @@ export class Line {
   #client: pg.Client | undefined;
   #isClosed = false;
   #isSeeking = false;
+  /** Somebody has lost the database again while it was being found. */
+  #isLostAgain = false;
   /** Other gateways are there. With none, nobody is told anything. */
   #hasOthers = true;
   #unsent: Heard = empty();
@@ -78,6 +80,7 @@ export class Line {
   seek(): void {
     if (this.#client) drop(this.#client);
     this.#client = undefined;
+    this.#isLostAgain = this.#isSeeking;
     if (this.#isSeeking || this.#isClosed) return;
     this.#isSeeking = true;
     clearTimeout(this.#timer);
@@ -87,9 +90,11 @@ export class Line {
     };
     const tryOnce = async () => {
       if (this.#isClosed) return;
+      this.#isLostAgain = false;
       try {
         await this.#listen(await this.#servers.connect());
         this.#isSeeking = false;
+        if (this.#isLostAgain) this.seek();
       } catch (error) {
         this.#events.lost(error);
         again();

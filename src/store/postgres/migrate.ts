@@ -1,60 +1,99 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type pg from "pg";
 import { GatewayError } from "#core/errors.ts";
 import { newBareId } from "#core/ids.ts";
-import { FUNCTIONS, MIGRATIONS, VERSION } from "./migrations/migrations.ts";
+import { failureOf } from "./errors.ts";
+import { FUNCTIONS, MIGRATIONS } from "./migrations/migrations.ts";
+
+/** `oldest` is the first version whose gateways can go on with this one. */
+export type Migration = { readonly version: number; readonly oldest: number; readonly sql: string };
+export type Schema = { migrations: readonly Migration[]; functions: { readonly sql: string; readonly digest: string } };
 
 /** One gateway at a time brings the database up to date; which of them is first does not matter. */
 const LOCK = [4_712, 5];
+/** So long a step waits for a table that older gateways work with, as their calls wait behind it; then it lets them go first. */
+const TABLE_WAIT_MS = 400;
+const TRIES = 40;
+const PAUSE_MS = 300;
 
-/** Brings the schema of this connection up to date; answers how many steps that took, and what the store is called. */
+/**
+ * Brings the schema of this connection up to date, each step in a transaction: one that fails leaves what those before it made. Answers
+ * how many steps that took, and what the store is called.
+ */
 export const migrate = async (
   client: pg.Client,
   now: number,
+  { migrations, functions }: Schema = { migrations: MIGRATIONS, functions: FUNCTIONS },
 ): Promise<{ steps: number; epoch: string; channel: string }> => {
-  await client.query("begin");
+  const { rows: where } = await client.query("select current_schema() as name");
+  if (where[0]?.name === null) throw refusal("The database has no schema that this user may use.");
+  await client.query("select pg_advisory_lock($1, $2)", LOCK);
   try {
-    const { rows: where } = await client.query("select current_schema() as name");
-    if (where[0]?.name === null) throw refusal("The database has no schema that this user may use.");
-    await client.query("select pg_advisory_xact_lock($1, $2)", LOCK);
-    await client.query("set local client_min_messages = warning");
+    await client.query("set client_min_messages = warning");
     await client.query(`create table if not exists gateway_migrations (
       version integer primary key, functions text, oldest integer not null, made timestamptz not null default now())`);
-    const known = await client.query(
+    const { rows: known } = await client.query(
       "select version, functions, oldest from gateway_migrations order by version desc limit 1",
     );
-    const { version = 0, functions = "", oldest = 0 } = known.rows[0] ?? {};
-    if (oldest > VERSION) {
+    const { version = 0, functions: digest = "", oldest = 0 } = known[0] ?? {};
+    const newest = migrations.at(-1)?.version ?? 0;
+    if (oldest > newest) {
       throw refusal(
-        `Its schema is of version ${version}, which needs a newer gateway than this one (which knows ${VERSION}).`,
+        `Its schema is of version ${version}, which needs a newer gateway than this one (which knows ${newest}).`,
       );
     }
-    let steps = 0;
-    for (const migration of MIGRATIONS.filter((step) => step.version > version)) {
-      await client.query(migration.sql);
-      await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", [
-        migration.version,
-        migration.oldest,
-      ]);
-      steps++;
+    const steps = migrations.filter((step) => step.version > version);
+    let at: number = version;
+    for (const step of steps) {
+      await inTransaction(client, at, step.version, async () => {
+        await client.query(step.sql);
+        const row = [step.version, step.oldest];
+        await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
+      });
+      at = step.version;
     }
-    // An older gateway leaves the functions of a newer one as they are: they take its calls, too.
-    if (version <= VERSION && (steps > 0 || functions !== FUNCTIONS.digest)) {
-      await client.query(FUNCTIONS.sql);
-      await client.query("update gateway_migrations set functions = $1 where version = $2", [
-        FUNCTIONS.digest,
-        VERSION,
-      ]);
+    // Apart from the steps, whose tables would be locked meanwhile. An older gateway leaves the functions of a newer one as they are:
+    // they take its calls, too.
+    if (version <= newest && (steps.length > 0 || digest !== functions.digest)) {
+      await inTransaction(client, at, newest, async () => {
+        await client.query(functions.sql);
+        const row = [functions.digest, newest];
+        await client.query("update gateway_migrations set functions = $1 where version = $2", row);
+      });
     }
     await client.query("insert into gateway_store (epoch) values ($1) on conflict do nothing", [newBareId(now)]);
     const { rows } = await client.query(
       "select epoch, 'gateway_' || (select oid from pg_namespace where nspname = current_schema()) as channel from gateway_store",
     );
-    await client.query("commit");
-    return { steps, epoch: rows[0].epoch, channel: rows[0].channel };
-  } catch (error) {
-    await client.query("rollback").catch(() => {});
-    throw error;
+    return { steps: steps.length, epoch: rows[0].epoch, channel: rows[0].channel };
+  } finally {
+    // Whose connection broke has lost it already.
+    await client.query("reset client_min_messages").catch(() => {});
+    await client.query("select pg_advisory_unlock($1, $2)", LOCK).catch(() => {});
+  }
+};
+
+const inTransaction = async (client: pg.Client, from: number, to: number, work: () => Promise<void>): Promise<void> => {
+  for (let tries = 1; ; tries++) {
+    try {
+      await client.query(`begin; set local lock_timeout = ${TABLE_WAIT_MS}`);
+      await work();
+      await client.query("commit");
+      return;
+    } catch (error) {
+      await client.query("rollback").catch(() => {});
+      const failure = failureOf(error);
+      if (failure === "broken") throw stuck(from, to, error);
+      // A gateway that works meanwhile was in the way.
+      if (failure !== "clash" || tries === TRIES) throw error;
+      await pause(PAUSE_MS * (0.5 + Math.random()));
+    }
   }
 };
 
 const refusal = (detail: string) => new GatewayError("store-unavailable", detail);
+
+const stuck = (from: number, to: number, error: unknown) =>
+  refusal(
+    `The database's schema could not be brought from version ${from} to ${to} (${(error as Error).message}): it is as it was, of version ${from}.`,
+  );

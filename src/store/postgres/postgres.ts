@@ -115,7 +115,10 @@ export const createPostgresStore = async ({
     ...gatewayMethods(frame),
     [Symbol.asyncDispose]: async () => {
       tellings.close();
-      if (!pool.isAway) await frame.call("leave_node", [frame.lanes]).catch(() => {});
+      if (!pool.isAway) {
+        await frame.call("leave_gateways", [node, frame.time()]).catch(() => {});
+        await frame.call("leave_node", [frame.lanes]).catch(() => {});
+      }
       await line.close();
       await pool.close();
     },

@@ -7,7 +7,15 @@ import { type EntryRow, type FoundTurn, type MessageRow, readEntries, readMessag
 
 type ReadMethods = Pick<
   Store,
-  "getTurn" | "getSession" | "listSessions" | "readEntries" | "readMessages" | "readSummary" | "stats" | "agentCounts"
+  | "getTurn"
+  | "getSession"
+  | "listSessions"
+  | "readEntries"
+  | "readMessages"
+  | "readSummary"
+  | "stats"
+  | "agentCounts"
+  | "openAgents"
 >;
 
 type SessionRow = {
@@ -133,6 +141,8 @@ export const readMethods = (frame: Frame): ReadMethods => ({
     nextBeatAt: frame.beats.get(agent)?.at,
     ...frame.ends.of(agent),
   }),
+
+  openAgents: () => frame.call<string[]>("open_agents", []),
 });
 
 /** The message that passes `characters` is the last. */

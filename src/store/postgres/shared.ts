@@ -11,6 +11,11 @@ type TextRow = { session_id: string; seq: number; place: number; turn_id: string
 export const sharedStore = (frame: Frame): SharedStore => ({
   countRequest: rateCounter(frame),
 
+  haveAgents: async (agents) => {
+    await frame.call("have_agents", [frame.node, agents, frame.time()]);
+  },
+  goneAgents: (agents, withinMs) => frame.call<string[]>("gone_agents", [agents, withinMs, frame.time()]),
+
   askTexts: async (sessionIds) => frame.notify("textsAsked", sessionIds),
 
   putTexts: async (pieces) => {

@@ -14,6 +14,18 @@ type TurnMethods = Pick<
 export type Refused = { error: ErrorName; detail: string };
 type Started = { session: number; contextBytes: number; seq: number; claimed: boolean };
 type StartOutcome = Refused | { turn: FoundTurn } | Started;
+/** What `end_turns` tells of a turn that it has finished: its order's place, and what its entries need beside what was ordered. */
+type FinishedRow = [
+  n: number,
+  ordinal: number,
+  agent: string,
+  contextBytes: number,
+  from: number,
+  through: number,
+  messageId: string,
+  input: number,
+  output: number,
+];
 type Ending = { claim: Claim; now: number; usage: UsageRow | undefined; end?: TurnEnd; delayMs?: number };
 
 /** So many orders share a call, and so many calls are on their way at a time. */
@@ -33,22 +45,23 @@ export const refusalOf = ({ error, detail }: Refused): GatewayError =>
 
 export const turnMethods = (frame: Frame): TurnMethods => {
   const start = frame.batcher<TurnOrder, StartOutcome>({
-    name: "start_turns",
     most: MOST,
     atOnce: AT_ONCE,
     bytesOf: ({ text, delivery }) => text.length + (delivery?.bytes ?? 0),
-    args: (orders, again) => [...startArgs(frame, orders), again, LANE, frame.time()],
+    call: (orders, again) => ["start_turns", [...startArgs(frame, orders), again, LANE, frame.time()]],
     heard: ({ results }, orders) => {
       for (const [n, order] of orders.entries())
         tellStart(frame, order, (results as StartOutcome[])[n] as StartOutcome);
     },
   });
   const end = frame.batcher<Ending, boolean>({
-    name: "end_turns",
     most: MOST,
     atOnce: AT_ONCE,
     bytesOf: (ending) => ending.end?.reply.length ?? 0,
-    args: (endings, again) => [JSON.stringify(endings.map(endingRow)), again, LANE, frame.time()],
+    call: (endings, again) => ["end_turns", [JSON.stringify(endings.map(endingRow)), again, LANE, frame.time()]],
+    heard: ({ finished }, endings) => {
+      for (const one of finished as FinishedRow[]) tellEnd(frame, endings[one[0]] as Ending, one);
+    },
   });
 
   return {
@@ -224,5 +237,21 @@ const tellStart = (frame: Frame, order: TurnOrder, outcome: StartOutcome): void 
     );
   }
   const { sessionId, agent } = order.session;
+  frame.tellings.entries({ sessionId, agent, ordinal, contextBytes }, entries);
+};
+
+const tellEnd = (frame: Frame, { claim, now: at, end }: Ending, finished: FinishedRow): void => {
+  if (!end) return;
+  const [, ordinal, agent, contextBytes, from, through, messageId, input, output] = finished;
+  const { turnId, sessionId } = claim;
+  const of = { at, turnId };
+  const hasReply = through > from;
+  const reply = hasReply ? end.reply : "";
+  const last = { seq: through, ...of, usage: { input, output } };
+  const entries: Entry[] = hasReply ? [{ seq: from, ...of, name: "message.completed", messageId, text: reply }] : [];
+  if (end.status === "failed") {
+    const { name = "internal", detail } = end.error ?? {};
+    entries.push({ ...last, name: "turn.failed", error: { name, detail } });
+  } else entries.push({ ...last, name: `turn.${end.status}`, reply });
   frame.tellings.entries({ sessionId, agent, ordinal, contextBytes }, entries);
 };

@@ -105,7 +105,7 @@ begin
     'name', 'heartbeat.ran', 'agentName', in_agent, 'events', ran->'events', 'turnIds', ran->'turnIds',
     'nextAt', round(wall + beat.due - at_time)::bigint
   );
-  return json_build_object('planned', beat_json(beat, at_time), 'gateway', append_gateway(array[entry], at_wall, keep));
+  return json_build_object('planned', beat_json(beat, at_time), 'gateway', append_gateway(1, json_build_array(entry)::text, at_wall, keep));
 end
 $$;
 

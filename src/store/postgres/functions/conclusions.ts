@@ -7,7 +7,10 @@ create or replace function entry_json(e entries) returns json language sql immut
 $$;
 
 -- When each agent's last turn ended, and whether its backend failed in the last that ran to an end.
-create or replace function note_ends(ends json, in_lane text) returns json language sql as $$
+create or replace function note_ends(ends json, in_lane text) returns json language plpgsql as $$
+declare
+  answer json;
+begin
   with noted as (
     insert into agent_ends (lane, agent, ended_at, failing, failing_at)
     select in_lane, agent, max(at), failing, case when failing is not null then engine_time(null) end
@@ -27,7 +30,10 @@ create or replace function note_ends(ends json, in_lane text) returns json langu
       failing_at = coalesce(excluded.failing_at, agent_ends.failing_at)
     returning agent, ended_at, failing, failing_at
   )
-  select coalesce(json_agg(json_build_object('agent', agent, 'endedAt', ended_at, 'failing', failing, 'failingAt', failing_at)), '[]') from noted
+  select coalesce(json_agg(json_build_object('agent', agent, 'endedAt', ended_at, 'failing', failing, 'failingAt', failing_at)), '[]')
+  into answer from noted;
+  return answer;
+end
 $$;
 
 -- What belongs to all turns that one call has ended or given back. \`more\`: deltas and changes of the caller's own.
@@ -47,7 +53,7 @@ declare
 begin
   foreach of in array ends loop
     select * into one from json_to_record(of) as (
-      turn text, session bigint, "sessionId" text, agent text, "contextBytes" bigint, "from" integer, through integer, status text,
+      turn text, session bigint, "sessionId" text, agent text, "contextBytes" bigint, "from" integer, through integer, known boolean, status text,
       delivery text, events boolean, reason text, channel text, hops integer, attempt json, "end" json, work boolean, compaction text
     );
     has_work := has_work or coalesce(one.work, false);
@@ -55,9 +61,11 @@ begin
       compactions := compactions || one.compaction;
       changes := changes || json_build_array('p', one.compaction);
     end if;
-    told := told || json_build_array(one.session, one."sessionId", one.agent, one."contextBytes", (
-      select json_agg(entry_json(e) order by seq) from entries e where session = one.session and seq between one."from" and one.through
-    ));
+    if not coalesce(one.known, false) then
+      told := told || json_build_array(one.session, one."sessionId", one.agent, one."contextBytes", (
+        select json_agg(entry_json(e) order by seq) from entries e where session = one.session and seq between one."from" and one.through
+      ));
+    end if;
     changes := changes || json_build_array('e', one.session, one."sessionId", one.agent, one."contextBytes", one."from", one.through);
     if one.attempt is not null then
       usage := usage || one.attempt;

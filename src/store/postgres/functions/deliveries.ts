@@ -67,19 +67,23 @@ create or replace function let_go(of_refused boolean, over_entries bigint, over_
 declare
   gone integer := 0;
   freed bigint := 0;
+  wanted integer;
+  head finished_deliveries;
   step record;
 begin
   while gone < 100 and (gone < over_entries or freed < over_bytes) loop
-    with oldest as (
-      select place from finished_deliveries where is_refused = of_refused order by place
-      limit greatest(1, least(100, over_entries) - gone) for update skip locked
-    ), finished as (
-      delete from finished_deliveries where place in (select place from oldest) returning ordinal
-    ), erased as (
-      delete from deliveries where ordinal in (select ordinal from finished) returning bytes
+    wanted := greatest(1, least(100, over_entries) - gone);
+    select * into head from finished_deliveries where is_refused = of_refused order by place limit 1 for update skip locked;
+    exit when not found;
+    if cardinality(head.ordinals) <= wanted then
+      delete from finished_deliveries where is_refused = of_refused and place = head.place;
+    else
+      update finished_deliveries set ordinals = head.ordinals[wanted + 1:] where is_refused = of_refused and place = head.place;
+    end if;
+    with erased as (
+      delete from deliveries where ordinal = any (head.ordinals[1:wanted]) returning bytes
     )
-    select (select count(*) from finished) as finished, count(*) as gone, coalesce(sum(bytes), 0) as freed into step from erased;
-    exit when step.finished = 0;
+    select count(*) as gone, coalesce(sum(bytes), 0) as freed into step from erased;
     gone := gone + step.gone;
     freed := freed + step.freed;
   end loop;
@@ -94,8 +98,9 @@ $$;
 create or replace function finish_deliveries(ids text[]) returns void language plpgsql as $$
 begin
   if coalesce(cardinality(ids), 0) > 0 then
-    insert into finished_deliveries (ordinal, is_refused)
-    select d.ordinal, false from unnest(ids) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id order by of.n;
+    insert into finished_deliveries (is_refused, ordinals)
+    select false, array_agg(d.ordinal order by of.n) from unnest(ids) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id
+    having count(*) > 0;
   end if;
 end
 $$;
@@ -120,9 +125,9 @@ begin
     end if;
   end if;
   deltas := record_deliveries(deliveries, null, none);
-  insert into finished_deliveries (ordinal, is_refused)
-  select d.ordinal, d.kept = 'refused'
-  from json_to_recordset(deliveries) as of (id text) join deliveries d on d.delivery_id = of.id order by d.ordinal;
+  insert into finished_deliveries (is_refused, ordinals)
+  select d.kept = 'refused', array_agg(d.ordinal order by d.ordinal)
+  from json_to_recordset(deliveries) as of (id text) join deliveries d on d.delivery_id = of.id group by 1;
   select count(*), coalesce(sum(of.bytes), 0) into refused_count, refused_bytes
   from json_to_recordset(deliveries) as of (kept text, bytes integer) where of.kept = 'refused';
   deltas := merge_counts(deltas, jsonb_build_object('refused', refused_count, 'refusedBytes', refused_bytes));

@@ -1,18 +1,55 @@
+/** What an event counts for limits.storeBytes beside its texts. */
+export const EVENT_BYTES = 350;
+
 /** System events. The bytes of one are what it counts for limits.storeBytes. */
 export const EVENT_FUNCTIONS = /* sql */ `
 create or replace function event_bytes(size integer) returns integer language sql immutable as $$
-  select size + 350
+  select size + ${EVENT_BYTES}
 $$;
 
 create or replace function event_json(event events) returns json language sql stable as $$
-  select row_to_json(event)
+  select row_to_json(known) from (select event.*, taken_by(event) as taken_by) as known
 $$;
 
--- Several orders, each kept or refused for itself. \`known_view\`: { open, bytes, ring } as the caller's node knows them; \`again\`: some of these
+-- Orders of which none has a key and none is refused, as their node sees: \`deltas\` are what they add to the counters, \`news\` what they tell,
+-- \`asking\` whose beat is to come at once. Answers their ordinals.
+create or replace function keep_events(
+  orders json, deliveries json, deltas jsonb, news text, asking text[], ring json, last_at bigint, keep integer, in_lane text, at_ms double precision
+) returns json language plpgsql as $$
+declare
+  ordinals json;
+  sooner json[];
+  told json;
+begin
+  with added as (
+    insert into events (ordinal, event_id, agent, text, metadata, size, caller, created_at, delivery_id, is_recorded)
+    select nextval('event_ordinals'), of.id, of.agent, of.text, of.metadata, of.size, of.caller, of.now, of.delivery, of.delivery is not null
+    from rows from (json_to_recordset(orders) as (
+      id text, agent text, text text, metadata text, size integer, caller text, now bigint, delivery text
+    )) with ordinality as of (id, agent, text, metadata, size, caller, now, delivery, n) order by of.n
+    returning ordinal
+  )
+  select json_agg(ordinal order by ordinal) into ordinals from added;
+  if deliveries is not null then
+    deltas := deltas || record_deliveries(deliveries, null, ring);
+  end if;
+  if cardinality(asking) > 0 then
+    sooner := ask_beats(asking, engine_time(at_ms));
+  end if;
+  told := append_gateway(json_array_length(ordinals), news, last_at, keep);
+  perform add_counts(in_lane, deltas);
+  return json_build_object(
+    'results', ordinals, 'counts', deltas, 'first', told->'first', 'beats', sooner, 'beat', coalesce(cardinality(sooner), 0) > 0
+  );
+end
+$$;
+
+-- Several orders, each kept or refused for itself. \`known_view\`: { open, bytes, keys } as the caller's node knows them; \`again\`: some of these
 -- orders may have been kept by a call whose answer was lost.
 -- Answers for each order its ordinal, the { event } that it repeats, or { refused, held }.
-create or replace function queue_events(orders json, deliveries json, known_view json, again boolean, in_lane text, at_ms double precision)
-returns json language plpgsql as $$
+create or replace function queue_events(
+  orders json, deliveries json, known_view json, ring json, again boolean, in_lane text, at_ms double precision
+) returns json language plpgsql as $$
 declare
   at_time double precision := engine_time(at_ms);
   open_now bigint := (known_view->>'open')::bigint;
@@ -117,81 +154,16 @@ begin
   select jsonb_object_agg('waiting ' || agent, n) into deltas
   from (select agent, count(*) as n from unnest(agents) as of (agent) group by agent) as of_agents;
   deltas := deltas || jsonb_build_object('events', cardinality(accepted), 'bytes', bytes_now - bytes_before);
-  if json_array_length(deliveries) > 0 then
-    deltas := deltas || record_deliveries(deliveries, accepted, known_view->'ring');
+  if deliveries is not null then
+    deltas := deltas || record_deliveries(deliveries, accepted, ring);
   end if;
   if cardinality(asking) > 0 then
     sooner := ask_beats(asking, at_time);
   end if;
-  entries := append_gateway(news, last_at, keep);
+  entries := append_gateway(cardinality(news), array_to_json(news)::text, last_at, keep);
   perform add_counts(in_lane, deltas);
   return json_build_object(
     'results', results, 'counts', deltas, 'gateway', entries, 'beats', sooner, 'beat', coalesce(cardinality(sooner), 0) > 0
-  );
-end
-$$;
-
--- Whether all of them wait for this agent. Held from then on.
-create or replace function can_take_events(ids text[], in_agent text) returns boolean language plpgsql as $$
-begin
-  perform from events where event_id = any (ids) order by ordinal for no key update;
-  return cardinality(ids) = (select count(*) from events where event_id = any (ids) and state = 'queued' and agent = in_agent);
-end
-$$;
-
--- The turn works on them from now on.
-create or replace function take_events(ids text[], in_turn text, in_most_attempts integer, keep integer) returns void language plpgsql as $$
-begin
-  update events set state = 'taken', turn_id = in_turn, most_attempts = in_most_attempts, stream_keep = keep where event_id = any (ids);
-end
-$$;
-
--- With turns that end: [{ turn, agent, completed, reason }]. Answers { counts, gateway }.
-create or replace function end_events(ends json, at_wall bigint) returns json language plpgsql as $$
-declare
-  one record;
-  event events;
-  deltas jsonb := '{}';
-  handled integer := 0;
-  dead integer := 0;
-  back integer;
-  news json[] := '{}';
-  recorded text[] := '{}';
-  keep integer := 1;
-  entries json;
-begin
-  for one in select * from json_to_recordset(ends) as of (turn text, agent text, completed boolean, reason text) loop
-    back := 0;
-    for event in select * from events where turn_id = one.turn and state = 'taken' order by ordinal for no key update loop
-      keep := event.stream_keep;
-      if one.completed then
-        update events set state = 'handled', ended_at = at_wall, is_recorded = false where event_id = event.event_id;
-        news := news || json_build_object('name', 'event.handled', 'eventId', event.event_id, 'agentName', event.agent, 'turnId', one.turn);
-        handled := handled + 1;
-      elsif event.attempts + 1 < event.most_attempts then
-        update events set state = 'queued', attempts = attempts + 1, reason = one.reason where event_id = event.event_id;
-        back := back + 1;
-        continue;
-      else
-        update events set state = 'dead', attempts = attempts + 1, reason = one.reason, ended_at = at_wall, is_recorded = false
-        where event_id = event.event_id;
-        news := news || json_build_object(
-          'name', 'event.dead', 'eventId', event.event_id, 'agentName', event.agent, 'attempts', event.attempts + 1, 'reason', one.reason
-        );
-        dead := dead + 1;
-      end if;
-      if event.is_recorded then
-        recorded := recorded || event.delivery_id;
-      end if;
-    end loop;
-    if back > 0 then
-      deltas := merge_counts(deltas, jsonb_build_object('waiting ' || one.agent, back));
-    end if;
-  end loop;
-  perform finish_deliveries(recorded);
-  entries := append_gateway(news, at_wall, keep);
-  return json_build_object(
-    'counts', merge_counts(deltas, jsonb_build_object('events', -handled - dead, 'dead', dead)), 'gateway', entries
   );
 end
 $$;
@@ -212,48 +184,19 @@ begin
   if event.state <> 'dead' then
     return json_build_object('event', event_json(event));
   end if;
-  update events set state = 'queued', attempts = 0, ended_at = null, ordinal = nextval('event_ordinals') where event_id = in_id returning * into event;
+  -- What was recorded of it was finished as it died.
+  update events set state = 'queued', attempts = 0, ended_at = null, is_recorded = false, ordinal = nextval('event_ordinals')
+  where event_id = in_id returning * into event;
   if beat_now then
     sooner := ask_beats(array[event.agent], engine_time(at_ms));
   end if;
   entry := json_build_object('name', 'event.queued', 'eventId', in_id, 'agentName', event.agent);
-  entries := append_gateway(array[entry], at_wall, keep);
+  entries := append_gateway(1, json_build_array(entry)::text, at_wall, keep);
   deltas := jsonb_build_object('events', 1, 'dead', -1, 'waiting ' || event.agent, 1);
   perform add_counts(in_lane, deltas);
   return json_build_object(
     'event', event_json(event), 'counts', deltas, 'gateway', entries, 'beats', sooner, 'beat', coalesce(cardinality(sooner), 0) > 0
   );
-end
-$$;
-
-create or replace function fail_queued_events(in_agent text, in_reason text, at_wall bigint, keep integer, most integer, in_lane text)
-returns json language plpgsql as $$
-declare
-  event events;
-  news json[] := '{}';
-  recorded text[] := '{}';
-  gone integer;
-  deltas jsonb;
-  entries json;
-begin
-  for event in
-    select * from events where agent = in_agent and state = 'queued' order by ordinal limit most for no key update
-  loop
-    continue when event.state <> 'queued';
-    update events set state = 'dead', reason = in_reason, ended_at = at_wall, is_recorded = false where event_id = event.event_id;
-    news := news || json_build_object(
-      'name', 'event.dead', 'eventId', event.event_id, 'agentName', in_agent, 'attempts', event.attempts, 'reason', in_reason
-    );
-    if event.is_recorded then
-      recorded := recorded || event.delivery_id;
-    end if;
-  end loop;
-  gone := cardinality(news);
-  perform finish_deliveries(recorded);
-  entries := append_gateway(news, at_wall, keep);
-  deltas := jsonb_build_object('events', -gone, 'dead', gone, 'waiting ' || in_agent, -gone);
-  perform add_counts(in_lane, deltas);
-  return json_build_object('gone', gone, 'counts', deltas, 'gateway', entries);
 end
 $$;
 

@@ -6,10 +6,15 @@ create or replace function engine_time(at_ms double precision) returns double pr
 $$;
 
 -- Keeps what other gateways should know until all have heard of it. Answers its id.
-create or replace function keep_news(in_lane text, changes json[]) returns bigint language sql as $$
-  insert into news (lane, at, changes)
-  select in_lane, engine_time(null), array_to_json(changes)::text where cardinality(changes) > 0
-  returning id
+create or replace function keep_news(in_lane text, in_changes json[]) returns bigint language plpgsql as $$
+declare
+  kept bigint;
+begin
+  if cardinality(in_changes) > 0 then
+    insert into news (lane, at, changes) values (in_lane, engine_time(null), array_to_json(in_changes)::text) returning id into kept;
+  end if;
+  return kept;
+end
 $$;
 
 -- What a gateway asks once a second: that it is there, what it may have missed, and what the others have counted.

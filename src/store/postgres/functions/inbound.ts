@@ -3,6 +3,7 @@ import { KEY_FUNCTIONS } from "./api-keys.ts";
 import { BEAT_FUNCTIONS } from "./beats.ts";
 import { COUNT_FUNCTIONS } from "./counts.ts";
 import { DELIVERY_FUNCTIONS } from "./deliveries.ts";
+import { EVENT_BATCH_FUNCTIONS } from "./event-batches.ts";
 import { EVENT_FUNCTIONS } from "./events.ts";
 import { GATEWAY_FUNCTIONS } from "./gateway-stream.ts";
 import { IDEMPOTENCY_FUNCTIONS } from "./idempotency-keys.ts";
@@ -17,6 +18,7 @@ export const INBOUND_FUNCTIONS = [
   GATEWAY_FUNCTIONS,
   DELIVERY_FUNCTIONS,
   BEAT_FUNCTIONS,
+  EVENT_BATCH_FUNCTIONS,
   EVENT_FUNCTIONS,
   ANNOUNCEMENT_FUNCTIONS,
   USAGE_FUNCTIONS,

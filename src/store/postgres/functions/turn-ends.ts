@@ -32,9 +32,10 @@ begin
 end
 $$;
 
--- Ends a queued or running turn; answers what \`conclude\` takes.
+-- Ends a queued or running turn; answers what \`conclude\` takes. \`known\`: its node knows what it ended with, and tells of it itself.
 create or replace function finish_turn(
-  t turns, at_wall bigint, in_status text, reply text, reply_bytes integer, in_error text, in_detail text, used json, at_time double precision
+  t turns, at_wall bigint, in_status text, reply text, reply_bytes integer, in_error text, in_detail text, used json, at_time double precision,
+  known boolean default false
 ) returns json language plpgsql as $$
 declare
   has_reply constant boolean := t.status = 'running' and (in_status = 'completed' or reply <> '');
@@ -78,7 +79,7 @@ begin
   end if;
   return json_build_object(
     'turn', t.turn_id, 'session', t.session, 'sessionId', t.session_id, 'agent', t.agent, 'contextBytes', s.context_bytes,
-    'from', seq_before + 1, 'through', s.last_seq, 'was', t.status, 'status', in_status, 'at', at_wall,
+    'from', seq_before + 1, 'through', s.last_seq, 'known', known, 'message', t.reply_message_id, 'input', t.input, 'output', t.output, 'was', t.status, 'status', in_status, 'at', at_wall,
     'failing', case
       when t.status <> 'running' then null
       when in_status = 'completed' then false
@@ -129,7 +130,8 @@ begin
 end
 $$;
 
--- \`ends\`: turns to be ended, or with \`delay\` given back, each with its place \`n\`; answers for each whether its claim held. \`again\`: some
+-- \`ends\`: turns to be ended, or with \`delay\` given back, each with its place \`n\`; answers for each whether its claim held, and of those
+-- that are finished what their entries need beside that. \`again\`: some
 -- may be kept already, by a call whose answer was lost.
 create or replace function end_turns(ends json, again boolean, in_lane text, at_ms double precision) returns json language plpgsql as $$
 declare
@@ -137,6 +139,8 @@ declare
   e record;
   t turns;
   done json[] := '{}';
+  finished json[] := '{}';
+  one json;
   late json[] := '{}';
   lost late_attempts;
   told json[] := '{}';
@@ -182,13 +186,17 @@ begin
     elsif e.delay is not null then
       done := done || requeue_turn(t, e.now, e.delay, e.used, at_time);
     else
-      done := done || finish_turn(t, e.now, e.status, e.reply, e.bytes, e.error, e.detail, e.used, at_time);
+      one := finish_turn(t, e.now, e.status, e.reply, e.bytes, e.error, e.detail, e.used, at_time, true);
+      done := done || one;
+      finished := finished || json_build_array(
+        e.n, one->'session', one->'agent', one->'contextBytes', one->'from', one->'through', one->'message', one->'input', one->'output'
+      );
     end if;
   end loop;
   if cardinality(late) > 0 then
     deltas := add_usage(array_to_json(late), in_lane);
   end if;
-  answer := conclude(done, deltas, '{}', newest, in_lane)::jsonb || jsonb_build_object('results', results);
+  answer := conclude(done, deltas, '{}', newest, in_lane)::jsonb || jsonb_build_object('results', results, 'finished', finished);
   if cardinality(told) > 0 then
     answer := answer || jsonb_build_object('entries', (answer->'entries') || array_to_json(told)::jsonb);
   end if;

@@ -4,9 +4,13 @@ create or replace function turn_json(t turns) returns json language sql stable a
   select json_build_object('row', row_to_json(t), 'reply', (select text from entries where session = t.session and seq = t.reply_at))
 $$;
 
-create or replace function find_turn(in_turn text) returns json language sql stable as $$
-  select turn_json(t) from turns t where t.turn_id = in_turn
-    and exists (select from sessions s where s.ordinal = t.session and s.first_seq < t.seq)
+create or replace function find_turn(in_turn text) returns json language plpgsql stable as $$
+begin
+  return (
+    select turn_json(t) from turns t where t.turn_id = in_turn
+      and exists (select from sessions s where s.ordinal = t.session and s.first_seq < t.seq)
+  );
+end
 $$;
 
 -- What a known key answers a repeat with; null for a free one.
@@ -58,6 +62,12 @@ $$;
 create or replace function start_turns(orders json, deliveries json, ring json, again boolean, in_lane text, at_ms double precision) returns json language plpgsql as $$
 declare
   at_time constant double precision := engine_time(at_ms);
+  -- Without the texts, which take most of the time that reading takes.
+  heads constant json := (
+    select json_agg(row_to_json(of)) from json_to_recordset(orders) as of (
+      n integer, now bigint, session text, agent text, counted text, surface text, caller text, size integer, key text
+    )
+  );
   order_base constant bigint := nextval('ready_orders') * 1024;
   o record;
   s sessions;
@@ -77,8 +87,8 @@ declare
   grown bigint := 0;
   deltas jsonb := '{}';
 begin
-  perform lock_keys((select array_agg(key) from json_to_recordset(orders) as of (key text)));
-  perform from sessions where session_id in (select session from json_to_recordset(orders) as of (session text)) order by session_id for update;
+  perform lock_keys((select array_agg(key) from json_to_recordset(heads) as of (key text)));
+  perform from sessions where session_id in (select session from json_to_recordset(heads) as of (session text)) order by session_id for update;
   for o in
     select * from json_to_recordset(orders) as of (
       n integer, now bigint, turn text, message text, session text, agent text, channel text, "user" text, surface text, caller text,
@@ -176,7 +186,7 @@ begin
       deltas := merge_counts(deltas, jsonb_build_object('bytes', keep_key(o.key, o.hash, o.expires, o.turn, null)));
     end if;
     if o.events is not null then
-      perform take_events(o.events, o.turn, o.max_attempts, o.keep);
+      perform take_events(o.events, o.agent, o.turn, o.max_attempts, o.keep);
       deltas := merge_counts(deltas, jsonb_build_object('waiting ' || o.agent, -cardinality(o.events)));
     end if;
     if is_ready then
@@ -202,12 +212,12 @@ begin
     select json_agg(json_build_object(
       'hour', now - now % 3600000, 'agent', agent, 'model', counted, 'surface', surface, 'caller', caller, 'messages', 1
     ))
-    from json_to_recordset(orders) as of (n integer, now bigint, agent text, counted text, surface text, caller text) where n = any (accepted)
+    from json_to_recordset(heads) as of (n integer, now bigint, agent text, counted text, surface text, caller text) where n = any (accepted)
   ), in_lane));
   deltas := merge_counts(deltas, (
     select jsonb_object_agg(name, amount) from (
       select name, sum(amount) as amount
-      from json_to_recordset(orders) as of (n integer, agent text, size integer)
+      from json_to_recordset(heads) as of (n integer, agent text, size integer)
       cross join lateral (select (results[n]->>'claimed')::boolean as began offset 0) as how
       cross join lateral (values
         (case when began then 'running' else 'queued' end, 1),

@@ -34,10 +34,12 @@ create table gateway_place (
 ) with (fillfactor = 50);
 insert into gateway_place (first, last) values (1, 0);
 
+-- A row holds what one call has told, from \`first\` to \`last\`.
 create table gateway_entries (
-  seq bigint primary key,
+  first bigint primary key,
+  last bigint not null,
   at bigint not null,
-  news json not null
+  news text not null
 );
 
 create sequence event_ordinals as bigint;
@@ -49,21 +51,30 @@ create table events (
   metadata text,
   size integer not null,
   caller text not null,
-  state text not null default 'queued' check (state in ('queued', 'taken', 'handled', 'dead')),
+  state text not null default 'queued' check (state in ('queued', 'handled', 'dead')),
   attempts integer not null default 0,
-  most_attempts integer,
-  stream_keep integer,
   created_at bigint not null,
   ended_at bigint,
+  -- The last that ended.
   turn_id text,
   reason text,
   delivery_id text,
+  -- What was recorded of it is finished with it.
   is_recorded boolean not null
 );
 create unique index events_in_order on events (ordinal);
 create index events_that_wait on events (agent, ordinal) where state = 'queued';
-create index events_of_turns on events (turn_id) where state = 'taken';
 create index events_by_end on events (ended_at) where ended_at is not null;
+
+-- The events that a turn works on: a row for all of them, as to write each of them anew would take as long as to end it.
+create table event_batches (
+  turn_id text primary key,
+  agent text not null,
+  ordinals bigint[] not null,
+  most_attempts integer not null,
+  stream_keep integer not null
+);
+create index event_batches_of_agents on event_batches (agent);
 
 create table beats (
   agent text primary key,
@@ -118,12 +129,13 @@ create table deliveries (
   bytes integer not null
 );
 create index deliveries_of_sessions on deliveries (session_id) where session_id is not null;
+-- A row holds what one call has finished, in that order.
 create table finished_deliveries (
-  place bigint generated always as identity primary key,
-  ordinal bigint not null,
-  is_refused boolean not null
-);
-create index finished_deliveries_of_refused on finished_deliveries (place) where is_refused;
+  is_refused boolean not null,
+  place bigint generated always as identity,
+  ordinals bigint[] not null,
+  primary key (is_refused, place)
+) with (fillfactor = 50);
 
 create table usage_counts (
   lane text not null,
