@@ -4,13 +4,22 @@ import { textOfEvents } from "./beat-text.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import { GATEWAY_KEPT_ENTRIES } from "./gateway-stream.ts";
-import type { Journal } from "./journal.ts";
+import { isTurnEnd, type Journal } from "./journal.ts";
 import { mainSessionOf } from "./sessions.ts";
 import type { InSlice } from "./slices.ts";
 import { isEnded, type Turns, type TurnWish } from "./turns.ts";
 
 /** What one turn is given at most; the bytes are those of texts and metadata. */
 const BATCH = { limit: 100, bytes: 64 * 1024 };
+/**
+ * The first beat of so many begins gently: its first turn has few, each other up to twice as many, and between them it rests until so many were
+ * handed over. What runs for the first time is slow, and all of it is compiled once it has run often: calls must not meet that at once.
+ */
+const MANY = 1_000;
+const FIRST_OF_MANY = 10;
+const GENTLE = { events: 4_000, restMs: 16 };
+/** By this process, in all its beats: what has run often once stays compiled. */
+let handedSoFar = 0;
 /** An event that so many turns failed on is dead. */
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
@@ -77,22 +86,36 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
   let after = 0;
   let tries = 0;
   let hasCompacted = false;
+  const isLarge = handedSoFar < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
+  const wanted = (underWay: number) => {
+    const limit = isLarge ? limitAfter(beat.events + underWay) : BATCH.limit;
+    return { agent, after, through, ...BATCH, limit };
+  };
+  let ahead: Promise<SystemEvent[] | undefined> | undefined;
   for (;;) {
     if (beat.stopped.aborted) return;
     try {
       // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
-      const batch = await inSlice(() => store.readQueuedEvents({ agent, after, through, ...BATCH }));
+      const batch = (await ahead) ?? (await inSlice(() => store.readQueuedEvents(wanted(0))));
+      ahead = undefined;
       const last = batch.at(-1);
       if (!last) {
         beat.isDone = true;
         return;
       }
-      const { turn } = await inSlice(() => parts.turns.start(wishOf(agent, batch)));
+      const ending = new Ending();
+      const { turn } = await inSlice(() =>
+        parts.turns.start({ ...wishOf(agent, batch), follow: (turn) => ending.listen(parts.journal, turn) }),
+      );
       after = last.ordinal;
       tries = 0;
       beat.delayedBy = undefined;
-      await followBatch(parts, beat, batch, turn);
+      ahead = store.durable ? readAhead(store, wanted(batch.length), ending) : undefined;
+      await followBatch(parts, beat, batch, turn, ending);
+      handedSoFar += batch.length;
+      if (isLarge && handedSoFar < GENTLE.events) await rest(clock, GENTLE.restMs, beat.stopped);
     } catch (error) {
+      ahead = undefined;
       const reason = GatewayError.from(error).name;
       // The gateway stops, or the agent has left the configuration.
       if (reason === "shutting-down" || reason === "agent-not-found") return;
@@ -108,6 +131,22 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
     }
   }
 };
+
+const limitAfter = (events: number): number => Math.min(Math.max(events, FIRST_OF_MANY), BATCH.limit);
+
+/**
+ * What the next turn gets, read in the same breath as this one ends: a store that waits for its disk answers both at once. Undefined when the
+ * turn had not ended by then, as its events may come back, or when it could not be read.
+ */
+const readAhead = (
+  store: Store,
+  wanted: Parameters<Store["readQueuedEvents"]>[0],
+  ending: Ending,
+): Promise<SystemEvent[] | undefined> =>
+  store.readQueuedEvents(wanted).then(
+    (next) => (ending.status ? next : undefined),
+    () => undefined,
+  );
 
 /** Refusals that time, or somebody, puts right. */
 const MAY_PASS: ReadonlySet<string> = new Set([
@@ -141,11 +180,13 @@ const followBatch = async (
   beat: HeldBeat,
   batch: readonly SystemEvent[],
   turn: Turn,
+  ending: Ending,
 ): Promise<void> => {
   const { turnId } = turn;
   beat.turnIds.push(turnId);
   beat.events += batch.length;
-  const end = await endOf(parts, beat, turn);
+  const end = await endOf(parts, beat, turn, ending);
+  ending.stop();
   if (end?.status === "completed" || (end && !isEnded(end))) return;
   try {
     const { store, inSlice } = parts;
@@ -157,28 +198,53 @@ const followBatch = async (
   }
 };
 
-/** The turn as it ended, or as it is when the beat is left; undefined when it was erased. */
+/** How a turn ended, or is when the beat is left; undefined when it was erased. */
 const endOf = async (
-  { store, journal, clock, events }: BeatParts,
+  { store, clock, events }: BeatParts,
   beat: HeldBeat,
   asked: Turn,
-): Promise<Turn | undefined> => {
+  ending: Ending,
+): Promise<Pick<Turn, "status"> | undefined> => {
+  let waitsFor = [beat.left, ending.told];
   for (;;) {
-    // Before it looks, so that no end comes between.
-    const ended = new AbortController();
-    const stopListening = journal.onTurnEnd(asked, () => ended.abort());
+    await rest(clock, LOOK_MS, ...waitsFor);
+    if (ending.status) return { status: ending.status };
     try {
       const turn = await store.getTurn(asked.turnId);
       if (!turn || isEnded(turn) || beat.left.aborted) return turn;
-      await rest(clock, LOOK_MS, beat.left, ended.signal);
     } catch (error) {
       events.storeFailed({ operation: "getTurn", error });
-      await rest(clock, LOOK_MS, beat.left);
-    } finally {
-      stopListening();
+      // Nobody waits any more, and a rest would be none.
+      if (beat.left.aborted) return asked;
     }
+    if (ending.told.aborted) waitsFor = [beat.left];
   }
 };
+
+/** Hears of a turn's end from before it can come. */
+class Ending {
+  status: Turn["status"] | undefined = undefined;
+  readonly #told = new AbortController();
+  stop = (): void => {};
+
+  /** The turn has ended, or was erased. */
+  get told(): AbortSignal {
+    return this.#told.signal;
+  }
+
+  listen(journal: Journal, turn: Turn): void {
+    this.stop = journal.onTurnEnd(turn, (entry) => {
+      if (entry && isTurnEnd(entry)) this.status = statusOf[entry.name];
+      this.#told.abort();
+    });
+  }
+}
+
+const statusOf = {
+  "turn.completed": "completed",
+  "turn.failed": "failed",
+  "turn.cancelled": "cancelled",
+} as const;
 
 const tellReturned = async (
   { store, clock, events }: BeatParts,

@@ -10,6 +10,7 @@ import { createGates } from "./gates.ts";
 import { newId } from "./ids.ts";
 import { isTurnEnd } from "./journal.ts";
 import { leaseMsOf } from "./leases.ts";
+import type { InSlice } from "./slices.ts";
 
 /** Summaries that one agent writes at once: they are no turns, and no agent's concurrency bounds them. */
 const AT_ONCE = 8;
@@ -29,6 +30,7 @@ type CompactionParts = {
   limits: () => StoreLimits;
   /** Tokens past which a session is compacted by itself; 0 is never. */
   compactAt: () => number;
+  inSlice: InSlice;
 };
 
 type Waiting = { sessionId: string; claim: Claim | undefined; controller: AbortController; begin: () => void };
@@ -38,7 +40,7 @@ const ITSELF: Payer = { surface: "heartbeat", caller: "compaction" };
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
 export const createCompactions = (parts: CompactionParts) => {
-  const { store, agents, clock, events, node, limits, compactAt } = parts;
+  const { store, agents, clock, events, node, limits, compactAt, inSlice } = parts;
   const leaseMs = leaseMsOf(store);
   const waiting = new Map<string, Waiting>();
   const gates = createGates(AT_ONCE);
@@ -132,16 +134,17 @@ export const createCompactions = (parts: CompactionParts) => {
   /** Counts what a summary took, also of one that failed, as an attempt that was no turn's. */
   const counted = async <T>(agent: Agent, payer: Payer, work: (used: (usage: Used) => void) => Promise<T>) => {
     const began = clock.monotonic();
-    const usage = { input: 0, output: 0 };
+    let [input, output] = [0, 0];
     try {
-      return await work(({ input, output }) => {
-        usage.input += input;
-        usage.output += output;
+      return await work((used) => {
+        input += used.input;
+        output += used.output;
       });
     } finally {
       const latencyMs = clock.monotonic() - began;
       const of = { now: clock.now(), agent: agent.name, ...payer, model: countedModel(agent, undefined) };
-      await store.countUsage({ ...of, usage, latencyMs }).catch((error: unknown) => {
+      // Not waited for: the session's next turn would have to, too.
+      store.countUsage({ ...of, usage: { input, output }, latencyMs }).catch((error: unknown) => {
         events.storeFailed({ operation: "countUsage", error });
       });
     }
@@ -214,7 +217,7 @@ export const createCompactions = (parts: CompactionParts) => {
         pausedUntil.set(session.sessionId, Infinity);
         const { sessionId, agent, contextBytes } = session;
         // The store is in the middle of telling.
-        queueMicrotask(() => void runByItself(sessionId, agent, contextBytes));
+        void inSlice(() => runByItself(sessionId, agent, contextBytes));
       },
       sessionDeleted({ sessionId }: SessionRef): void {
         pausedUntil.delete(sessionId);

@@ -161,6 +161,11 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     }
     for (const name of planned.keys()) {
       if (agents.find(name)) continue;
+      if (store.shared) {
+        // Another gateway may have it still.
+        planned.delete(name);
+        continue;
+      }
       gone.add(name);
       await store.planBeat(name, { now: clock.now(), delayMs: undefined, soonest: false });
       planned.delete(name);
@@ -172,7 +177,7 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
   const giveUpGone = (): Promise<void> => {
     givingUp = givingUp.then(async () => {
       for (const name of gone) {
-        await giveUp(name, `the agent ${name} left the configuration`, () => agents.find(name) === undefined);
+        await giveUp(name, reasonOf(name), () => agents.find(name) === undefined);
       }
     });
     givingUp = givingUp.catch((error: unknown) => {
@@ -216,6 +221,13 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     /** Gives up what waits for an agent and no turn works on. */
     giveUp: (agent: string, reason: string): Promise<void> => giveUp(agent, reason),
 
+    /** Plans no beat of an agent that is gone, and gives up what waits for it; where the store is our own, what comes back to it too. */
+    async leave(agent: string): Promise<void> {
+      if (!store.shared) gone.add(agent);
+      await store.planBeat(agent, { now: clock.now(), delayMs: undefined, soonest: false });
+      await giveUp(agent, reasonOf(agent), () => agents.find(agent) === undefined);
+    },
+
     /** Begins no beat and no turn any more; turns that run go on. */
     stop,
 
@@ -234,6 +246,8 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     },
   };
 };
+
+const reasonOf = (agent: string): string => `the agent ${agent} left the configuration`;
 
 export type Heartbeat = ReturnType<typeof createHeartbeat>;
 

@@ -38,6 +38,7 @@ describe("health", () => {
       status: "ok",
       parts: ["store", "queue", "events", "agents.main", "agents.other"].map((name) => ({ name, ...OK })),
       store: { type: "memory", durable: false },
+      nodeId: core.core.runner.node,
     });
   });
 
@@ -198,7 +199,14 @@ describe("a change of health", () => {
     await core.clock.advance(1_000);
     const part = { name: "agents.main", status: "degraded", detail: expect.any(String) };
     expect(heard).toEqual([
-      { seq: 1, at: expect.any(Number), name: "health.changed", status: "degraded", parts: [part] },
+      {
+        seq: 1,
+        at: expect.any(Number),
+        name: "health.changed",
+        nodeId: core.core.runner.node,
+        status: "degraded",
+        parts: [part],
+      },
     ]);
   });
 

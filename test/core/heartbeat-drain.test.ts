@@ -129,4 +129,22 @@ describe("heartbeats of a gateway that stops", () => {
     await core.clock.advance(1_000);
     await closed;
   });
+
+  it("end with the core where the store does not answer any more", async () => {
+    let isAway = false;
+    let asked = 0;
+    const away = () =>
+      ++asked > 20 ? new Promise<never>(() => {}) : Promise.reject(new GatewayError("store-unavailable"));
+    const core = await startBeating({
+      wrapStore: (store) => ({ ...store, getTurn: (turnId) => (isAway ? away() : store.getTurn(turnId)) }),
+    });
+    await core.queue("one");
+    await core.beat();
+    isAway = true;
+    const closed = core.core.close();
+    await core.clock.advance(1_000);
+    await closed;
+    expect(asked).toBeLessThan(3);
+    await core[Symbol.asyncDispose]();
+  });
 });

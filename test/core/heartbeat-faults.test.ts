@@ -16,7 +16,19 @@ describe("a store that fails", () => {
     return { wrapStore, failures };
   };
 
-  it.each(["claimBeats", "readQueuedEvents", "endBeat", "planBeat", "getTurn"] as const)(
+  it("at getTurn, which is asked where no end was heard, makes a beat late, and no more", async () => {
+    const { wrapStore, failures } = failing("getTurn", 3);
+    await using core = await startBeating({ wrapStore });
+    const events = await core.queueMany(2);
+    await core.beat();
+    await core.clock.advance(60_000);
+    expect(failures.left).toBeLessThanOrEqual(0);
+    await core.endAll();
+    await core.clock.advance(15_000);
+    expect(new Set(await core.statusesOf(events))).toEqual(new Set(["handled"]));
+  });
+
+  it.each(["claimBeats", "readQueuedEvents", "endBeat", "planBeat"] as const)(
     "at %s makes a beat late, and no more",
     async (method) => {
       const { wrapStore, failures } = failing(method, 3);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
+import { systemClock } from "#core/clock.ts";
 import type { SystemEvent } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { leastOf, watchLoop } from "#test/harness/loop.ts";
@@ -8,8 +9,13 @@ import { type BeatingCore, startBeating } from "./beating-core.ts";
 const COUNT = 100_000;
 const AGENTS = [{ name: "main" }, { name: "other" }];
 const MANY = Array.from({ length: 500 }, (_, n) => ({ name: `agent${n}` }));
-/** Slices are measured by a clock that runs; beats come by one that stands still. */
-const realTime = () => ({ ...createManualClock(), monotonic: () => performance.now() });
+const LONGEST_REST_MS = 100;
+/** Slices are measured by a clock that runs, and rests between turns are short; beats come by one that stands still. */
+const realTime = () => {
+  const still = createManualClock();
+  const after = (ms: number, fire: () => void) => (ms > LONGEST_REST_MS ? still : systemClock).after(ms, fire);
+  return { ...still, after, monotonic: () => performance.now() };
+};
 
 const fill = async (core: BeatingCore): Promise<Map<string, string[]>> => {
   const ids = new Map<string, string[]>(AGENTS.map(({ name }) => [name, []]));

@@ -14,6 +14,11 @@ export class AgentCounters {
     return counts;
   }
 
+  /** Agents with turns or events that have not ended. */
+  open(): string[] {
+    return [...this.#agents].flatMap(([agent, counts]) => (isOpen(counts) ? agent : []));
+  }
+
   read(agent: string): Readonly<AgentCounts> {
     return this.#agents.get(agent) ?? NONE;
   }
@@ -27,6 +32,8 @@ const NONE: AgentCounts = {
   lastEndedAt: undefined,
   failing: false,
 };
+
+const isOpen = ({ queued, running, waitingEvents }: AgentCounts): boolean => queued + running + waitingEvents > 0;
 
 /** Counts that a turn ends, as long as its row still says what it was. */
 export const noteEnd = (row: TurnRow, now: number, status: TurnEnd["status"], error: TurnError | undefined): void => {

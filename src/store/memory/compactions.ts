@@ -21,7 +21,7 @@ export const compactionMethods = (state: State): Pick<Store, "queueCompaction" |
     }
     const leaseEnds = state.clock.monotonic() + leaseMs;
     const row: CompactionRow = { status: "compaction", compactionId, session, node, leaseEnds };
-    joinQueue(row);
+    joinQueue(session, row);
     state.compactions.set(compactionId, row);
     const claim = { turnId: compactionId, sessionId, node, fence: FENCE };
     return { claim, agent: session.agent, seq: session.lastSeq, isFirst: session.queue[0] === row };
@@ -71,7 +71,7 @@ export const passOn = (state: State, next: QueueRow): void => {
 
 const leave = (state: State, row: CompactionRow): void => {
   state.compactions.delete(row.compactionId);
-  const next = leaveQueue(row);
+  const next = leaveQueue(row.session, row);
   if (next) passOn(state, next);
 };
 

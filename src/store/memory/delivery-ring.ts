@@ -189,7 +189,8 @@ export class DeliveryRing {
     for (let gone = 0; gone < MOST_AT_ONCE && (shelf.size > entries || shelf.bytes > bytes); gone++) {
       const oldest = shelf.finished.shift();
       if (oldest === undefined) break;
-      this.#forget(oldest, shelf);
+      // `| 0`: see `slotOfPlace`.
+      this.#forget(oldest | 0, shelf);
     }
   }
 

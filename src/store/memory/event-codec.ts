@@ -1,5 +1,5 @@
 import type { EventStatus, SystemEvent } from "#store/store.ts";
-import { type PackedWriter, readTime, writeTime } from "./packed.ts";
+import { AS_TEXT, ID_BYTES, type PackedWriter, readTime, writeTime } from "./packed.ts";
 import { PackedReader } from "./packed-reader.ts";
 
 /** `taken` is queued, too: a turn works on it. */
@@ -12,7 +12,9 @@ const ATTEMPTS_AT = 1;
 const ORDINAL_AT = 2;
 const ENDED_AT = 8;
 const DELIVERY_AT = 14;
-const ID_AT = 18;
+/** Its turn's id in bytes, or `AS_TEXT` when it has none, or one that is none of ours. */
+const TURN_AT = 18;
+const ID_AT = TURN_AT + ID_BYTES;
 const MOST_ATTEMPTS = 255;
 
 export const statusOf = (state: EventState): EventStatus => (state === "taken" ? "queued" : state);
@@ -24,8 +26,9 @@ export const encodeEvent = (writer: PackedWriter, event: Omit<SystemEvent, "stat
   writer.time(event.ordinal);
   writer.time(0);
   writer.int32(deliverySlot);
+  writer.blob(NO_TURN);
   writer.id(event.eventId, "evt_");
-  writer.id(event.turnId ?? "", "turn_");
+  writer.text("");
   writer.optional(event.reason);
   writer.text(event.agent);
   writer.text(event.caller);
@@ -35,7 +38,14 @@ export const encodeEvent = (writer: PackedWriter, event: Omit<SystemEvent, "stat
   writer.text(event.text);
 };
 
-/** Writes it again with another turn or reason. */
+const NO_TURN = new Uint8Array(ID_BYTES).fill(AS_TEXT);
+
+/** Puts the id of its turn, one of ours, in its place. */
+export const setTurnAt = (bytes: Buffer, from: number, turn: Uint8Array): void => {
+  for (let n = 0; n < ID_BYTES; n++) bytes[from + TURN_AT + n] = turn[n] as number;
+};
+
+/** Writes it again with another reason, or with a turn whose id is none of ours. */
 export const encodeTry = (
   writer: PackedWriter,
   { bytes, from, to }: { bytes: Buffer; from: number; to: number },
@@ -44,12 +54,14 @@ export const encodeTry = (
   const reader = new PackedReader(bytes, from + ID_AT);
   reader.skipId();
   const turnAt = reader.at;
-  const turnId = "turnId" in change ? change.turnId : reader.id("turn_");
-  if ("turnId" in change) reader.skipId();
+  const turn = "turnId" in change ? change.turnId : reader.text();
+  if ("turnId" in change) reader.skipText();
   const reason = "reason" in change ? change.reason : reader.optional();
   if ("reason" in change) reader.skipOptional();
-  writer.blob(bytes.subarray(from, turnAt));
-  writer.id(turnId, "turn_");
+  writer.blob(bytes.subarray(from, from + TURN_AT));
+  writer.blob("turnId" in change ? NO_TURN : bytes.subarray(from + TURN_AT, from + ID_AT));
+  writer.blob(bytes.subarray(from + ID_AT, turnAt));
+  writer.text(turn);
   writer.optional(reason);
   writer.blob(bytes.subarray(reader.at, to));
 };
@@ -58,7 +70,8 @@ export const decodeEvent = (bytes: Buffer, from: number): SystemEvent => {
   const reader = new PackedReader(bytes, from + ID_AT);
   const state = stateAt(bytes, from);
   const eventId = reader.id("evt_");
-  const turnId = reader.id("turn_") || undefined;
+  const otherTurn = reader.text() || undefined;
+  const turnId = bytes[from + TURN_AT] === AS_TEXT ? otherTurn : new PackedReader(bytes, from + TURN_AT).id("turn_");
   const reason = reader.optional();
   const agent = reader.text();
   const caller = reader.text();
@@ -104,15 +117,14 @@ export const setDeliverySlotAt = (bytes: Buffer, from: number, slot: number): vo
   bytes.writeInt32BE(slot, from + DELIVERY_AT);
 };
 
-export const idAt = (bytes: Buffer, from: number): string => new PackedReader(bytes, from + ID_AT).id("evt_");
-
-export const isEvent = (bytes: Buffer, from: number, eventId: string): boolean => idAt(bytes, from) === eventId;
+export const isEvent = (bytes: Buffer, from: number, eventId: string): boolean =>
+  new PackedReader(bytes, from + ID_AT).isId(eventId, "evt_");
 
 /** Whether it is for this agent. */
 export const isFor = (bytes: Buffer, from: number, agent: string): boolean => {
   const reader = new PackedReader(bytes, from + ID_AT);
   reader.skipId();
-  reader.skipId();
+  reader.skipText();
   reader.skipOptional();
-  return reader.text() === agent;
+  return reader.isText(agent);
 };

@@ -1,3 +1,4 @@
+import { queuedEvent } from "#store/queued-event.ts";
 import type { EventOrder, EventStatus, SystemEvent } from "#store/store.ts";
 import {
   attemptsAt,
@@ -6,7 +7,6 @@ import {
   encodeEvent,
   encodeTry,
   endedAt,
-  idAt,
   isEvent,
   ordinalAt,
   setAttemptsAt,
@@ -14,21 +14,20 @@ import {
   setEndedAt,
   setOrdinalAt,
   setStateAt,
+  setTurnAt,
   stateAt,
   statusOf,
 } from "./event-codec.ts";
-import { hashOf, IdIndex } from "./id-index.ts";
+import { hashOf, IdIndex, placeOfSlot, slotOfPlace } from "./id-index.ts";
 import { NumberFifo } from "./number-fifo.ts";
 import { OpenQueue } from "./open-queue.ts";
+import { wantedId } from "./packed-reader.ts";
 import { NO_SLOT, NO_TAIL, RecordSegments } from "./record-segments.ts";
 import { SlotOrder } from "./slot-order.ts";
 
 const NOTHING: Iterable<number> = [];
 /** What an event's places in the order, in its agent's queue and among those that ended cost beside its record. */
 const PLACES_BYTES = 32;
-
-/** A slot's place in the index: ordinals begin at 1, and the second number says nothing here. */
-const placeOf = (slot: number) => ({ ordinal: slot + 1, seq: 1 });
 
 /** All system events, packed outside the JavaScript heap: there may be millions of them, and each lives for a while. */
 export class EventLog {
@@ -48,34 +47,20 @@ export class EventLog {
   }
 
   add(order: EventOrder, deliverySlot: number): SystemEvent {
-    const event: SystemEvent = {
-      eventId: order.eventId,
-      agent: order.agent,
-      text: order.text,
-      metadata: order.metadata,
-      caller: order.caller,
-      status: "queued",
-      attempts: 0,
-      createdAt: order.now,
-      endedAt: undefined,
-      turnId: undefined,
-      reason: undefined,
-      deliveryId: order.delivery?.deliveryId,
-      ordinal: this.order.last + 1,
-    };
+    const event = queuedEvent(order, this.order.last + 1);
     encodeEvent(this.records.begin(), event, deliverySlot);
     const slot = this.records.add(NO_TAIL, hashOf(event.eventId));
-    this.#index.add(event.eventId, placeOf(slot));
+    this.#index.add(event.eventId, placeOfSlot(slot));
     this.#enqueue(slot, event.agent);
     return event;
   }
 
   slotOf(eventId: string): number {
-    const found = this.#index.find(eventId, ({ ordinal }) => {
-      const { bytes, from } = this.records.read(ordinal - 1);
+    const found = this.#index.find(eventId, (place) => {
+      const { bytes, from } = this.records.read(slotOfPlace(place));
       return isEvent(bytes, from, eventId);
     });
-    return found ? found.ordinal - 1 : NO_SLOT;
+    return found ? slotOfPlace(found) : NO_SLOT;
   }
 
   read(slot: number): SystemEvent {
@@ -86,11 +71,6 @@ export class EventLog {
   statusOf(slot: number): EventStatus {
     const { bytes, from } = this.records.read(slot);
     return statusOf(stateAt(bytes, from));
-  }
-
-  idOf(slot: number): string {
-    const { bytes, from } = this.records.read(slot);
-    return idAt(bytes, from);
   }
 
   /** It waits, and no turn works on it. */
@@ -108,12 +88,17 @@ export class EventLog {
     }
   }
 
-  /** A turn works on it from now on. */
-  take(slot: number, agent: string, turnId: string): void {
-    this.#rewrite(slot, { turnId });
-    const { bytes, from } = this.records.read(slot);
-    setStateAt(bytes, from, "taken");
-    this.#queueOf(agent).take(ordinalAt(bytes, from));
+  /** A turn works on them from now on. */
+  take(slots: readonly number[], agent: string, turnId: string): void {
+    const { packed } = wantedId(turnId);
+    const queue = this.#queueOf(agent);
+    for (const slot of slots) {
+      if (!packed) this.#rewrite(slot, { turnId });
+      const { bytes, from } = this.records.read(slot);
+      if (packed) setTurnAt(bytes, from, packed);
+      setStateAt(bytes, from, "taken");
+      queue.take(ordinalAt(bytes, from));
+    }
   }
 
   /** Its turn ended without having handled it. Answers how often that was so. */
@@ -175,7 +160,7 @@ export class EventLog {
     const { bytes, from } = this.records.read(slot);
     if (endedAt(bytes, from) >= time) return false;
     if (stateAt(bytes, from) === "dead") this.dead--;
-    this.#index.deleteHash(this.records.markOf(slot), placeOf(slot));
+    this.#index.deleteHash(this.records.markOf(slot), placeOfSlot(slot));
     this.order.clear(ordinal);
     this.records.delete(slot);
     return true;

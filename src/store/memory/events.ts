@@ -121,25 +121,31 @@ const full = (name: "gateway-busy" | "store-full", detail: string): GatewayError
   new GatewayError(name, detail, { retryAfterMs: BUSY_HINT_MS });
 
 /** Finds the events of an order, which must be free; nothing is kept yet. */
-export const findEvents = (state: State, { events, session }: TurnOrder): TakenEvents | undefined => {
-  if (!events) return undefined;
-  const slots = events.ids.map((eventId) => state.events.slotOf(eventId));
-  const isTaken = (slot: number): boolean => {
-    if (slot === NO_SLOT || !state.events.isFree(slot)) return true;
-    const { bytes, from } = state.events.records.read(slot);
-    return !isFor(bytes, from, session.agent);
-  };
-  if (slots.some(isTaken) || new Set(slots).size < slots.length) {
+export const findEvents = (
+  state: State,
+  agent: string,
+  { ids, maxAttempts, streamKeep }: NonNullable<TurnOrder["events"]>,
+): TakenEvents => {
+  const slots: number[] = [];
+  for (const eventId of ids) {
+    const slot = state.events.slotOf(eventId);
+    if (slot !== NO_SLOT && isFreeFor(state, slot, agent)) slots.push(slot);
+  }
+  if (slots.length < ids.length || new Set(slots).size < slots.length) {
     throw new GatewayError("internal", "An event of the turn does not wait for its agent.");
   }
-  return { slots, maxAttempts: events.maxAttempts, streamKeep: events.streamKeep };
+  return { ids, slots, maxAttempts, streamKeep };
 };
 
-/** The turn works on its events from now on. */
-export const takeEvents = (state: State, row: TurnRow): void => {
-  if (!row.events) return;
-  for (const slot of row.events.slots) state.events.take(slot, row.agent, row.turnId);
-  row.counts.waitingEvents -= row.events.slots.length;
+const isFreeFor = (state: State, slot: number, agent: string): boolean => {
+  const { bytes, from } = state.events.records.read(slot);
+  return stateAt(bytes, from) === "queued" && isFor(bytes, from, agent);
+};
+
+/** The turn works on these events from now on. */
+export const takeEvents = (state: State, row: TurnRow, events: TakenEvents): void => {
+  state.events.take(events.slots, row.agent, row.turnId);
+  row.counts.waitingEvents -= events.slots.length;
 };
 
 /** Ends a turn's events with it. Watchers learn of that at the next `tellGateway`. */
@@ -149,11 +155,11 @@ export const endEvents = (
   { status, error, now }: Pick<TurnEnd, "status" | "error" | "now">,
 ): void => {
   if (!row.events) return;
-  const { slots, maxAttempts, streamKeep } = row.events;
+  const { ids, slots, maxAttempts, streamKeep } = row.events;
   const { agent, turnId } = row;
-  for (const slot of slots) {
+  for (const [n, slot] of slots.entries()) {
     if (status === "completed") {
-      const eventId = state.events.idOf(slot);
+      const eventId = ids[n] as string;
       state.deliveries.finish(state.events.end(slot, agent, "handled", now), KEPT.event);
       appendGateway(
         state,

@@ -3,6 +3,15 @@ import { offHeap } from "./off-heap.ts";
 /** Where a thing of this id is: of a turn, the ordinal of its session and the `seq` of its first `turn.queued` entry there. */
 export type IdPlace = { ordinal: number; seq: number };
 
+/** The place of what is found by a slot: ordinals begin at 1, and the second number says nothing. */
+export const placeOfSlot = (slot: number): IdPlace => ({ ordinal: slot + 1, seq: 1 });
+/**
+ * The slot of such a place.
+ * @NOTE `| 0`: a number that was among doubles stays one until the code around it is compiled, and all compiled code that has seen
+ * none but small integers is thrown away when the first such number comes along.
+ */
+export const slotOfPlace = ({ ordinal }: IdPlace): number => (ordinal - 1) | 0;
+
 type Shard = { words: Uint32Array; used: number; live: number };
 
 const SHARDS = 256;

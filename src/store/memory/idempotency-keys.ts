@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { hashOf, IdIndex } from "./id-index.ts";
+import { hashOf, IdIndex, placeOfSlot, slotOfPlace } from "./id-index.ts";
 import { NumberFifo } from "./number-fifo.ts";
 import { PackedReader } from "./packed-reader.ts";
 import { NO_SLOT, NO_TAIL, RecordSegments } from "./record-segments.ts";
@@ -10,9 +10,6 @@ export type KnownKey = { hash: string; expiresAt: number } & KeyWork;
 
 const OF_TURN = 0;
 const OF_EVENT = 1;
-
-/** A slot's place in the index: ordinals begin at 1, and the second number says nothing here. */
-const placeOf = (slot: number) => ({ ordinal: slot + 1, seq: 1 });
 
 /** Idempotency keys, outside the JavaScript heap: each is kept for a day, and there may be millions of them. */
 export class IdempotencyKeys {
@@ -46,7 +43,7 @@ export class IdempotencyKeys {
     const hashed = hashOf(key, this.#seed);
     const old = this.#slotOf(key);
     // It goes with its turn in the queue; until then nobody finds it.
-    if (old !== NO_SLOT) this.#index.deleteHash(hashed, placeOf(old));
+    if (old !== NO_SLOT) this.#index.deleteHash(hashed, placeOfSlot(old));
     const writer = this.#records.begin();
     writer.text(key);
     writer.time(expiresAt);
@@ -55,7 +52,7 @@ export class IdempotencyKeys {
     if (turnId === undefined) writer.id(eventId, "evt_");
     else writer.id(turnId, "turn_");
     const slot = this.#records.add(NO_TAIL, hashed);
-    this.#index.add(key, placeOf(slot));
+    this.#index.add(key, placeOfSlot(slot));
     this.#byAge.push(slot);
   }
 
@@ -63,10 +60,13 @@ export class IdempotencyKeys {
   forgetUntil(now: number, limit: number): number {
     let gone = 0;
     for (; gone < limit; gone++) {
-      const slot = this.#byAge.peek();
-      if (slot === undefined || this.#expiresAt(slot) > now) break;
+      const oldest = this.#byAge.peek();
+      if (oldest === undefined) break;
+      // `| 0`: see `slotOfPlace`.
+      const slot = oldest | 0;
+      if (this.#expiresAt(slot) > now) break;
       this.#byAge.shift();
-      this.#index.deleteHash(this.#records.markOf(slot), placeOf(slot));
+      this.#index.deleteHash(this.#records.markOf(slot), placeOfSlot(slot));
       this.#records.delete(slot);
     }
     return gone;
@@ -80,10 +80,10 @@ export class IdempotencyKeys {
   }
 
   #slotOf(key: string): number {
-    const found = this.#index.find(key, ({ ordinal }) => {
-      const { bytes, from } = this.#records.read(ordinal - 1);
+    const found = this.#index.find(key, (place) => {
+      const { bytes, from } = this.#records.read(slotOfPlace(place));
       return new PackedReader(bytes, from).text() === key;
     });
-    return found ? found.ordinal - 1 : NO_SLOT;
+    return found ? slotOfPlace(found) : NO_SLOT;
   }
 }

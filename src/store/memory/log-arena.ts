@@ -57,7 +57,7 @@ export class LogArena {
   /** A chunk with room for `bytes`, behind the chunk `before`. */
   take(bytes: number, before: number, firstSeq: number): number {
     let size = before === NONE || before >= LARGE ? 0 : this.#sizeAfter(before);
-    const needed = bytes > (USUAL[LAST] as number) * UNIT ? bytes + REST : bytes;
+    const needed = bytes + (bytes > (USUAL[LAST] as number) * UNIT ? REST : 0);
     while (size < SIZES.length && (SIZES[size] as number) * UNIT < needed) size++;
     const isLarge = size === SIZES.length;
     const chunk = isLarge ? this.#takeLarge(needed, before, firstSeq) : this.#takeOf(size, before, firstSeq);
@@ -98,7 +98,7 @@ export class LogArena {
       return true;
     }
     const arena = this.#arenaOf(chunk);
-    const unit = chunk % UNITS;
+    const unit = unitOf(chunk);
     const used = arena.used[unit] as number;
     if (used + length > (SIZES[arena.cut] as number) * UNIT) return false;
     copyBytes(source, length, arena.bytes, unit * UNIT + used);
@@ -112,7 +112,7 @@ export class LogArena {
       return { bytes, from: 0, to: used, firstSeq, before };
     }
     const arena = this.#arenaOf(chunk);
-    const unit = chunk % UNITS;
+    const unit = unitOf(chunk);
     const from = unit * UNIT;
     return {
       bytes: arena.bytes,
@@ -126,7 +126,7 @@ export class LogArena {
   /** The chunk behind one that is not the newest of its log. */
   nextOf(chunk: number): number {
     if (chunk >= LARGE) return (this.#large.get(chunk) as Large).next;
-    return this.#arenaOf(chunk).next[chunk % UNITS] as number;
+    return this.#arenaOf(chunk).next[unitOf(chunk)] as number;
   }
 
   /** Frees the oldest chunk of a log, which is not the newest too; answers the one that is the oldest then. */
@@ -147,7 +147,7 @@ export class LogArena {
     }
     const index = Math.floor(chunk / UNITS);
     const arena = this.#arenas[index] as Arena;
-    const unit = chunk % UNITS;
+    const unit = unitOf(chunk);
     const before = arena.before[unit] as number;
     if (arena.free === NONE) this.#open[arena.cut]?.push(index);
     arena.before[unit] = arena.free;
@@ -161,12 +161,12 @@ export class LogArena {
 
   #setBefore(chunk: number, before: number): void {
     if (chunk >= LARGE) (this.#large.get(chunk) as Large).before = before;
-    else this.#arenaOf(chunk).before[chunk % UNITS] = before;
+    else this.#arenaOf(chunk).before[unitOf(chunk)] = before;
   }
 
   #setNext(chunk: number, next: number): void {
     if (chunk >= LARGE) (this.#large.get(chunk) as Large).next = next;
-    else this.#arenaOf(chunk).next[chunk % UNITS] = next;
+    else this.#arenaOf(chunk).next[unitOf(chunk)] = next;
   }
 
   #arenaOf(chunk: number): Arena {
@@ -215,6 +215,9 @@ export class LogArena {
     }
   }
 }
+
+/** `| 0`: see `slotOfPlace`. */
+const unitOf = (chunk: number): number => (chunk % UNITS) | 0;
 
 const SHORT = 96;
 

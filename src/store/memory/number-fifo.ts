@@ -4,7 +4,7 @@ const BLOCK = 1024;
 
 /** A queue of numbers outside the JavaScript heap: millions of them cost the garbage collector nothing, and none takes long to add. */
 export class NumberFifo {
-  #blocks: Float64Array[] = [];
+  #blocks: Float64Array[] = [new Float64Array(offHeap(BLOCK * 8))];
   #spare: Float64Array | undefined;
   /** Blocks before it were emptied. */
   #first = 0;

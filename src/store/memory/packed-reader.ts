@@ -66,6 +66,30 @@ export class PackedReader {
     return ID_TEXT.toString("latin1", 0, to);
   }
 
+  /** Whether the id that comes next is this one, which has the prefix. Where the reader stands after it, nobody may ask. */
+  isId(id: string, prefix: string): boolean {
+    const bytes = this.#bytes;
+    let { at } = this;
+    if (bytes[at] === AS_TEXT) {
+      this.at++;
+      return this.isText(id);
+    }
+    if (id.length !== prefix.length + ID_CHARACTERS) return false;
+    // Five bits a character; the last byte has but two of them.
+    let bits = 0;
+    let count = 0;
+    for (let n = prefix.length; n < id.length; n++) {
+      if (count < 5) {
+        const more = n === id.length - 1 ? 2 : 8;
+        bits = ((bits & 15) << more) | (bytes[at++] as number);
+        count += more;
+      }
+      count -= 5;
+      if (CODES[(bits >> count) & 31] !== id.charCodeAt(n)) return false;
+    }
+    return true;
+  }
+
   /** An id that mostly is like `other`. */
   idLike(prefix: string, other: string): string {
     if (this.#bytes[this.at] !== ALIKE) return this.id(prefix);
@@ -136,9 +160,11 @@ export type WantedId = { readonly text: string; readonly packed: Uint8Array | un
 
 const PREFIX = /^[a-z]+_/;
 
+const writer = new PackedWriter();
+
 export const wantedId = (text: string): WantedId => {
-  const writer = new PackedWriter();
+  writer.begin();
   writer.id(text, PREFIX.exec(text)?.[0] ?? "");
-  const packed = writer.bytes[0] === AS_TEXT ? undefined : writer.bytes.subarray(0, writer.length);
+  const packed = writer.bytes[0] === AS_TEXT ? undefined : Uint8Array.from(writer.bytes.subarray(0, writer.length));
   return { text, packed };
 };

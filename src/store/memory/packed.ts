@@ -64,19 +64,20 @@ const isAlike = (id: string, prefix: string, other: string): boolean => {
 
 const OWN_BYTES = 4096;
 const MOST_OWN_BYTES = 65_536;
+const NOTHING = Buffer.alloc(0);
 
 /**
  * Writes a record whose length nobody knows before: into bytes of its own, which grow, and shrink again after a large one; or right to
  * where it stays, as long as there is room. The record is `bytes` from `start` to `length`.
  */
 export class PackedWriter {
-  #own = Buffer.allocUnsafeSlow(OWN_BYTES);
+  #own: Buffer = NOTHING;
   bytes: Buffer = this.#own;
   start = 0;
   length = 0;
 
   begin(): void {
-    this.#shrink();
+    this.#reset();
     this.bytes = this.#own;
     this.start = 0;
     this.length = 0;
@@ -84,7 +85,7 @@ export class PackedWriter {
 
   /** Writes into `bytes` from `at` on; into bytes of its own when they are too few. */
   beginAt(bytes: Buffer, at: number): void {
-    this.#shrink();
+    this.#reset();
     this.bytes = bytes;
     this.start = at;
     this.length = at;
@@ -220,8 +221,10 @@ export class PackedWriter {
     this.length += bytes.length;
   }
 
-  #shrink(): void {
-    if (this.#own.length > MOST_OWN_BYTES) this.#own = Buffer.allocUnsafeSlow(OWN_BYTES);
+  /** Bytes of its own as they are at first: none were taken yet, or too many for what is mostly written. */
+  #reset(): void {
+    const { length } = this.#own;
+    if (length === 0 || length > MOST_OWN_BYTES) this.#own = Buffer.allocUnsafeSlow(OWN_BYTES);
   }
 
   #room(bytes: number): void {

@@ -1,6 +1,7 @@
 import type { Entry, Message, Store } from "#store/store.ts";
+import { sessionOf } from "#store/views.ts";
 import { OrderedSlots } from "./ordered-slots.ts";
-import { sessionOf } from "./rows.ts";
+import type { SessionRow } from "./session-row.ts";
 import { bytesOf, type State } from "./state.ts";
 
 type ReadMethods = Pick<
@@ -14,18 +15,21 @@ type ReadMethods = Pick<
   | "sumUsage"
   | "stats"
   | "agentCounts"
+  | "openAgents"
 >;
 
 const NO_ROWS = new OrderedSlots();
 
+const viewOf = (row: SessionRow) => sessionOf(row, row.turnsQueued);
+
 export const readMethods = (state: State): ReadMethods => ({
   getSession: async (sessionId) => {
     const session = state.sessions.get(sessionId);
-    return session && sessionOf(session);
+    return session && viewOf(session);
   },
   listSessions: async ({ agent, limit, cursor }) => {
     const rows = agent === undefined ? state.order : (state.orderOfAgent.get(agent) ?? NO_ROWS);
-    return rows.page(limit, cursor, (slot) => sessionOf(state.sessions.at(slot)));
+    return rows.page(limit, cursor, (slot) => viewOf(state.sessions.at(slot)));
   },
   readEntries: async (sessionId, { after, limit }) => {
     const session = state.sessions.get(sessionId);
@@ -66,6 +70,7 @@ export const readMethods = (state: State): ReadMethods => ({
     deliveries: state.deliveries.size,
   }),
   agentCounts: (agent) => state.agents.read(agent),
+  openAgents: async () => state.agents.open(),
 });
 
 /** An entry that holds a message's whole text, as that message. */

@@ -1,5 +1,5 @@
 import { NOWHERE } from "#core/tables.ts";
-import type { AgentCounts, Entry, Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
+import type { AgentCounts, Entry, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
 import { NO_SLOT } from "./record-segments.ts";
 import type { SessionRow } from "./session-row.ts";
 
@@ -15,7 +15,7 @@ export type CompactionRow = {
 };
 
 /** The system events that a turn works on. */
-export type TakenEvents = { slots: readonly number[]; maxAttempts: number; streamKeep: number };
+export type TakenEvents = { ids: readonly string[]; slots: readonly number[]; maxAttempts: number; streamKeep: number };
 
 /** An unfinished turn. One that has ended lives in its session's log alone. */
 export type TurnRow = Turn & {
@@ -52,7 +52,11 @@ export type NewEntry = Entry extends infer E ? (E extends Entry ? Omit<E, "seq">
 /** The `seq` of an entry that has no place yet. */
 export const NO_SEQ = 0;
 
-export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number, counts: AgentCounts): TurnRow => ({
+export const newTurnRow = (
+  session: SessionRow,
+  order: TurnOrder,
+  { seq, events, counts }: Pick<TurnRow, "seq" | "events" | "counts">,
+): TurnRow => ({
   turnId: order.turnId,
   sessionId: session.sessionId,
   agent: session.agent,
@@ -79,7 +83,7 @@ export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number, c
   context: order.context,
   waited: order.waited,
   countedModel: order.countedModel,
-  events: undefined,
+  events,
   announce: order.announce,
   counts,
   replyMessageId: "",
@@ -87,44 +91,6 @@ export const newTurnRow = (session: SessionRow, order: TurnOrder, seq: number, c
   leaseEnds: 0,
   node: "",
   cancelled: false,
-});
-
-/** The turn without what is the engine's own. */
-export const turnOf = (row: TurnRow): Turn => ({
-  turnId: row.turnId,
-  sessionId: row.sessionId,
-  agent: row.agent,
-  surface: row.surface,
-  caller: row.caller,
-  status: row.status,
-  attempt: row.attempt,
-  createdAt: row.createdAt,
-  startedAt: row.startedAt,
-  endedAt: row.endedAt,
-  model: row.model,
-  skillIds: row.skillIds,
-  messageId: row.messageId,
-  seq: row.seq,
-  reply: row.reply,
-  error: row.error,
-  usage: row.usage,
-  deliveryId: row.deliveryId,
-});
-
-export const sessionOf = (row: SessionRow): Session => ({
-  sessionId: row.sessionId,
-  agent: row.agent,
-  channel: row.channel,
-  userId: row.userId,
-  createdAt: row.createdAt,
-  updatedAt: row.updatedAt,
-  lastSeq: row.lastSeq,
-  firstSeq: row.firstSeq,
-  messageCount: row.messageCount,
-  turnsQueued: row.turnsQueued,
-  usage: { input: row.input, output: row.output },
-  ordinal: row.ordinal,
-  contextBytes: row.contextBytes,
 });
 
 /** The limit that a new turn would pass, in words; undefined when there is none. */

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { IdIndex } from "./id-index.ts";
+import { IdIndex, placeOfSlot, slotOfPlace } from "./id-index.ts";
 import { NONE } from "./log-arena.ts";
 import { offHeap } from "./off-heap.ts";
 import { PackedWriter } from "./packed.ts";
@@ -16,9 +16,6 @@ const NOBODY: readonly QueueRow[] = [];
 /** Rows from `used` on were never taken; `free` ones are to be taken again. */
 type Page = { values: Float64Array; free: number[]; used: number; live: number };
 type Names = { sessionId: string; channel: string; userId: string };
-
-/** A slot's place in the index: ordinals begin at 1 there, and the second number says nothing here. */
-const placeOf = (slot: number) => ({ ordinal: slot + 1, seq: 1 });
 
 /** All sessions by their id and by their slot, which another session may get when one is gone. */
 export class SessionTable implements SessionParts {
@@ -38,8 +35,8 @@ export class SessionTable implements SessionParts {
   }
 
   get(sessionId: string): SessionRow | undefined {
-    const found = this.#index.find(sessionId, ({ ordinal }) => this.#isNamed(ordinal - 1, sessionId));
-    return found && this.#view(found.ordinal - 1, sessionId);
+    const found = this.#index.find(sessionId, (place) => this.#isNamed(slotOfPlace(place), sessionId));
+    return found && this.#view(slotOfPlace(found), sessionId);
   }
 
   at(slot: number): SessionRow {
@@ -62,7 +59,7 @@ export class SessionTable implements SessionParts {
     this.#writer.text(session.channel);
     this.#writer.text(session.userId);
     values[at + FIELD.names] = this.#names.add(this.#writer.bytes, this.#writer.length);
-    this.#index.add(session.sessionId, placeOf(slot));
+    this.#index.add(session.sessionId, placeOfSlot(slot));
     this.#size++;
     return new SessionRow(this, values, at, slot, session.sessionId);
   }
@@ -73,7 +70,7 @@ export class SessionTable implements SessionParts {
     const index = Math.floor(slot / PAGE_ROWS);
     const page = this.#pages[index] as Page;
     const at = (slot % PAGE_ROWS) * FIELDS;
-    this.#index.delete(sessionId, placeOf(slot));
+    this.#index.delete(sessionId, placeOfSlot(slot));
     this.#names.delete(page.values[at + FIELD.names] as number);
     this.#queues.delete(slot);
     page.values[at + FIELD.ordinal] = 0;

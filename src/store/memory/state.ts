@@ -135,13 +135,13 @@ export const openSession = (
   return session;
 };
 
-export const joinQueue = (row: QueueRow): void => {
-  row.session.queue = row.session.queue.length === 0 ? [row] : [...row.session.queue, row];
+export const joinQueue = (session: SessionRow, row: QueueRow): void => {
+  const { queue } = session;
+  session.queue = queue.length === 0 ? [row] : [...queue, row];
 };
 
 /** Answers who is first now, when it was not before. */
-export const leaveQueue = (row: QueueRow): QueueRow | undefined => {
-  const { session } = row;
+export const leaveQueue = (session: SessionRow, row: QueueRow): QueueRow | undefined => {
   const wasFirst = session.queue[0] === row;
   session.queue = session.queue.filter((other) => other !== row);
   return wasFirst ? session.queue[0] : undefined;

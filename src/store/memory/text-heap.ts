@@ -38,7 +38,8 @@ export class TextHeap {
 
   /** The bytes from a place on: whose end is known only to who wrote them. */
   read(place: number): { bytes: Buffer; at: number } {
-    return { bytes: (this.#pages[Math.floor(place / PAGE_BYTES)] as Page).bytes, at: place % PAGE_BYTES };
+    // `| 0`: see `slotOfPlace`.
+    return { bytes: (this.#pages[Math.floor(place / PAGE_BYTES)] as Page).bytes, at: (place % PAGE_BYTES) | 0 };
   }
 
   delete(place: number): void {

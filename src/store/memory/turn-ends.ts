@@ -14,8 +14,16 @@ export const cancelledAt = (now: number): TurnEnd => {
   return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
 };
 
-/** Ends a queued or running turn, and makes the next of its session ready. */
-export const finish = (state: State, row: TurnRow, { now, status, reply, error, usage }: TurnEnd): void => {
+/** Ends a queued or running turn, its events with it, and makes the next of its session ready. */
+export const finish = (state: State, row: TurnRow, end: TurnEnd): void => {
+  // Apart from what every turn runs through, as in `startWithEvents`.
+  finishTurn(state, row, end);
+  if (!row.events) return;
+  endEvents(state, row, end);
+  tellGateway(state);
+};
+
+const finishTurn = (state: State, row: TurnRow, { now, status, reply, error, usage }: TurnEnd): void => {
   const { session, turnId, replyMessageId: messageId } = row;
   const replyBefore = row.status === "running" && (status === "completed" || reply !== "");
   if (replyBefore) {
@@ -58,12 +66,10 @@ export const finish = (state: State, row: TurnRow, { now, status, reply, error, 
   row.usage = used;
   state.deliveries.finish(row.deliverySlot, KEPT[status]);
   state.active.delete(turnId);
-  const next = leaveQueue(row);
+  const next = leaveQueue(session, row);
   const isAnnounced = row.announce !== undefined && status === "completed";
-  if (row.events) endEvents(state, row, { now, status, error });
   if (isAnnounced) announce(state, row, now);
   tell(state, session);
-  if (row.events) tellGateway(state);
   if (isAnnounced) tellAnnouncement(state);
   if (next) passOn(state, next);
 };

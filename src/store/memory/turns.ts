@@ -1,9 +1,10 @@
 import { GatewayError } from "#core/errors.ts";
 import type { Claim, ClaimedTurn, ClaimRequest, Store, Turn, TurnOrder, TurnStart } from "#store/store.ts";
+import { turnOf } from "#store/views.ts";
 import { compactionOfClaim } from "./compactions.ts";
 import { findEvents, takeEvents } from "./events.ts";
 import { bookLate } from "./late-attempts.ts";
-import { bySession, limitPassed, NO_SEQ, newTurnRow, type TurnRow, turnOf } from "./rows.ts";
+import { bySession, limitPassed, NO_SEQ, newTurnRow, type TakenEvents, type TurnRow } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
 import { append, bytesOf, joinQueue, openSession, readEndedTurn, type State, tell, tellWork } from "./state.ts";
 import { cancelledAt, countUsage, finish, requeue } from "./turn-ends.ts";
@@ -26,7 +27,8 @@ const BUSY_HINT_MS = 1_000;
 export const turnMethods = (state: State): TurnMethods => ({
   startTurn: (order) => {
     const turn = order.idempotency && replayOf(state, order.idempotency, order.now);
-    return turn ? { turn, replayed: true, claimed: undefined } : start(state, order);
+    if (turn) return { turn, replayed: true, claimed: undefined };
+    return order.events ? startWithEvents(state, order, order.events) : start(state, order, undefined);
   },
 
   findReplay: async (key, now) => replayOf(state, key, now),
@@ -109,7 +111,18 @@ const replayOf = (state: State, { key, hash }: { key: string; hash: string }, no
   return turn;
 };
 
-const start = (state: State, order: TurnOrder): TurnStart => {
+/**
+ * What a turn with events does more stands outside of what every turn runs through: compiled code that meets a branch for the first time
+ * is thrown away, and an agent's first beat would slow all calls down for as long as it takes to compile them again.
+ */
+const startWithEvents = (state: State, order: TurnOrder, wanted: NonNullable<TurnOrder["events"]>): TurnStart => {
+  const events = findEvents(state, order.session.agent, wanted);
+  const started = start(state, order, events);
+  takeEvents(state, state.active.get(order.turnId) as TurnRow, events);
+  return started;
+};
+
+const start = (state: State, order: TurnOrder, events: TakenEvents | undefined): TurnStart => {
   const { now, turnId, text, outside } = order;
   const known = state.sessions.get(order.session.sessionId);
   if (known && known.agent !== order.session.agent) {
@@ -123,7 +136,6 @@ const start = (state: State, order: TurnOrder): TurnStart => {
       passed.name === "session-full" ? {} : { retryAfterMs: BUSY_HINT_MS },
     );
   }
-  const events = findEvents(state, order);
   const session = known ?? openSession(state, order.session, now);
   const { messageId } = order;
   append(state, session, {
@@ -139,9 +151,7 @@ const start = (state: State, order: TurnOrder): TurnStart => {
   });
   session.messageCount++;
   session.contextBytes += Buffer.byteLength(text);
-  const row = queueTurn(state, session, order);
-  row.events = events;
-  if (events) takeEvents(state, row);
+  const row = queueTurn(state, session, order, events);
   const next = session.queue.length === 1;
   const claimed = order.claim && next && state.ready.isIdle(row.agent) ? claimRow(state, row, order.claim) : undefined;
   const turn = claimed?.turn ?? turnOf(row);
@@ -153,14 +163,14 @@ const start = (state: State, order: TurnOrder): TurnStart => {
   return { turn, replayed: false, claimed };
 };
 
-const queueTurn = (state: State, session: SessionRow, order: TurnOrder): TurnRow => {
+const queueTurn = (state: State, session: SessionRow, order: TurnOrder, events: TakenEvents | undefined): TurnRow => {
   const { turnId, now: at, idempotency, delivery, surface, caller, model, skillIds, messageId } = order;
   const queued = { surface, caller, model, skillIds, messageId, deliveryId: delivery?.deliveryId };
   const { seq } = append(state, session, { seq: NO_SEQ, at, turnId, name: "turn.queued" }, queued);
-  const row = newTurnRow(session, order, seq, state.agents.of(session.agent));
+  const row = newTurnRow(session, order, { seq, events, counts: state.agents.of(session.agent) });
   state.active.set(turnId, row);
   state.index.add(turnId, { ordinal: session.ordinal, seq });
-  joinQueue(row);
+  joinQueue(session, row);
   session.turnsQueued++;
   state.queued++;
   row.counts.queued++;

@@ -1,12 +1,13 @@
-import type { Store, Surface, UsageCount, UsageCounts, UsageRow } from "#store/store.ts";
-
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
-/** What a counter weighs. Callers name models, so that there may be many. */
-const COUNT_BYTES = 400;
-
-type Of = { agent: string; surface: Surface; caller: string };
-type Query = { from: number; to: number; agent?: string };
+import type { Store, UsageCount, UsageRow } from "#store/store.ts";
+import {
+  COUNT_BYTES,
+  type CountedOf,
+  countAttempt,
+  createSums,
+  HOUR,
+  NO_COUNTS,
+  type UsageQuery,
+} from "#store/usage-counts.ts";
 
 /** Counters per (hour, agent, model, surface, caller). Sessions come and go; these stay. */
 export class UsageCounters {
@@ -20,42 +21,30 @@ export class UsageCounters {
   }
 
   /** A message that started a turn. */
-  message(at: number, of: Of & { countedModel: string }): void {
+  message(at: number, of: CountedOf & { countedModel: string }): void {
     this.#at(at, of, of.countedModel).messages++;
   }
 
   /** A turn that ended. */
-  turn(at: number, of: Of, model: string, how: "completed" | "failed" | "cancelled"): void {
+  turn(at: number, of: CountedOf, model: string, how: "completed" | "failed" | "cancelled"): void {
     this.#at(at, of, model)[how]++;
   }
 
   /** An attempt that reached a backend. */
-  attempt(at: number, of: Of, { model, usage, latencyMs }: UsageRow): void {
-    const count = this.#at(at, of, model);
-    count.attempts++;
-    count.latencyMs += latencyMs;
-    count.input += usage.input;
-    count.output += usage.output;
+  attempt(at: number, of: CountedOf, used: UsageRow): void {
+    countAttempt(this.#at(at, of, used.model), used);
   }
 
-  read(query: Query): UsageCount[] {
+  read(query: UsageQuery): UsageCount[] {
     const found: UsageCount[] = [];
     for (const count of this.#in(query)) found.push({ ...count });
     return found.sort((a, b) => a.hour - b.hour);
   }
 
   sum({ by, ...query }: Parameters<Store["sumUsage"]>[0]): Awaited<ReturnType<Store["sumUsage"]>> {
-    const sums = new Map<string | number, UsageCounts>();
-    for (const count of this.#in(query)) {
-      const key = by === "day" ? Math.floor(count.hour / DAY) * DAY : count[by];
-      let sum = sums.get(key);
-      if (!sum) {
-        sum = { ...NOTHING };
-        sums.set(key, sum);
-      }
-      for (const name of NAMES) sum[name] += count[name];
-    }
-    return [...sums].map(([key, counts]) => ({ key, counts }));
+    const sums = createSums(by);
+    for (const count of this.#in(query)) sums.add(count);
+    return sums.all();
   }
 
   forgetBefore(time: number): void {
@@ -67,14 +56,14 @@ export class UsageCounters {
     }
   }
 
-  *#in({ from, to, agent }: Query): Iterable<UsageCount> {
+  *#in({ from, to, agent }: UsageQuery): Iterable<UsageCount> {
     for (const [hour, counts] of this.#hours) {
       if (hour < from || hour >= to) continue;
       for (const count of counts.values()) if (agent === undefined || count.agent === agent) yield count;
     }
   }
 
-  #at(at: number, { agent, surface, caller }: Of, model: string): UsageCount {
+  #at(at: number, { agent, surface, caller }: CountedOf, model: string): UsageCount {
     const hour = at - (at % HOUR);
     const last = this.#last;
     if (
@@ -94,7 +83,7 @@ export class UsageCounters {
     const key = `${agent}\0${model}\0${surface}\0${caller}`;
     let count = counts.get(key);
     if (!count) {
-      count = { hour, agent, model, surface, caller, ...NOTHING };
+      count = { hour, agent, model, surface, caller, ...NO_COUNTS };
       counts.set(key, count);
       this.#size++;
     }
@@ -102,15 +91,3 @@ export class UsageCounters {
     return count;
   }
 }
-
-const NOTHING: UsageCounts = {
-  messages: 0,
-  completed: 0,
-  failed: 0,
-  cancelled: 0,
-  attempts: 0,
-  latencyMs: 0,
-  input: 0,
-  output: 0,
-};
-const NAMES = Object.keys(NOTHING) as (keyof UsageCounts)[];

@@ -32,6 +32,30 @@ if (!served) throw new Error("the gateway did not start");
 const { gateway } = served;
 await gateway.ready;
 
+const nothing = () => {};
+const NOTHING_HEARD: StoreWatcher = {
+  entries: nothing,
+  sessionDeleted: nothing,
+  gatewayEntries: nothing,
+  work: nothing,
+  cancel: nothing,
+  compaction: nothing,
+  beat: nothing,
+  announcement: nothing,
+};
+
+let beatAt = 0;
+let beatMs: number | null = null;
+let handed = 0;
+// From the start: a watcher of another shape than the gateway's own would have code compiled anew while a beat is measured.
+gateway.store.watch({
+  ...NOTHING_HEARD,
+  gatewayEntries: (entries) => {
+    const ran = entries.find((entry) => entry.name === "heartbeat.ran");
+    if (ran) [beatMs, handed] = [performance.now() - beatAt, ran.events];
+  },
+});
+
 const began = performance.now();
 const sessionIds = Array.from({ length: wish.sessions }, (_, n) => loadSessionId(n));
 await fillStore(gateway.store, { turns: wish.turns, sessionIds, textBytes: wish.textBytes });
@@ -78,17 +102,7 @@ const answers: Record<string, () => unknown> = {
   },
   /** Has the agent beat now. */
   beat: async () => {
-    const from = performance.now();
-    beatMs = null;
-    const stop = gateway.store.watch({
-      ...NOTHING_HEARD,
-      gatewayEntries: (entries) => {
-        const ran = entries.find((entry) => entry.name === "heartbeat.ran");
-        if (!ran) return;
-        [beatMs, handed] = [performance.now() - from, ran.events];
-        stop();
-      },
-    });
+    [beatAt, beatMs] = [performance.now(), null];
     await fillEvents(gateway.store, 1, { beatNow: true });
     return {};
   },
@@ -98,20 +112,6 @@ const answers: Record<string, () => unknown> = {
   },
   page: async (): Promise<PageTime> => ({ micros: await timePages() }),
 };
-
-const nothing = () => {};
-const NOTHING_HEARD: StoreWatcher = {
-  entries: nothing,
-  sessionDeleted: nothing,
-  gatewayEntries: nothing,
-  work: nothing,
-  cancel: nothing,
-  compaction: nothing,
-  beat: nothing,
-  announcement: nothing,
-};
-let beatMs: number | null = null;
-let handed = 0;
 
 const PAGES = 2_000;
 const PAGE = 50;

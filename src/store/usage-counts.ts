@@ -1,0 +1,49 @@
+import type { Store, Surface, UsageCount, UsageCounts, UsageRow } from "./store.ts";
+
+export const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** What a counter weighs. Callers name models, so that there may be many. */
+export const COUNT_BYTES = 400;
+
+/** Whom something is counted for. */
+export type CountedOf = { agent: string; surface: Surface; caller: string };
+export type UsageQuery = { from: number; to: number; agent?: string };
+type By = Parameters<Store["sumUsage"]>[0]["by"];
+type Sums = Awaited<ReturnType<Store["sumUsage"]>>;
+
+export const NO_COUNTS: UsageCounts = {
+  messages: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  attempts: 0,
+  latencyMs: 0,
+  input: 0,
+  output: 0,
+};
+export const COUNT_NAMES = Object.keys(NO_COUNTS) as (keyof UsageCounts)[];
+
+/** An attempt that reached a backend. */
+export const countAttempt = (count: UsageCount, { usage, latencyMs }: UsageRow): void => {
+  count.attempts++;
+  count.latencyMs += latencyMs;
+  count.input += usage.input;
+  count.output += usage.output;
+};
+
+/** Adds counters up, by what they are to be told apart by; a day is told by the time that it begins at. */
+export const createSums = (by: By) => {
+  const sums = new Map<string | number, UsageCounts>();
+  return {
+    add(count: UsageCount): void {
+      const key = by === "day" ? Math.floor(count.hour / DAY) * DAY : count[by];
+      let sum = sums.get(key);
+      if (!sum) {
+        sum = { ...NO_COUNTS };
+        sums.set(key, sum);
+      }
+      for (const name of COUNT_NAMES) sum[name] += count[name];
+    },
+    all: (): Sums => [...sums].map(([key, counts]) => ({ key, counts })),
+  };
+};

@@ -1,0 +1,26 @@
+import { describe, expect, it } from "vitest";
+import { cleanSentence } from "#core/clean-words.ts";
+
+describe("words of somebody else's program", () => {
+  it.each([
+    ["a\n\tb\u0000c", "a b c"],
+    ["\u001b[31mred\u001b[0m \u001b]0;title\u0007end", "red end"],
+    ["to \u202egnp.exe", "to gnp.exe"],
+    ["half \ud83d and whole 🙂", "half and whole 🙂"],
+    ["see https://ann:s3cret@example.com/x", "see https://example.com/x"],
+    [" \n ", ""],
+  ])("are one clean line: %j", (said, clean) => {
+    expect(cleanSentence(said)).toBe(clean);
+  });
+
+  it("are cut, in no character", () => {
+    expect(cleanSentence("x".repeat(1_000), 10)).toBe(`${"x".repeat(9)}…`);
+    expect(cleanSentence("🙂".repeat(10), 10)).toBe("🙂🙂🙂🙂…");
+  });
+
+  it("are read no further than what may be left of them", () => {
+    const began = performance.now();
+    cleanSentence(`//${"@".repeat(50_000_000)}`);
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+});
