@@ -81,12 +81,9 @@ export const createRemovedAgents = ({ store, agents, heartbeat, clock, events }:
   };
 
   return {
-    /** Resolves when what waits for agents that had left before is given up. */
+    /** Resolves when what waits for agents that had left before is given up. Never throws, as below. */
     async begin(): Promise<void> {
-      if (!store.durable) return;
-      await say();
-      await look();
-      if (shared) plan();
+      if (store.durable) await tick();
     },
 
     /** Lets the other gateways know of agents that are about to come, before something can be sent to them here. */

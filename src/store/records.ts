@@ -108,7 +108,7 @@ export type GatewayNews =
   | { name: "heartbeat.ran"; agentName: string; events: number; turnIds: readonly string[]; nextAt: number | null }
   | { name: "agent.reloaded"; agentName: string; changed: readonly string[] }
   | { name: "system.reloaded"; changed: readonly string[]; needsRestart: readonly string[] }
-  | { name: "health.changed"; status: "ok" | "degraded"; parts: readonly HealthPart[] };
+  | { name: "health.changed"; nodeId: string; status: "ok" | "degraded"; parts: readonly HealthPart[] };
 export type HealthPart = { name: string; status: "ok" | "degraded"; detail: string | null };
 
 export type StoreLimits = { turnsPerSession: number; turns: number; messagesPerSession: number; storeBytes: number };

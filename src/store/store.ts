@@ -250,4 +250,6 @@ export interface Store extends InboundStore, AsyncDisposable {
   };
   /** The same of one agent, cheap enough for every call. All zero for one that never had a turn. */
   agentCounts(agent: string): Readonly<AgentCounts>;
+  /** Agents with turns or events that have not ended, in any order. */
+  openAgents(): Promise<string[]>;
 }

@@ -49,18 +49,15 @@ type Info = [
   sessionId: string | null,
   eventId: string | null,
 ];
-/** What only the whole delivery has beside. */
-type More = [headers: string, steps: KeptStep[]];
 type KeptStep = [at: number, name: string, detail: string | null];
+/** Plain text stays text; other bytes are in base64. */
+type KeptBody = string | [base64: string] | null;
 
-/** A delivery as it goes to the worker and into the file: what is only kept is JSON. A body that is plain text goes as that. */
-export type PackedDelivery = readonly [
-  deliveryId: string,
-  kind: number,
-  info: string,
-  more: string,
-  body: string | Uint8Array | null,
-];
+/** A delivery as it is kept, in JSON. Steps that came later are kept beside it. */
+export type KeptDelivery = [kind: number, info: Info, headers: string, steps: KeptStep[], body: KeptBody];
+
+/** A delivery on its way to the worker: what that asks for, and the whole as the text of a `KeptDelivery`. */
+export type PackedDelivery = readonly [deliveryId: string, kind: number, text: string];
 
 /** Of a delivery that begins the work of `kind`, or has begun none. */
 export const packDelivery = (
@@ -88,36 +85,42 @@ export const packDelivery = (
     work.sessionId ?? null,
     work.eventId ?? null,
   ];
-  const more = encodeMore(delivery.headers, delivery.steps);
-  return [delivery.deliveryId, kind, JSON.stringify(info), more, packBody(delivery.body)];
+  const kept: KeptDelivery = [kind, info, delivery.headers, packSteps(delivery.steps), packBody(delivery.body)];
+  return [delivery.deliveryId, kind, JSON.stringify(kept)];
 };
 
 const kindOf = (answer: DeliveryAnswer): number => KINDS[answer === "accepted" ? "gone" : answer];
 
-/** Bytes of their own: a view of others would take all of those along to the worker. */
-const packBody = (body: Uint8Array | undefined): string | Uint8Array | null => {
+const packBody = (body: Uint8Array | undefined): KeptBody => {
   if (!body) return null;
-  if (isAscii(body) && !body.includes(0))
-    return Buffer.from(body.buffer, body.byteOffset, body.length).toString("latin1");
-  return Uint8Array.prototype.slice.call(body);
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
+  return isAscii(bytes) && !bytes.includes(0) ? bytes.toString("latin1") : [bytes.toString("base64")];
 };
 
-export const readBody = (body: string | Buffer | null): Uint8Array | undefined =>
-  typeof body === "string" ? Buffer.from(body, "latin1") : (body ?? undefined);
-
-export const encodeMore = (headers: string, steps: readonly DeliveryStep[]): string => {
-  const kept = steps.map(({ at, name, detail }): KeptStep => [at, name, detail ?? null]);
-  return JSON.stringify([headers, kept] satisfies More);
+export const readBody = (body: KeptBody): Uint8Array | undefined => {
+  if (body === null) return undefined;
+  return typeof body === "string" ? Buffer.from(body, "latin1") : Buffer.from(body[0], "base64");
 };
 
-export const decodeMore = (more: string): { headers: string; steps: DeliveryStep[] } => {
-  const [headers, steps] = JSON.parse(more) as More;
-  return { headers, steps: steps.map(([at, name, detail]) => ({ at, name, detail: detail ?? undefined })) };
-};
+export const packSteps = (steps: readonly DeliveryStep[]): KeptStep[] =>
+  steps.map(({ at, name, detail }) => [at, name, detail ?? null]);
+
+export const readSteps = (steps: readonly KeptStep[]): DeliveryStep[] =>
+  steps.map(([at, name, detail]) => ({ at, name, detail: detail ?? undefined }));
+
+/** What is left of one that is erased: what came in it is gone, and what its steps tell of that. */
+export const erasedOf = ([kind, info, headers, steps]: KeptDelivery): KeptDelivery => [
+  kind,
+  info,
+  headers,
+  withoutDetails(steps),
+  null,
+];
+
+export const withoutDetails = (steps: readonly KeptStep[]): KeptStep[] => steps.map(([at, name]) => [at, name, null]);
 
 /** As a list shows it. Its outcome is `gone` where its turn or event has to tell it. */
-export const decodeInfo = (kind: number, text: string): RecordedDelivery => {
-  const info = JSON.parse(text) as Info;
+export const readInfo = ([kind, info]: KeptDelivery): RecordedDelivery => {
   const [deliveryId, at, surface, operation, method, path, address, requestId, caller, bytes, answer] = info;
   const [status, mapping, replayOf, senderId, turnId, sessionId, eventId] = info.slice(11) as Rest;
   return {

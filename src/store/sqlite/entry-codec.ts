@@ -16,9 +16,43 @@ const SAME = 0;
 
 type Packed = readonly [kind: number, at: number, turnId: string | typeof SAME, ...rest: unknown[]];
 
-/** Entries that follow one another, as the body of one row: a turn begins at `begunSeq`. JSON escapes what SQLite's text could not hold. */
+/** A text of so many characters stands as it is behind the JSON, where its length is left: to escape it and back costs more than all else. */
+const LONG = 512;
+
+/** JSON escapes what SQLite's text could not hold; a text with any of that stays in it. */
+const isLong = (value: unknown): value is string =>
+  typeof value === "string" && value.length >= LONG && !value.includes("\0") && value.isWellFormed();
+
+const pack = (entries: readonly Packed[]): string => {
+  let texts = "";
+  const leaveLength = (value: unknown): unknown => {
+    if (!isLong(value)) return value;
+    texts += value;
+    return [value.length];
+  };
+  const json = JSON.stringify(entries.map((entry) => entry.map(leaveLength)));
+  return texts === "" ? json : `${json}\n${texts}`;
+};
+
+const unpack = (body: string): Packed[] => {
+  // In JSON itself it is escaped.
+  let at = body.indexOf("\n");
+  if (at === -1) return JSON.parse(body) as Packed[];
+  const entries = JSON.parse(body.slice(0, at++)) as unknown[][];
+  for (const entry of entries) {
+    for (const [n, value] of entry.entries()) {
+      if (!Array.isArray(value)) continue;
+      const length = value[0] as number;
+      entry[n] = body.slice(at, at + length);
+      at += length;
+    }
+  }
+  return entries as unknown as Packed[];
+};
+
+/** Entries that follow one another, as the body of one row: a turn begins at `begunSeq`. */
 export const encodeEntries = (entries: readonly Entry[], begunSeq = 0): string =>
-  JSON.stringify(
+  pack(
     entries.map((entry, n) => {
       const before = entries[n - 1];
       const at = entry.at === before?.at ? SAME : entry.at;
@@ -51,7 +85,7 @@ const restOf = (entry: Entry, before: Entry | undefined): unknown[] => {
 
 /** The entries of a row, of which the last has `lastSeq`. */
 export const decodeEntries = (body: string, lastSeq: number): Entry[] => {
-  const packed = JSON.parse(body) as Packed[];
+  const packed = unpack(body);
   const entries: Entry[] = [];
   let seq = lastSeq - packed.length;
   for (const one of packed) entries.push(decodeEntry(one, ++seq, entries.at(-1)));
@@ -95,19 +129,19 @@ const decodeEntry = ([kind, time, turn, ...rest]: Packed, seq: number, before: E
 
 /** The body of a row without its entries before `seq`. */
 export const cutEntries = (body: string, lastSeq: number, seq: number): string => {
-  const packed = JSON.parse(body) as Packed[];
+  const packed = unpack(body);
   const from = seq - (lastSeq - packed.length) - 1;
   const first = decodeEntries(body, lastSeq)[from];
   if (!first) return "[]";
   const [kind, , , ...rest] = packed[from] as Packed;
   if (first.name === "turn.completed" || first.name === "turn.cancelled") rest[2] = first.reply;
-  return JSON.stringify([[kind, first.at, first.turnId, ...rest], ...packed.slice(from + 1)]);
+  return pack([[kind, first.at, first.turnId, ...rest], ...packed.slice(from + 1)]);
 };
 
 /** The turns that begin in a row. */
 export const begunIn = (body: string, lastSeq: number): { turnId: string; seq: number }[] => {
   const begun: { turnId: string; seq: number }[] = [];
-  const packed = JSON.parse(body) as Packed[];
+  const packed = unpack(body);
   let turnId = "";
   for (const [n, [kind, , turn, isFirst]] of packed.entries()) {
     if (turn !== SAME) turnId = turn;

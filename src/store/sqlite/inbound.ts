@@ -1,10 +1,10 @@
 import type { InboundStore } from "#store/inbound-store.ts";
 import type { EventOrder, GatewayEntry, Page, RecordedDelivery, Store, SystemEvent } from "#store/store.ts";
 import { packDelivery } from "./delivery-codec.ts";
-import { type EventText, readEvent, readEvents } from "./event-codec.ts";
+import { type EventRow, readEvent, readWaiting } from "./event-codec.ts";
 import { packEvent, type QueuedPlace } from "./event-order.ts";
 import type { Link } from "./link.ts";
-import type { WaitingTexts } from "./worker/events.ts";
+import type { WaitingEvents } from "./worker/events.ts";
 
 type InboundCalls = InboundStore &
   Pick<
@@ -25,12 +25,12 @@ const NO_WORK = {};
 /** The inbound half of the store, as calls of the worker. */
 export const inboundCalls = (link: Link): InboundCalls => ({
   queueEvent: (order) =>
-    link.call("queueEvent", packEvent(order), (answer: QueuedPlace | EventText) => settleEvent(link, order, answer)),
+    link.call("queueEvent", packEvent(order), (answer: QueuedPlace | EventRow) => settleEvent(link, order, answer)),
   findEventReplay: (key, now) => link.call("findEventReplay", { key, now }, readEventIf),
   readQueuedEvents: (query) => readQueued(link, query),
   getEvent: (eventId) => link.call("getEvent", eventId, readEventIf),
   listEvents: (query) =>
-    link.call("listEvents", query, ({ items, next }: Page<EventText>) => ({ items: items.map(readEvent), next })),
+    link.call("listEvents", query, ({ items, next }: Page<EventRow>) => ({ items: items.map(readEvent), next })),
   requeueEvent: (eventId, requeue) => link.call("requeueEvent", { eventId, ...requeue }, readEventIf),
   failQueuedEvents: (agent, reason, end) => link.call("failQueuedEvents", { agent, reason, ...end }),
 
@@ -76,7 +76,7 @@ const readDelivery = (delivery: RecordedDelivery | undefined): RecordedDelivery 
 const settleEvent = (
   link: Link,
   order: EventOrder,
-  answer: QueuedPlace | EventText,
+  answer: QueuedPlace | EventRow,
 ): { event: SystemEvent; replayed: boolean } => {
   if (!isPlace(answer)) return { event: readEvent(answer), replayed: true };
   const { eventId, agent, text, metadata, caller, now: at } = order;
@@ -101,9 +101,12 @@ const settleEvent = (
   return { event, replayed: false };
 };
 
-const isPlace = (answer: QueuedPlace | EventText): answer is QueuedPlace => typeof answer[0] === "number";
+const isPlace = (answer: QueuedPlace | EventRow): answer is QueuedPlace => answer.length === 2;
 
-const readEventIf = (text: EventText | undefined): SystemEvent | undefined => text && readEvent(text);
+const readEventIf = (text: EventRow | undefined): SystemEvent | undefined => text && readEvent(text);
+
+/** By so much texts are longer where they are kept. */
+const MORE_TEXT = 16_384;
 
 /** Nearly always with one call. */
 const readQueued = async (
@@ -113,9 +116,9 @@ const readQueued = async (
   const events: SystemEvent[] = [];
   let left = bytes;
   for (let last: number | undefined = after; last !== undefined && events.length < limit; ) {
-    const query = { agent, after: last, through, limit: limit - events.length };
-    const page: WaitingTexts = await link.call<WaitingTexts>("readQueuedEvents", query);
-    for (const event of readEvents(page.texts)) {
+    const query = { agent, after: last, through, limit: limit - events.length, bytes: left + MORE_TEXT };
+    const page: WaitingEvents = await link.call<WaitingEvents>("readQueuedEvents", query);
+    for (const event of page.batches.flatMap(readWaiting)) {
       left -= Buffer.byteLength(event.text) + Buffer.byteLength(event.metadata ?? "");
       if (left < 0 && events.length > 0) return events;
       events.push(event);

@@ -21,12 +21,18 @@ type Pending = {
   reject: (error: unknown) => void;
 };
 
-type LinkStart = { path: string; worker: URL; notice: (notice: StoreNotice) => void };
+/** Starts a thread that serves what is ordered. */
+export type StartThread = (order: WorkerOrder) => Worker;
+
+type LinkStart = { path: string; worker: URL | StartThread; notice: (notice: StoreNotice) => void };
 
 const RETRY_MS = 1_000;
 const REOPEN_MS = [100, 250, 500, 1_000] as const;
 /** So many messages are on their way at most: what comes meanwhile goes with the next, and shares a commit. */
 const MESSAGES_AT_ONCE = 1;
+/** Events that come at once wait for one another, so many at most, and so long. */
+const EVENTS_AT_ONCE = 64;
+const HELD_MS = 2;
 
 /** The main side's end of the worker: calls go there together, answers and news come back together. */
 export class Link {
@@ -44,6 +50,9 @@ export class Link {
   #calls: Calls = [];
   #pending: Pending[] = [];
   #isPlanned = false;
+  /** How many there were when it was looked at last, and whether all are events. */
+  #seen = 0;
+  #areEvents = true;
   /** Who waits for the messages that are on their way. */
   #sent: Pending[][] = [];
   readonly #parked = new Map<number, Pending>();
@@ -59,11 +68,12 @@ export class Link {
   /** Starts the worker; throws, in a sentence, when the file does not open. */
   async open(): Promise<void> {
     const { port1, port2 } = new MessageChannel();
-    const { path } = this.#start;
+    const { path, worker: thread } = this.#start;
     const [now, time] = [this.clock.now(), this.clock.monotonic()];
     const isOurs = this.#offset !== undefined;
     const order: WorkerOrder = { path, now, time, offset: this.#offset ?? now - time, isOurs, port: port2 };
-    const worker = new Worker(this.#start.worker, { workerData: order, transferList: [port2], stderr: false });
+    const how = { workerData: order, transferList: [port2], stderr: false };
+    const worker = thread instanceof URL ? new Worker(thread, how) : thread(order);
     const opened = await new Promise<FromWorker>((resolve, reject) => {
       port1.once("message", resolve);
       worker.once("error", reject);
@@ -93,7 +103,7 @@ export class Link {
     worker.on("exit", () => this.#lose("Its thread has ended."));
   }
 
-  /** Calls the worker. What is made in one turn of the event loop goes in one message. */
+  /** Calls the worker. What is made in one turn of the event loop, or in some, goes in one message. */
   call<T>(name: string, args: unknown, settle?: (answer: never) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#failure !== undefined) {
@@ -101,6 +111,7 @@ export class Link {
         return;
       }
       this.#calls.push(name, this.clock.monotonic(), args);
+      this.#areEvents &&= name === "queueEvent";
       this.#pending.push({ settle, resolve, reject });
       this.#plan();
     });
@@ -138,10 +149,22 @@ export class Link {
     setImmediate(this.#sendPlanned);
   }
 
+  /** Events are collected as long as each turn of the event loop brings more; any other call has a turn or a beat behind it, and goes at once. */
   readonly #sendPlanned = (): void => {
+    const { length } = this.#pending;
+    if (this.#areEvents && length > this.#seen && length < EVENTS_AT_ONCE && this.#heldMs() < HELD_MS) {
+      this.#seen = length;
+      setImmediate(this.#sendPlanned);
+      return;
+    }
     this.#isPlanned = false;
     this.#send();
   };
+
+  /** How long the first call waits. */
+  #heldMs(): number {
+    return this.clock.monotonic() - (this.#calls[1] as number);
+  }
 
   #send(): void {
     if (this.#calls.length === 0 || !this.#port) return;
@@ -149,6 +172,8 @@ export class Link {
     this.#pending = [];
     const calls = this.#calls;
     this.#calls = [];
+    this.#seen = 0;
+    this.#areEvents = true;
     this.#port.postMessage(calls);
   }
 

@@ -2,7 +2,10 @@ import type { AgentCounts, Entry, Store } from "#store/store.ts";
 import { decodeEntries } from "./entry-codec.ts";
 import type { Link } from "./link.ts";
 
-type ReadCalls = Pick<Store, "getSession" | "listSessions" | "readEntries" | "readMessages" | "stats" | "agentCounts">;
+type ReadCalls = Pick<
+  Store,
+  "getSession" | "listSessions" | "readEntries" | "readMessages" | "stats" | "agentCounts" | "openAgents"
+>;
 
 const NO_COUNTS: AgentCounts = {
   queued: 0,
@@ -26,7 +29,10 @@ export const readCalls = (link: Link): ReadCalls => ({
     return { ...totals, bytes: totals.bytes + totals.deliveryBytes };
   },
   agentCounts: (agent) => link.agents.get(agent) ?? NO_COUNTS,
+  openAgents: async () => [...link.agents].flatMap(([agent, counts]) => (isOpen(counts) ? agent : [])),
 });
+
+const isOpen = ({ queued, running, waitingEvents }: AgentCounts): boolean => queued + running + waitingEvents > 0;
 
 type JournalRows = { rows: readonly (readonly [lastSeq: number, body: string])[]; firstSeq: number };
 

@@ -1,7 +1,7 @@
 import type { Clock } from "#core/clock.ts";
 import type { Store, StoreNotice, StoreWatcher } from "#store/store.ts";
 import { inboundCalls } from "./inbound.ts";
-import { Link } from "./link.ts";
+import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
 import { readCalls } from "./reads.ts";
 import { turnCalls } from "./turns.ts";
@@ -25,7 +25,8 @@ export const createSqliteStore = async ({
   clock: Clock;
   path: string;
   notice?: (notice: StoreNotice) => void;
-  worker?: URL;
+  /** The thread's program, or who starts one. */
+  worker?: URL | StartThread;
 }): Promise<Store> => {
   const unlock = lockFile(path);
   const link = new Link(clock, { path, worker, notice });

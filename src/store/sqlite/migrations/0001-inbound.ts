@@ -1,33 +1,31 @@
 /** What comes in. Free text that the driver would spoil goes as bytes (see `text.ts`); what is JSON needs no such care. */
 export const inbound = `
--- state: 0 waits, or a turn works on it (that is the turn's to say), 1 handled, 2 dead. body: what never changes, as JSON, as reason is.
-CREATE TABLE events (
-  ordinal INTEGER PRIMARY KEY,
-  event_id TEXT NOT NULL,
-  agent TEXT NOT NULL,
-  state INTEGER NOT NULL DEFAULT 0,
-  attempts INTEGER NOT NULL DEFAULT 0,
-  ended_at INTEGER,
-  turn_id TEXT,
-  reason TEXT,
-  delivery_id TEXT,
-  body TEXT NOT NULL
-);
-CREATE UNIQUE INDEX events_by_id ON events (event_id);
-CREATE INDEX events_waiting ON events (agent, ordinal) WHERE state = 0;
-CREATE INDEX events_ended ON events (ended_at) WHERE ended_at IS NOT NULL;
+-- Events that were queued together, each with an ordinal of its own from first on. head: ids, agents and deliveries, body: what each holds;
+-- both are JSON, with an empty place for one that is gone. top: the greatest id in it and in those before it.
+CREATE TABLE events (first INTEGER PRIMARY KEY, top TEXT NOT NULL, head TEXT NOT NULL, body TEXT NOT NULL);
+CREATE INDEX events_by_top ON events (top);
+
+-- How they are, run by run: of each its length, its state (1 handled, 2 dead, 3 gone), and what goes with that; the length alone where they
+-- wait as they came. (A turn works on one: that is the turn's to say.) open: those that have not ended; ended: when the first of the others did.
+CREATE TABLE event_states (first INTEGER PRIMARY KEY, open INTEGER NOT NULL, ended INTEGER, body TEXT NOT NULL);
+CREATE INDEX event_states_ended ON event_states (ended) WHERE ended IS NOT NULL;
+
+-- Where events are whose ids do not come in order.
+CREATE TABLE event_places (event_id TEXT PRIMARY KEY, first INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX event_places_by_first ON event_places (first);
 
 -- Entries of the gateway's stream that were appended together; their seqs end with last_seq. first_seq: the oldest that was kept then.
 CREATE TABLE gateway_entries (last_seq INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL, body TEXT NOT NULL);
 
--- The recorder's ring. kind: 0 of a turn, 1 of an event, others by their answer. info: what a list shows; more: headers and steps.
-CREATE TABLE deliveries (
-  place INTEGER PRIMARY KEY,
-  kind INTEGER NOT NULL,
-  info TEXT NOT NULL,
-  more TEXT NOT NULL,
-  body
-);
+-- The recorder's ring: deliveries that were recorded together, each with a place of its own from first on. head: their ids, kinds and
+-- weights, body: each as JSON, or 0.
+CREATE TABLE deliveries (first INTEGER PRIMARY KEY, head TEXT NOT NULL, body TEXT NOT NULL);
+
+-- Places of those that were let go before the others.
+CREATE TABLE deliveries_gone (first INTEGER PRIMARY KEY, places TEXT NOT NULL);
+
+-- All steps of one to which some were added.
+CREATE TABLE delivery_steps (place INTEGER PRIMARY KEY, steps TEXT NOT NULL);
 
 -- In the order in which they were kept, which is that of their ends.
 CREATE TABLE idempotency_keys (

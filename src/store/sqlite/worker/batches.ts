@@ -10,7 +10,8 @@ type Parked = { ticket: number; slices: Slices };
 /** So long nothing is written after the disk was full: each try costs a rollback. */
 const FULL_MS = 250;
 const RETRY_MS = 1_000;
-const BATCHES_A_CHECKPOINT = 64;
+/** Meanwhile the calls wait: seldom enough that few meet one, and before the log is some ten MiB long. */
+const BATCHES_A_CHECKPOINT = 256;
 /** Finds out whether there is room again for more than a row. */
 const PROBE = "INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(32768))";
 

@@ -7,7 +7,16 @@ import type {
   RecordedDelivery,
   RecorderLimits,
 } from "#store/store.ts";
-import { decodeInfo, decodeMore, KINDS, KINDS_OF, type PackedDelivery, readBody } from "../delivery-codec.ts";
+import {
+  type KeptDelivery,
+  KINDS,
+  KINDS_OF,
+  type PackedDelivery,
+  readBody,
+  readInfo,
+  readSteps,
+  withoutDetails,
+} from "../delivery-codec.ts";
 import type { Slices } from "./methods.ts";
 import { statusOfTurn } from "./read-turns.ts";
 import type { State } from "./state.ts";
@@ -28,27 +37,26 @@ export const eraseDelivery = (state: State, deliveryId: string | undefined): voi
 /** Undefined when its turn or event is not kept any more. */
 const outcomeOf = (state: State, kind: number, { turnId, eventId }: RecordedDelivery): DeliveryOutcome | undefined => {
   if (kind === KINDS.turn && turnId !== undefined) return statusOfTurn(state, turnId);
-  if (kind === KINDS.event && eventId !== undefined) return state.events.placeOf(eventId)?.status;
+  if (kind === KINDS.event && eventId !== undefined) return state.events.statusOf(eventId);
   return undefined;
 };
 
-const decodeShort = (state: State, kind: number, info: string): RecordedDelivery => {
-  const delivery = decodeInfo(kind, info);
-  delivery.outcome = outcomeOf(state, kind, delivery) ?? delivery.outcome;
+const readShort = (state: State, kept: KeptDelivery): RecordedDelivery => {
+  const delivery = readInfo(kept);
+  delivery.outcome = outcomeOf(state, kept[0], delivery) ?? delivery.outcome;
   return delivery;
 };
 
 const readWhole = (state: State, deliveryId: string): RecordedDelivery | undefined => {
-  const row = state.deliveries.read(deliveryId);
-  if (!row) return undefined;
-  const [kind, info, more, body] = row;
-  const delivery = decodeShort(state, kind, info);
-  const { headers, steps } = decodeMore(more);
+  const kept = state.deliveries.read(deliveryId);
+  if (!kept) return undefined;
+  const [, , headers, steps, body] = kept;
+  const delivery = readShort(state, kept);
   if (delivery.turnId === undefined || statusOfTurn(state, delivery.turnId)) {
-    return { ...delivery, headers, steps, body: readBody(body) };
+    return { ...delivery, headers, steps: readSteps(steps), body: readBody(body) };
   }
   // Its session was deleted: it is erased, or repeats one that was.
-  return { ...delivery, headers, steps: steps.map((step) => ({ ...step, detail: undefined })) };
+  return { ...delivery, headers, steps: readSteps(withoutDetails(steps)) };
 };
 
 /** Whether it is what is asked for, but for its outcome. */
@@ -77,7 +85,7 @@ export const deliveryMethods = {
 
     *listDeliveries(state: State, query: DeliveryQuery): Slices {
       const { limit, cursor, outcome } = query;
-      const kinds = outcome === undefined ? ANY : KINDS_OF[outcome];
+      const [least, most] = outcome === undefined ? ANY : KINDS_OF[outcome];
       // What is looked for stands in the record as JSON: most records are passed over without being taken apart.
       const text = query.id ?? query.sessionId ?? query.mapping;
       const holds = text === undefined ? null : JSON.stringify(text);
@@ -85,9 +93,10 @@ export const deliveryMethods = {
       let lastPlace = 0;
       let place = cursor === undefined ? state.deliveries.last + 1 : decodeCursor(cursor);
       while (place > 0 && limit > 0) {
-        const { rows, next } = state.deliveries.below(place, { kinds, holds }, SLICE);
-        for (const [at, kind, info] of rows) {
-          const delivery = decodeShort(state, kind, info);
+        const { rows, next } = state.deliveries.below(place, holds, SLICE);
+        for (const [at, kept] of rows) {
+          if (kept[0] < least || kept[0] > most) continue;
+          const delivery = readShort(state, kept);
           if (!isWanted(delivery, query) || (outcome !== undefined && delivery.outcome !== outcome)) continue;
           if (page.items.length === limit) return { ...page, next: encodeCursor(lastPlace) };
           page.items.push(delivery);

@@ -1,7 +1,7 @@
 import { GatewayError } from "#core/errors.ts";
 import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { EventStatus, Page, TurnEnd, TurnError, TurnOrder } from "#store/store.ts";
-import type { EventText } from "../event-codec.ts";
+import type { EventRow, WaitingBatch } from "../event-codec.ts";
 import type { PackedEvent, QueuedPlace } from "../event-order.ts";
 import { askForBeat } from "./beats.ts";
 import { finishDelivery } from "./deliveries.ts";
@@ -11,36 +11,33 @@ import { busy, bytesOfLimit, checkBytes, type TurnRow } from "./rows.ts";
 import { type State, tellGateway } from "./state.ts";
 
 /** So many events are looked at before others run. */
-const SLICE = 1_000;
-/** So many are read together, as nobody knows how large they are; and about so much of them goes into one answer. */
+const SLICE = 500;
+/** So many are read together, as nobody knows how large they are; and about so much of them goes into one page. */
 const PAGE = 50;
 const MOST_TEXT = 1_048_576;
 
 /** The system events that a turn works on. It is kept with the open turn, as JSON. */
 export type TakenEvents = { ordinals: readonly number[]; maxAttempts: number; streamKeep: number };
 
-type Waiting = { agent: string; after: number; through: number; limit: number };
+type Waiting = { agent: string; after: number; through: number; limit: number; bytes: number };
 type Listing = { agent?: string; status?: EventStatus; limit: number; cursor?: string };
 type Requeue = { eventId: string; now: number; beatNow: boolean; streamKeep: number };
 type GivingUp = { agent: string; reason: string; now: number; streamKeep: number; limit: number };
 
-/** Events that wait, as one text; and the place of the last, when there may be more behind it. */
-export type WaitingTexts = { texts: string; last: number | undefined };
+/** Events that wait; and the place of the last, when there may be more behind it. */
+export type WaitingEvents = { batches: WaitingBatch[]; last: number | undefined };
 
 export const eventMethods = {
   write: {
     /** A repeat is answered with its event. */
-    queueEvent: (state: State, order: PackedEvent, time: number): QueuedPlace | EventText => {
-      const [now, , , , , key, hash] = order;
-      const known = key !== undefined && replayOf(state, { key, hash: hash as string }, now);
-      return known || queue(state, order, time);
+    queueEvent: (state: State, order: PackedEvent, time: number): QueuedPlace | EventRow => {
+      const [now, , , , , , , idempotency] = order;
+      return (idempotency && replayOf(state, idempotency, now)) ?? queue(state, order, time);
     },
 
     requeueEvent: (state: State, { eventId, now, beatNow, streamKeep }: Requeue, time: number) => {
-      const place = state.events.placeOf(eventId);
-      if (place?.status === "dead") {
-        const { agent, ordinal } = place;
-        state.events.requeue(ordinal);
+      const agent = state.events.requeue(eventId);
+      if (agent !== undefined) {
         state.agents.of(agent).waitingEvents++;
         appendGateway(state, [now, eventId, agent], streamKeep);
         tellGateway(state);
@@ -63,25 +60,13 @@ export const eventMethods = {
     findEventReplay: (state: State, { key, now }: { key: { key: string; hash: string }; now: number }) =>
       replayOf(state, key, now),
 
-    readQueuedEvents: (state: State, { agent, after, through, limit }: Waiting): WaitingTexts => {
-      let texts = "";
-      let last = after;
-      for (let left = limit; left > 0; ) {
-        const wanted = Math.min(PAGE, left);
-        const page = state.events.waiting(agent, last, through, wanted);
-        if (page.count > 0) texts = texts === "" ? page.texts : `${texts},${page.texts}`;
-        last = page.last;
-        left -= page.count;
-        if (page.count < wanted) return { texts, last: undefined };
-        if (texts.length > MOST_TEXT) break;
-      }
-      return { texts, last };
-    },
+    readQueuedEvents: (state: State, { agent, bytes: length, ...range }: Waiting): WaitingEvents =>
+      state.events.waiting(agent, { ...range, length }),
 
-    getEvent: (state: State, eventId: string): EventText | undefined => state.events.read(eventId),
+    getEvent: (state: State, eventId: string): EventRow | undefined => state.events.read(eventId),
 
     *listEvents(state: State, { limit, cursor, ...wanted }: Listing): Slices {
-      const page: Page<EventText> = { items: [], next: undefined };
+      const page: Page<EventRow> = { items: [], next: undefined };
       let place = cursor === undefined ? state.events.last + 1 : decodeCursor(cursor);
       let last = 0;
       let bytes = 0;
@@ -90,9 +75,10 @@ export const eventMethods = {
         const { rows, next } = state.events.below(place, { ...wanted, limit: Math.min(left, PAGE) }, SLICE);
         for (const row of rows) {
           if (page.items.length === limit || bytes >= MOST_TEXT) return { ...page, next: encodeCursor(last) };
-          page.items.push(row.text);
-          bytes += row.bytes;
-          last = row.ordinal;
+          page.items.push(row);
+          const [ordinal, , , , , [text, metadata]] = row;
+          bytes += Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
+          last = ordinal;
         }
         place = next;
         yield;
@@ -102,7 +88,7 @@ export const eventMethods = {
   },
 };
 
-const replayOf = (state: State, key: { key: string; hash: string }, now: number): EventText | undefined => {
+const replayOf = (state: State, key: { key: string; hash: string }, now: number): EventRow | undefined => {
   const known = state.idempotency.get(key.key);
   if (!known || known.expiresAt <= now) return undefined;
   if (known.hash !== key.hash || known.eventId === undefined) {
@@ -114,24 +100,19 @@ const replayOf = (state: State, key: { key: string; hash: string }, now: number)
 };
 
 const queue = (state: State, order: PackedEvent, time: number): QueuedPlace => {
-  const [now, eventId, agent, body, beatNow, key, hash, expiresAt, streamKeep, maxEvents, maxBytes] = order;
+  const [now, eventId, agent, body, beatNow, limits, delivery, idempotency] = order;
+  const [streamKeep, maxEvents, maxBytes, entries, bytes, refused] = limits;
   const { counts } = state.totals;
   if (counts.eventsQueued >= maxEvents) {
     throw busy("gateway-busy", `${counts.eventsQueued} events wait, limits.events.`);
   }
   checkBytes(bytesOfLimit(counts), maxBytes);
-  const [, , , , , , , , , , , entries, bytes, refused, delivery] = order;
   if (delivery) state.deliveries.add(delivery, { entries, bytes, refused });
   const ordinal = state.events.add(eventId, agent, delivery ? delivery[0] : null, body);
   state.agents.of(agent).waitingEvents++;
-  if (key !== undefined) {
-    state.idempotency.keep(
-      { key, hash: hash as string, expiresAt: expiresAt as number },
-      { eventId, turnId: undefined },
-    );
-  }
+  if (idempotency) state.idempotency.keep(idempotency, { eventId, turnId: undefined });
   const seq = state.gateway.append([now, eventId, agent], streamKeep);
-  if (beatNow === 1) askForBeat(state, agent, { now, time });
+  if (beatNow) askForBeat(state, agent, { now, time });
   return [ordinal, seq];
 };
 
@@ -162,17 +143,15 @@ export const endEvents = (
   if (!events) return;
   const { ordinals, maxAttempts, streamKeep } = events;
   if (status === "completed") {
-    state.events.handled(ordinals, turnId, now);
-    for (const [, eventId, , deliveryId] of state.events.refs(ordinals)) {
-      finishDelivery(state, deliveryId);
-      appendGateway(state, [now, eventId, agent, turnId], streamKeep);
-    }
+    const refs = state.events.handled(ordinals, turnId, now);
+    for (const { deliveryId } of refs) finishDelivery(state, deliveryId);
+    const eventIds = refs.map(({ eventId }) => eventId);
+    if (eventIds.length > 0) appendGateway(state, [now, eventIds, agent, turnId], streamKeep);
     return;
   }
   const reason = reasonOf(status, error);
-  state.events.giveBack(ordinals, turnId, reason);
-  const refs = state.events.refs(ordinals);
-  const lost = refs.filter(([, , attempts]) => attempts >= maxAttempts).map(([ordinal]) => ordinal);
+  const refs = state.events.giveBack(ordinals, turnId, reason);
+  const lost = refs.filter(({ attempts }) => attempts >= maxAttempts).map(({ ordinal }) => ordinal);
   state.agents.of(agent).waitingEvents += ordinals.length - lost.length;
   if (lost.length > 0) giveUp(state, lost, { agent, now, streamKeep, reason });
 };
@@ -185,8 +164,7 @@ const giveUp = (
   ordinals: readonly number[],
   { agent, now, streamKeep, reason }: { agent: string; now: number; streamKeep: number; reason: string },
 ): void => {
-  state.events.dead(ordinals, reason, now);
-  for (const [, eventId, attempts, deliveryId] of state.events.refs(ordinals)) {
+  for (const { eventId, attempts, deliveryId } of state.events.dead(ordinals, reason, now)) {
     finishDelivery(state, deliveryId);
     appendGateway(state, { at: now, name: "event.dead", eventId, agentName: agent, attempts, reason }, streamKeep);
   }

@@ -1,5 +1,5 @@
 import type { GatewayEntry, GatewayNews } from "#store/store.ts";
-import { type KeptNews, readNews } from "../gateway-codec.ts";
+import { type KeptNews, lengthOf, lengthOfAll, readNews } from "../gateway-codec.ts";
 import type { Rows } from "./database.ts";
 import type { Parts } from "./parts.ts";
 import { type State, tellGateway } from "./state.ts";
@@ -33,12 +33,12 @@ export class GatewayLog {
     return this.#last;
   }
 
-  /** Answers the entry's `seq`. */
+  /** Answers the last entry's `seq`. */
   append(news: KeptNews, keep: number): number {
     this.#unwritten.push(news);
-    const seq = ++this.#last;
-    this.#first = Math.max(this.#first, seq - keep + 1);
-    return seq;
+    this.#last += lengthOf(news);
+    this.#first = Math.max(this.#first, this.#last - keep + 1);
+    return this.#last;
   }
 
   read(after: number, limit: number): { entries: GatewayEntry[]; first: number; last: number } {
@@ -88,10 +88,10 @@ export class GatewayLog {
 
 const entriesOf = ([lastSeq, body]: Row): GatewayEntry[] => {
   const news = JSON.parse(body) as KeptNews[];
-  return readNews(lastSeq - news.length + 1, news);
+  return readNews(lastSeq - lengthOfAll(news) + 1, news);
 };
 
-/** Appends to the gateway's stream; watchers learn of it at the next `tellGateway`. Answers the entry's `seq`. */
+/** Appends to the gateway's stream; watchers learn of it at the next `tellGateway`. Answers the last entry's `seq`. */
 export const appendGateway = (state: State, news: KeptNews, keep: number): number => {
   state.untoldGateway.push(news);
   return state.gateway.append(news, keep);

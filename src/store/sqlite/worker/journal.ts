@@ -28,7 +28,7 @@ export class Journal {
       "SELECT last_seq, body FROM journal WHERE session = ? AND last_seq > ? ORDER BY last_seq LIMIT ?",
     );
     this.#below = db.query(
-      "SELECT last_seq, body FROM journal WHERE session = ? AND last_seq < ? ORDER BY last_seq DESC LIMIT ?",
+      "SELECT last_seq, body FROM journal WHERE session = ? AND last_seq < ? AND last_seq >= ? ORDER BY last_seq DESC LIMIT ?",
     );
     this.#delete = db.run("DELETE FROM journal WHERE session = ? AND last_seq <= ?");
   }
@@ -52,10 +52,10 @@ export class Journal {
     return this.#after.all([ordinal, seq, limit]);
   }
 
-  /** Rows that hold entries before `seq` alone, newest first. */
-  below(ordinal: number, seq: number, limit: number): JournalRow[] {
+  /** Rows that hold entries before `seq` alone, and some from `least` on, newest first. */
+  below(ordinal: number, seq: number, least: number, limit: number): JournalRow[] {
     this.#rows.flush();
-    return this.#below.all([ordinal, seq, limit]);
+    return this.#below.all([ordinal, seq, least, limit]);
   }
 
   entry(ordinal: number, seq: number): Entry | undefined {

@@ -1,7 +1,7 @@
 import { newBareId } from "#core/ids.ts";
 import { migrations } from "../migrations/all.ts";
 import type { Database } from "./database.ts";
-import { OpenFailure } from "./failures.ts";
+import { kindOf, OpenFailure } from "./failures.ts";
 
 /** Tells our files from those of other programs: "AgGw". */
 const APPLICATION_ID = 0x41674777;
@@ -9,7 +9,7 @@ const APPLICATION_ID = 0x41674777;
 const PAGE_BYTES = 8_192;
 
 /**
- * Brings the file to the newest version, each migration in a transaction. The caller holds the lock. Answers the version that it had; 0
+ * Brings the file to the newest version, each migration in a transaction: one that fails leaves the file with those before it. The caller holds the lock. Answers the version that it had; 0
  * for a new file.
  */
 export const migrate = (db: Database, path: string, now: number, all: readonly string[] = migrations): number => {
@@ -30,13 +30,24 @@ export const migrate = (db: Database, path: string, now: number, all: readonly s
   for (const [at, sql] of all.entries()) {
     if (at < version) continue;
     db.begin();
-    db.exec(sql);
-    if (at === 0) {
-      db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-      db.run("INSERT INTO meta VALUES (?, ?)")(["epoch", newBareId(now)]);
+    try {
+      db.exec(sql);
+      if (at === 0) {
+        db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+        db.run("INSERT INTO meta VALUES (?, ?)")(["epoch", newBareId(now)]);
+      }
+      db.exec(`PRAGMA user_version = ${at + 1}`);
+      db.commit();
+    } catch (error) {
+      db.rollback();
+      throw kindOf(error) === "unexpected" ? stuck(path, at, error) : error;
     }
-    db.exec(`PRAGMA user_version = ${at + 1}`);
-    db.commit();
   }
   return version;
 };
+
+const stuck = (path: string, version: number, error: unknown): OpenFailure =>
+  new OpenFailure(
+    `The SQLite file ${path} could not be brought from version ${version} to ${version + 1} (${(error as Error).message}): it is as it was, of version ${version}.`,
+    { cause: error },
+  );

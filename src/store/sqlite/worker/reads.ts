@@ -1,10 +1,11 @@
 import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { Entry, Message, Session, Turn } from "#store/store.ts";
+import { turnOf } from "#store/views.ts";
 import { decodeEntries } from "../entry-codec.ts";
 import { readSummary } from "./compactions.ts";
 import { type JournalRow, ROWS_A_LOOK } from "./journal.ts";
 import { readEndedTurn } from "./read-turns.ts";
-import { sessionOf, turnOf } from "./rows.ts";
+import { sessionOf } from "./rows.ts";
 import type { State } from "./state.ts";
 import { extendClaims, replayOf } from "./turns.ts";
 
@@ -90,7 +91,7 @@ function* readMessages(state: State, query: MessageQuery): Generator<undefined, 
     const last = rows.at(-1);
     if (!last || last[0] < first) return messages;
     yield;
-    rows = state.journal.below(ordinal, last[0], ROWS_A_LOOK);
+    rows = state.journal.below(ordinal, last[0], first, ROWS_A_LOOK);
   }
 }
 

@@ -1,5 +1,6 @@
 import { GatewayError } from "#core/errors.ts";
 import type { Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
+import { sessionOf as viewOf } from "#store/views.ts";
 import type { Totals } from "../messages.ts";
 import type { TakenEvents } from "./events.ts";
 
@@ -55,28 +56,6 @@ export type TurnRow = Turn & {
   isGone: boolean;
 };
 
-/** The turn without what is the engine's own. */
-export const turnOf = (row: TurnRow): Turn => ({
-  turnId: row.turnId,
-  sessionId: row.sessionId,
-  agent: row.agent,
-  surface: row.surface,
-  caller: row.caller,
-  status: row.status,
-  attempt: row.attempt,
-  createdAt: row.createdAt,
-  startedAt: row.startedAt,
-  endedAt: row.endedAt,
-  model: row.model,
-  skillIds: row.skillIds,
-  messageId: row.messageId,
-  seq: row.seq,
-  reply: row.reply,
-  error: row.error,
-  usage: row.usage,
-  deliveryId: row.deliveryId,
-});
-
 /** The order in which turns end that end with one call: session by session, and in each as they were queued. */
 export const inOrder = (rows: TurnRow[]): TurnRow[] =>
   rows.sort((a, b) => a.session.ordinal - b.session.ordinal || a.seq - b.seq);
@@ -87,21 +66,7 @@ export const turnsQueuedOf = ({ queue }: SessionRow): number => {
   return count;
 };
 
-export const sessionOf = (row: SessionRow): Session => ({
-  sessionId: row.sessionId,
-  agent: row.agent,
-  channel: row.channel,
-  userId: row.userId,
-  createdAt: row.createdAt,
-  updatedAt: row.updatedAt,
-  firstSeq: row.firstSeq,
-  lastSeq: row.lastSeq,
-  messageCount: row.messageCount,
-  turnsQueued: turnsQueuedOf(row),
-  usage: { input: row.input, output: row.output },
-  ordinal: row.ordinal,
-  contextBytes: row.contextBytes,
-});
+export const sessionOf = (row: SessionRow): Session => viewOf(row, turnsQueuedOf(row));
 
 const BUSY_HINT_MS = 1_000;
 

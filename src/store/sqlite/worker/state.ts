@@ -1,5 +1,5 @@
 import type { Entry, SessionRef } from "#store/store.ts";
-import type { KeptNews } from "../gateway-codec.ts";
+import { type KeptNews, lengthOfAll } from "../gateway-codec.ts";
 import type { News } from "../messages.ts";
 import { AgentCounters } from "./agent-counters.ts";
 import { Announcements } from "./announcements.ts";
@@ -123,7 +123,7 @@ export const tellGateway = (state: State): void => {
   if (state.untoldGateway.length === 0) return;
   const news = state.untoldGateway;
   state.untoldGateway = [];
-  state.news.push({ at: state.at, kind: "gateway", first: state.gateway.last - news.length + 1, news });
+  state.news.push({ at: state.at, kind: "gateway", first: state.gateway.last - lengthOfAll(news) + 1, news });
 };
 
 /** Tells that something can be begun: once for a call is enough. */

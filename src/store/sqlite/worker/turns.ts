@@ -1,6 +1,7 @@
 import { GatewayError } from "#core/errors.ts";
 import { NOWHERE } from "#core/tables.ts";
 import type { Claim, ClaimedTurn, ClaimRequest, Entry, Turn, TurnError, UsageRow } from "#store/store.ts";
+import { turnOf } from "#store/views.ts";
 import {
   claimEntries,
   type EndAnswer,
@@ -14,7 +15,7 @@ import { compactionOfClaim } from "./compactions.ts";
 import { findEvents, takeEvents } from "./events.ts";
 import { bookLate } from "./late-attempts.ts";
 import { readEndedTurn } from "./read-turns.ts";
-import { checkLimits, inOrder, type SessionRow, type TurnRow, turnOf } from "./rows.ts";
+import { checkLimits, inOrder, type SessionRow, type TurnRow } from "./rows.ts";
 import { append, forgetTold, type State, tell, tellCancel, tellOf } from "./state.ts";
 import { cancelledAt, countUsage, finish, requeue } from "./turn-ends.ts";
 

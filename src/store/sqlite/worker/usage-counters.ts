@@ -1,4 +1,14 @@
-import type { Store, Surface, UsageCount, UsageCounts, UsageRow } from "#store/store.ts";
+import type { Store, Surface, UsageCount, UsageRow } from "#store/store.ts";
+import {
+  COUNT_BYTES,
+  COUNT_NAMES,
+  type CountedOf,
+  countAttempt,
+  createSums,
+  HOUR,
+  NO_COUNTS,
+  type UsageQuery,
+} from "#store/usage-counts.ts";
 import { fromSql, toSql } from "../text.ts";
 import type { Database, Rows } from "./database.ts";
 import type { Slices } from "./methods.ts";
@@ -6,19 +16,13 @@ import type { Parts } from "./parts.ts";
 import type { State } from "./state.ts";
 import type { TotalsRow } from "./totals.ts";
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
-/** What a counter weighs. Callers name models, so that there may be many. */
-const COUNT_BYTES = 400;
 /** So many counters are read before others run. */
 const SLICE = 1_000;
 
-type Of = { agent: string; surface: Surface; caller: string };
-type Query = { from: number; to: number; agent?: string };
 type Name = string | Buffer;
 type Row = [hour: number, agent: Name, model: Name, surface: Surface, caller: Name, ...counts: number[]];
 
-const NAMES = ["messages", "completed", "failed", "cancelled", "attempts", "latencyMs", "input", "output"] as const;
+/** In the order of `COUNT_NAMES`. */
 const COLUMNS = ["messages", "completed", "failed", "cancelled", "attempts", "latency_ms", "input", "output"];
 const KEYS = "hour, agent, model, surface, caller";
 
@@ -49,26 +53,22 @@ export class UsageCounters {
   }
 
   /** A message that started a turn. */
-  message(at: number, of: Of & { countedModel: string }): void {
+  message(at: number, of: CountedOf & { countedModel: string }): void {
     this.#at(at, of, of.countedModel).messages++;
   }
 
   /** A turn that ended. */
-  turn(at: number, of: Of, model: string, how: "completed" | "failed" | "cancelled"): void {
+  turn(at: number, of: CountedOf, model: string, how: "completed" | "failed" | "cancelled"): void {
     this.#at(at, of, model)[how]++;
   }
 
   /** An attempt that reached a backend. */
-  attempt(at: number, of: Of, { model, usage, latencyMs }: UsageRow): void {
-    const count = this.#at(at, of, model);
-    count.attempts++;
-    count.latencyMs += latencyMs;
-    count.input += usage.input;
-    count.output += usage.output;
+  attempt(at: number, of: CountedOf, used: UsageRow): void {
+    countAttempt(this.#at(at, of, used.model), used);
   }
 
   /** In the order of their hours. */
-  *slices({ from, to, agent }: Query): Generator<UsageCount[], void> {
+  *slices({ from, to, agent }: UsageQuery): Generator<UsageCount[], void> {
     this.flush();
     const page = this.#db.query(
       `SELECT ${KEYS}, ${COLUMNS.join(", ")} FROM usage_counters
@@ -102,7 +102,7 @@ export class UsageCounters {
         if (!this.#has.get(of)) this.#totals.addBytes(COUNT_BYTES);
         this.#known.add(key);
       }
-      this.#rows.add(...of, ...NAMES.map((name) => count[name]));
+      this.#rows.add(...of, ...COUNT_NAMES.map((name) => count[name]));
     }
     this.#unwritten.clear();
     this.#last = undefined;
@@ -115,7 +115,7 @@ export class UsageCounters {
     return this.#known.has(key);
   }
 
-  #at(at: number, { agent, surface, caller }: Of, model: string): UsageCount {
+  #at(at: number, { agent, surface, caller }: CountedOf, model: string): UsageCount {
     const hour = at - (at % HOUR);
     const last = this.#last;
     if (last?.hour === hour && last.agent === agent && last.model === model) {
@@ -124,7 +124,7 @@ export class UsageCounters {
     const key = `${hour}\0${agent}\0${model}\0${surface}\0${caller}`;
     let count = this.#unwritten.get(key);
     if (!count) {
-      count = { hour, agent, model, surface, caller, ...NOTHING };
+      count = { hour, agent, model, surface, caller, ...NO_COUNTS };
       this.#unwritten.set(key, count);
     }
     this.#last = count;
@@ -134,33 +134,23 @@ export class UsageCounters {
 
 /** Behind every text and all bytes that a name can be. */
 const LAST = Buffer.from([0xff, 0xff, 0xff, 0xff]);
-const NOTHING: UsageCounts = {
-  messages: 0,
-  completed: 0,
-  failed: 0,
-  cancelled: 0,
-  attempts: 0,
-  latencyMs: 0,
-  input: 0,
-  output: 0,
-};
 
 const countOf = ([hour, agent, model, surface, caller, ...counts]: Row): UsageCount => {
-  const count = { hour, agent: fromSql(agent), model: fromSql(model), surface, caller: fromSql(caller), ...NOTHING };
-  for (const [at, name] of NAMES.entries()) count[name] = counts[at] as number;
+  const count = { hour, agent: fromSql(agent), model: fromSql(model), surface, caller: fromSql(caller), ...NO_COUNTS };
+  for (const [at, name] of COUNT_NAMES.entries()) count[name] = counts[at] as number;
   return count;
 };
 
 type SumQuery = Parameters<Store["sumUsage"]>[0];
 
-type Used = UsageRow & Of & { now: number };
+type Used = UsageRow & CountedOf & { now: number };
 
 export const usageMethods = {
   write: {
     countUsage: (state: State, used: Used): void => state.usage.attempt(used.now, used, used),
   },
   read: {
-    *readUsage(state: State, query: Query): Slices {
+    *readUsage(state: State, query: UsageQuery): Slices {
       const counts: UsageCount[] = [];
       for (const slice of state.usage.slices(query)) {
         counts.push(...slice);
@@ -170,21 +160,12 @@ export const usageMethods = {
     },
 
     *sumUsage(state: State, { by, ...query }: SumQuery): Slices {
-      const sums = new Map<string | number, UsageCounts>();
+      const sums = createSums(by);
       for (const slice of state.usage.slices(query)) {
-        for (const count of slice) addTo(sums, by === "day" ? Math.floor(count.hour / DAY) * DAY : count[by], count);
+        for (const count of slice) sums.add(count);
         yield;
       }
-      return [...sums].map(([key, counts]) => ({ key, counts }));
+      return sums.all();
     },
   },
-};
-
-const addTo = (sums: Map<string | number, UsageCounts>, key: string | number, count: UsageCounts): void => {
-  let sum = sums.get(key);
-  if (!sum) {
-    sum = { ...NOTHING };
-    sums.set(key, sum);
-  }
-  for (const name of NAMES) sum[name] += count[name];
 };

@@ -1,0 +1,189 @@
+import type { KeptDelivery, packSteps } from "../delivery-codec.ts";
+import type { Database, Rows } from "./database.ts";
+
+type Steps = ReturnType<typeof packSteps>;
+type Head = [ids: string[], kinds: number[], weights: number[]];
+type Stored = [first: number, head: string, gone: string | null, last: number];
+
+/** Deliveries that are kept together; their places follow one another from `first` on. */
+export type DeliveryBatch = { readonly first: number; size: number; left: number; readonly gone: Set<number> };
+export type StoredDelivery = { batch: DeliveryBatch; deliveryId: string; place: number; kind: number; weight: number };
+
+/** So much goes into one row at most: who reads one delivery reads the whole row. */
+const MOST_DELIVERIES = 64;
+const MOST_TEXT = 131_072;
+
+/** The rows of all deliveries: those that are recorded together share one. */
+export class DeliveryRows {
+  readonly #rows: Rows;
+  readonly #gone: Rows;
+  readonly #steps: Rows;
+  readonly #deletes: readonly Rows[];
+  readonly #head;
+  readonly #body;
+  readonly #below;
+  readonly #stepsOf;
+  readonly #rewrite;
+  readonly #dropSteps;
+  /** What is to become the next row. */
+  #next: { batch: DeliveryBatch; head: Head; texts: string[]; length: number } | undefined;
+  readonly #batches = new Map<number, DeliveryBatch>();
+  readonly #dirty = new Set<DeliveryBatch>();
+  /** Where steps were added. */
+  readonly #withSteps = new Set<number>();
+
+  constructor(db: Database) {
+    this.#rows = db.rows("INSERT INTO deliveries (first, head, body)", 3);
+    this.#gone = db.rows("INSERT OR REPLACE INTO deliveries_gone (first, places)", 2);
+    this.#steps = db.rows("INSERT OR REPLACE INTO delivery_steps (place, steps)", 2);
+    this.#deletes = ["deliveries", "deliveries_gone"].map((table) => db.keys(`DELETE FROM ${table} WHERE first IN`));
+    this.#head = db.query("SELECT head FROM deliveries WHERE first = ?");
+    this.#body = db.query("SELECT body FROM deliveries WHERE first = ?");
+    this.#below = db.query("SELECT first, body FROM deliveries WHERE first < ? ORDER BY first DESC LIMIT ?");
+    this.#stepsOf = db.query("SELECT steps FROM delivery_steps WHERE place = ?");
+    this.#rewrite = db.run("UPDATE deliveries SET head = ?, body = ? WHERE first = ?");
+    this.#dropSteps = db.run("DELETE FROM delivery_steps WHERE place = ?");
+  }
+
+  /** Finds what was kept before, in its order. */
+  *load(db: Database): Generator<StoredDelivery> {
+    const steps = new Map<number, number>();
+    const added = db.query("SELECT place, octet_length(steps) FROM delivery_steps");
+    for (const [place, length] of added.all<[number, number]>([])) steps.set(place, length);
+    const all = db.query(
+      "SELECT first, head, places FROM deliveries LEFT JOIN deliveries_gone USING (first) ORDER BY first",
+    );
+    for (const [first, head, gone] of all.all<Stored>([])) {
+      const [ids, kinds, weights] = JSON.parse(head) as Head;
+      const batch = {
+        first,
+        size: ids.length,
+        left: 0,
+        gone: new Set(gone === null ? [] : (JSON.parse(gone) as number[])),
+      };
+      batch.left = batch.size - batch.gone.size;
+      this.#batches.set(first, batch);
+      for (const [at, deliveryId] of ids.entries()) {
+        const place = first + at;
+        if (batch.gone.has(place)) continue;
+        if (steps.has(place)) this.#withSteps.add(place);
+        const weight = (weights[at] as number) + (steps.get(place) ?? 0);
+        yield { batch, deliveryId, place, kind: kinds[at] as number, weight };
+      }
+    }
+  }
+
+  add(place: number, deliveryId: string, kind: number, weight: number, text: string): DeliveryBatch {
+    let next = this.#next;
+    if (!next || next.texts.length >= MOST_DELIVERIES || next.length > MOST_TEXT) {
+      this.#write();
+      const batch = { first: place, size: 0, left: 0, gone: new Set<number>() };
+      next = { batch, head: [[], [], []], texts: [], length: 0 };
+      this.#next = next;
+      this.#batches.set(place, batch);
+    }
+    next.head[0].push(deliveryId);
+    next.head[1].push(kind);
+    next.head[2].push(weight);
+    next.texts.push(text);
+    next.length += text.length;
+    next.batch.size++;
+    next.batch.left++;
+    return next.batch;
+  }
+
+  letGo(batch: DeliveryBatch, place: number): void {
+    batch.gone.add(place);
+    batch.left--;
+    this.#dirty.add(batch);
+    if (this.#withSteps.delete(place)) this.#dropSteps([place]);
+  }
+
+  /** A delivery that was not let go. */
+  read(batch: DeliveryBatch, place: number): KeptDelivery {
+    const kept = this.#bodyOf(batch)[place - batch.first] as KeptDelivery;
+    return this.#withItsSteps(kept, place);
+  }
+
+  /** Those of so many rows below a place, the newest first; and whether there are more. Rows without a text are passed over. */
+  below(
+    place: number,
+    limit: number,
+    holds: string | null,
+  ): { rows: [place: number, kept: KeptDelivery][]; looked: number; next: number } {
+    this.#write();
+    const rows: [number, KeptDelivery][] = [];
+    const found = this.#below.all<[number, string]>([place, limit]);
+    let looked = 0;
+    for (const [first, body] of found) {
+      const batch = this.#batches.get(first);
+      if (!batch) continue;
+      looked += batch.size;
+      if (holds !== null && !body.includes(holds)) continue;
+      const all = JSON.parse(body) as (KeptDelivery | 0)[];
+      for (let at = Math.min(batch.size, place - first) - 1; at >= 0; at--) {
+        const kept = all[at];
+        if (kept && !batch.gone.has(first + at)) rows.push([first + at, kept]);
+      }
+    }
+    return { rows, looked, next: found.length < limit ? 0 : (found.at(-1)?.[0] ?? 0) };
+  }
+
+  /** Answers by how much it is longer now. */
+  setSteps(place: number, steps: Steps): number {
+    this.#steps.flush();
+    const [before = ""] = this.#stepsOf.get<[string]>([place]) ?? [];
+    const text = JSON.stringify(steps);
+    this.#withSteps.add(place);
+    this.#steps.add(place, text);
+    return Buffer.byteLength(text) - Buffer.byteLength(before);
+  }
+
+  /** Puts another in the place of one, of which no byte is kept. */
+  replace(batch: DeliveryBatch, place: number, kept: KeptDelivery, weight: number): void {
+    this.#write();
+    const bodies = this.#bodyOf(batch);
+    bodies[place - batch.first] = kept;
+    for (const gone of batch.gone) bodies[gone - batch.first] = 0;
+    const head = JSON.parse((this.#head.get<[string]>([batch.first]) ?? ["[[],[],[]]"])[0]) as Head;
+    head[2][place - batch.first] = weight;
+    this.#rewrite([JSON.stringify(head), JSON.stringify(bodies), batch.first]);
+    this.#steps.flush();
+    if (this.#withSteps.delete(place)) this.#dropSteps([place]);
+  }
+
+  flush(): void {
+    this.#write();
+    this.#steps.flush();
+    for (const batch of this.#dirty) {
+      if (batch.left === 0) for (const rows of this.#deletes) rows.add(batch.first);
+      else this.#gone.add(batch.first, JSON.stringify([...batch.gone]));
+      if (batch.left === 0) this.#batches.delete(batch.first);
+    }
+    this.#dirty.clear();
+    this.#gone.flush();
+    for (const rows of this.#deletes) rows.flush();
+  }
+
+  #bodyOf({ first }: DeliveryBatch): (KeptDelivery | 0)[] {
+    this.#write();
+    const [body] = this.#body.get<[string]>([first]) ?? ["[]"];
+    return JSON.parse(body) as (KeptDelivery | 0)[];
+  }
+
+  #withItsSteps(kept: KeptDelivery, place: number): KeptDelivery {
+    if (!this.#withSteps.has(place)) return kept;
+    this.#steps.flush();
+    const [steps] = this.#stepsOf.get<[string]>([place]) ?? [];
+    const [kind, info, headers, own, body] = kept;
+    return [kind, info, headers, steps === undefined ? own : (JSON.parse(steps) as Steps), body];
+  }
+
+  #write(): void {
+    const next = this.#next;
+    if (!next) return;
+    this.#next = undefined;
+    this.#rows.add(next.batch.first, JSON.stringify(next.head), `[${next.texts.join(",")}]`);
+    this.#rows.flush();
+  }
+}

@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
+import { migrations } from "#store/sqlite/migrations/all.ts";
+import { currentSchemas, type Frozen, sqliteSchema } from "./schemas.ts";
+
+const FREEZE = "npx tsx test/stores/upgrade/freeze.ts";
+const ADD = `A version that was released never changes: add a migration. Only where this one was not released yet, take it as it is: ${FREEZE}`;
+
+const frozen = JSON.parse(readFileSync(join(import.meta.dirname, "frozen.json"), "utf8")) as Frozen;
+
+it("every version of the SQLite schema is what it was when it was frozen", () => {
+  expect(
+    frozen.sqlite.map(({ version }) => version),
+    ADD,
+  ).toEqual(migrations.map((_, n) => n + 1));
+  for (const { version, schema } of frozen.sqlite) expect(sqliteSchema(version), ADD).toEqual(schema);
+});
+
+it("every version of the PostgreSQL schema is what it was when it was frozen", () => {
+  const { postgres } = currentSchemas(frozen);
+  expect(frozen.postgres, `${ADD} (A change of functions alone is a migration without statements.)`).toEqual(postgres);
+});
+
+it("the newest PostgreSQL schema has every function that gateways call which can go on with it", () => {
+  const newest = currentSchemas(frozen).postgres.at(-1);
+  const { oldest = 1 } = MIGRATIONS.at(-1) ?? {};
+  const called = frozen.postgres.filter(({ version }) => version >= oldest).flatMap(({ signatures }) => signatures);
+  expect(newest?.signatures.length).toBeGreaterThan(50);
+  expect(newest?.signatures, "An older gateway still calls it: keep it, or add one under another name.").toEqual(
+    expect.arrayContaining(called),
+  );
+});

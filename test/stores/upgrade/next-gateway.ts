@@ -1,0 +1,60 @@
+import { join, resolve } from "node:path";
+import { type BuildOptions, build, type Plugin } from "esbuild";
+import { GatewayProcess, main, type ProcessOptions, root } from "#test/harness/process.ts";
+
+// Inside node_modules, so that the packages that stay outside are found from there.
+const OUT = join(root, `node_modules/.cache/agent-gateway-next-${process.pid}`);
+
+/** The lists of migrations, and what stands in their place in the version to come. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  [join(root, "src/store/sqlite/migrations/all.ts")]: join(import.meta.dirname, "next-sqlite.ts"),
+  [join(root, "src/store/postgres/migrations/migrations.ts")]: join(import.meta.dirname, "next-postgres.ts"),
+};
+
+const nextVersion: Plugin = {
+  name: "next-version",
+  setup: ({ onResolve }) => {
+    onResolve({ filter: /migrations\.ts$|all\.ts$/ }, ({ path, resolveDir, importer }) => {
+      const other = path.startsWith(".") ? INSTEAD[resolve(resolveDir, path)] : undefined;
+      return other && importer !== other ? { path: other } : undefined;
+    });
+  },
+};
+
+let built: Promise<string> | undefined;
+
+/** The gateway of a version that does not exist yet: this one, with a migration more for each store. */
+export const buildNext = (): Promise<string> => {
+  built ??= (async () => {
+    const how = {
+      bundle: true,
+      format: "esm",
+      platform: "node",
+      target: "node20.19",
+      packages: "external",
+      logLevel: "warning",
+      absWorkingDir: root,
+      plugins: [nextVersion],
+    } satisfies BuildOptions;
+    await build({
+      ...how,
+      entryPoints: ["src/main.ts"],
+      outdir: OUT,
+      splitting: true,
+      chunkNames: "chunks/[name]-[hash]",
+    });
+    await build({
+      ...how,
+      entryPoints: { "sqlite-worker": "src/store/sqlite/worker/worker.ts" },
+      outdir: join(OUT, "chunks"),
+    });
+    return join(OUT, "main.js");
+  })();
+  return built;
+};
+
+/** Begins a process of that version; it may be refused. */
+export const startNext = async (options: Omit<ProcessOptions, "command">): Promise<GatewayProcess> => {
+  const next = await buildNext();
+  return new GatewayProcess({ ...options, command: (usual) => usual.map((word) => (word === main ? next : word)) });
+};

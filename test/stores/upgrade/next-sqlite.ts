@@ -1,0 +1,11 @@
+import { migrations as known } from "#store/sqlite/migrations/all.ts";
+
+/** What a version that does not exist yet does to a file: another column with a default, another table, another index. */
+export const step = `
+ALTER TABLE sessions ADD COLUMN label TEXT NOT NULL DEFAULT 'none';
+CREATE TABLE labels (label TEXT PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO labels SELECT DISTINCT label FROM sessions;
+CREATE INDEX sessions_by_label ON sessions (label);
+`;
+
+export const migrations: readonly string[] = [...known, step];

@@ -1,0 +1,160 @@
+import { describe, expect, it } from "vitest";
+import { migrate, type Schema } from "#store/postgres/migrate.ts";
+import { FUNCTIONS, MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
+import { createPostgresStore } from "#store/postgres/postgres.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { postgresTests } from "#test/harness/postgres.ts";
+import { startProcess } from "#test/harness/process.ts";
+import { connect } from "../two-stores.ts";
+import { openWorld } from "../world.ts";
+import { startNext } from "./next-gateway.ts";
+import * as next from "./next-postgres.ts";
+import { answerOf, callAll, chat, serving } from "./talk.ts";
+
+const NEXT: Schema = { migrations: next.MIGRATIONS, functions: next.FUNCTIONS };
+const VERSION = MIGRATIONS.length;
+/** Three processes, two of which compile their contract while the third works. */
+const PATIENT = { timeout: 60_000 };
+/** What PostgreSQL says of statements that do not go with their tables and functions. */
+const MISMATCH = /cached plan|does not exist|row type|result type|ambiguous|unexpected.error/;
+
+await postgresTests((server) => {
+  const versionsOf = (url: string) =>
+    server.run(url, "select version, functions from gateway_migrations order by version");
+  const tablesOf = (url: string) =>
+    server.run(url, "select tablename from pg_tables where schemaname = current_schema()");
+  /** A schema with something of everything in it, as this version writes it. */
+  const filled = async (): Promise<string> => {
+    const url = await server.createSchema();
+    const open = () => createPostgresStore({ clock: createManualClock(), url: [url], connections: 2 });
+    await using world = await openWorld({ name: "postgres", open });
+    for (let n = 0; n < 5; n++) await world.start({ session: `chat:${n}`, key: `key ${n}` });
+    await world.end(await world.claimNext());
+    return url;
+  };
+
+  describe("a database that a newer version comes to", () => {
+    it(
+      "is brought up to date once by two that start at once, while the older one goes on with every kind of call",
+      PATIENT,
+      async () => {
+        const url = await server.createSchema();
+        const config = serving({ type: "postgres", url });
+        await using old = await startProcess({ config });
+        const turnIds: string[] = [];
+        let isOver = false;
+        const talk = async (lane: number) => {
+          for (let n = 0; !isOver; n++) turnIds.push(await callAll(old.url, `lane ${lane}`, n));
+        };
+        const talks = Promise.all([talk(1), talk(2)]);
+        talks.catch(() => {});
+        await using one = await startNext({ config });
+        await using two = await startNext({ config });
+        await Promise.all([one, two].map((gateway) => gateway.until(() => gateway.url !== "")));
+        const migrated = [one, two].flatMap(({ records }) => records.filter(({ event }) => event === "store.migrated"));
+        expect(migrated).toMatchObject([{ detail: "The database's schema was brought up to date in 1 steps." }]);
+        // On one session by turns, wherever they run.
+        for (const [n, { url }] of [one, old, two, old].entries()) turnIds.push(await chat(url, "shared", `${n}`));
+        for (let n = 0; n < 3; n++)
+          turnIds.push(await callAll(old.url, "after", n), await callAll(one.url, "after", n));
+        isOver = true;
+        await talks;
+        expect(turnIds.length).toBeGreaterThan(12);
+        const answers = await Promise.all(turnIds.map((turnId) => answerOf(two.url, turnId)));
+        for (const answer of answers) expect(answer).toMatchObject({ status: "completed" });
+        expect(await versionsOf(url)).toEqual([
+          { version: VERSION, functions: FUNCTIONS.digest },
+          { version: VERSION + 1, functions: next.FUNCTIONS.digest },
+        ]);
+        const errors = [old, one, two].flatMap(({ records }) => records.filter(({ level }) => level === "error"));
+        const wrong = errors.filter((error) => MISMATCH.test(JSON.stringify(error)));
+        expect(wrong).toEqual([]);
+      },
+    );
+
+    it("takes the older version again, which leaves the newer one's functions alone", async () => {
+      const url = await filled();
+      await using client = await connect(url);
+      expect((await migrate(client, 1, NEXT)).steps).toBe(1);
+      const { epoch } = await migrate(client, 1);
+      expect((await migrate(client, 1, NEXT)).epoch).toBe(epoch);
+      expect((await versionsOf(url)).at(-1)).toEqual({ version: VERSION + 1, functions: next.FUNCTIONS.digest });
+      const open = () => createPostgresStore({ clock: createManualClock(), url: [url], connections: 2 });
+      await using world = await openWorld({ name: "postgres", open });
+      expect(await world.store.getSession("chat:1")).toMatchObject({ messageCount: 1, turnsQueued: 1 });
+      for (let n = 0; n < 4; n++) await world.end(await world.claimNext());
+      expect(world.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
+    });
+
+    it("goes on with the older version's connections, whatever they have prepared before", async () => {
+      const url = await filled();
+      const clock = createManualClock();
+      await using store = await createPostgresStore({ clock, url: [url], connections: 1 });
+      const read = () =>
+        Promise.all([
+          store.listKeys(),
+          store.getEvent("evt_1"),
+          store.listEvents({ limit: 5 }),
+          store.listDeliveries({ limit: 5 }),
+          store.listSessions({ limit: 5 }),
+          store.readMessages("chat:1", { limit: 5 }),
+          store.readQueuedEvents({ agent: "main", after: 0, through: 9, limit: 5, bytes: 5 }),
+        ]);
+      const before = await read();
+      await using client = await connect(url);
+      await migrate(client, 1, NEXT);
+      expect(await read()).toEqual(before);
+    });
+
+    it("refuses the older version in a sentence once a step says that it cannot go on with it", async () => {
+      const url = await filled();
+      await using client = await connect(url);
+      const last = { version: VERSION + 1, oldest: VERSION + 1, sql: "" };
+      await migrate(client, 1, { functions: FUNCTIONS, migrations: [...MIGRATIONS, last] });
+      await expect(migrate(client, 1)).rejects.toThrow(
+        `Its schema is of version ${VERSION + 1}, which needs a newer gateway than this one (which knows ${VERSION}).`,
+      );
+    });
+
+    it("stays as it was before a step that fails half-way, and says so", async () => {
+      const url = await filled();
+      await using client = await connect(url);
+      const first = { version: VERSION + 1, oldest: 1, sql: "create table labels (label text primary key)" };
+      const broken = {
+        version: VERSION + 2,
+        oldest: 1,
+        sql: "create table more (a text); alter table sessions add agent text",
+      };
+      await expect(
+        migrate(client, 1, { functions: FUNCTIONS, migrations: [...MIGRATIONS, first, broken] }),
+      ).rejects.toThrow(
+        `The database's schema could not be brought from version ${VERSION + 1} to ${VERSION + 2} (column "agent" of relation "sessions" already exists): it is as it was, of version ${VERSION + 1}.`,
+      );
+      expect((await versionsOf(url)).map(({ version }) => version)).toEqual([VERSION, VERSION + 1]);
+      expect(await tablesOf(url)).toContainEqual({ tablename: "labels" });
+      expect(await tablesOf(url)).not.toContainEqual({ tablename: "more" });
+      // The older version goes on, and so does one that was put right.
+      expect((await migrate(client, 1)).steps).toBe(0);
+      const mended = { ...broken, sql: "create table more (a text)" };
+      expect(
+        (await migrate(client, 1, { functions: FUNCTIONS, migrations: [...MIGRATIONS, first, mended] })).steps,
+      ).toBe(1);
+    });
+
+    it("waits for a gateway that holds a table, and lets its calls go first meanwhile", async () => {
+      const url = await filled();
+      await using holder = await connect(url);
+      await using client = await connect(url);
+      await holder.query("begin");
+      await holder.query("select count(*) from usage_counts");
+      const migrated = migrate(client, 1, NEXT);
+      await expect
+        .poll(() => server.run(url, "select 1 from pg_locks where not granted and mode = 'AccessExclusiveLock'"))
+        .not.toEqual([]);
+      // It has let go of the tables before this one in order to try again: else this would wait for it, and it for this.
+      await holder.query("select count(*) from agent_ends");
+      await holder.query("commit");
+      expect((await migrated).steps).toBe(1);
+    });
+  });
+});

@@ -1,0 +1,61 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { FUNCTIONS, MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
+import { migrations } from "#store/sqlite/migrations/all.ts";
+import { openDatabase } from "#store/sqlite/worker/database.ts";
+import { migrate } from "#store/sqlite/worker/migrate.ts";
+
+/** What each version of a store's schema was when it was released, or is until then. */
+export type Frozen = {
+  /** What `sqlite_schema` says of a file of that version. */
+  sqlite: { version: number; schema: string[] }[];
+  /** What made the tables, and the functions that gateways of that version call, by name, arguments and result. */
+  postgres: { version: number; oldest: number; tables: string; functions: string; signatures: string[] }[];
+};
+
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
+
+/** A file as this version makes it: with the first `count` migrations. */
+export const sqliteSchema = (count: number): string[] => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-schema-"));
+  try {
+    const path = join(folder, "store.db");
+    const db = openDatabase(path);
+    migrate(db, path, 1, migrations.slice(0, count));
+    const rows = db
+      .query("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC, name")
+      .all<[string]>([]);
+    db.close();
+    return rows.map(([sql]) =>
+      sql
+        .replaceAll(/\s*--.*$/gm, "")
+        .replaceAll(/\s+/g, " ")
+        .trim(),
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+/** Of each function: its name, the types of its arguments, and what it answers. */
+const signatures = (): string[] =>
+  [...FUNCTIONS.sql.matchAll(/create or replace function (\w+)\s*\(([^$]*?)\)\s*(returns [\w[\] ]+?|)\s*language/gis)]
+    .map(([, name, args = "", returns = ""]) =>
+      `${name}(${args.replaceAll(/\s+/g, " ").trim()}) ${returns.trim()}`.trim(),
+    )
+    .sort();
+
+/** The schemas as they are now; versions that were frozen before stay as they were then. */
+export const currentSchemas = (before?: Frozen): Frozen => ({
+  sqlite: migrations.map((_, n) =>
+    before?.sqlite[n] && n < migrations.length - 1 ? before.sqlite[n] : { version: n + 1, schema: sqliteSchema(n + 1) },
+  ),
+  postgres: MIGRATIONS.map((step, n) => {
+    const known = before?.postgres[n];
+    const { version, oldest, sql } = step;
+    if (known && n < MIGRATIONS.length - 1) return { ...known, version, oldest, tables: digestOf(sql) };
+    return { version, oldest, tables: digestOf(sql), functions: digestOf(FUNCTIONS.sql), signatures: signatures() };
+  }),
+});
