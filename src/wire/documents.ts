@@ -30,20 +30,33 @@ const movePath = (path: string, webhookPath: string): string =>
   path === DEFAULT_PATH || path.startsWith(`${DEFAULT_PATH}/`) ? webhookPath + path.slice(DEFAULT_PATH.length) : path;
 
 type Operations = Record<string, { responses?: unknown; description?: unknown }>;
+type Components = Record<string, Record<string, unknown>>;
 
 /**
- * What requests to the REST door are held to: its operations with their parameters and bodies. Replies and examples are left out, as
- * they are most of the document and nothing here looks at them.
+ * What requests to the REST door are held to: its operations with their parameters and bodies, and the schemas that these name. All else
+ * is left out: it is most of the document, nothing here looks at it, and each schema that is there is compiled.
  */
 export const restPart = (document: object): object => {
-  const { paths, components } = document as { paths: Record<string, Operations>; components: Record<string, unknown> };
-  const { schemas, parameters } = components;
-  const requests = Object.entries(paths).filter(([path]) => path.startsWith("/api/"));
-  return {
-    ...document,
-    components: { schemas, ...(parameters !== undefined && { parameters }) },
-    paths: Object.fromEntries(requests.map(([path, operations]) => [path, requestsOf(operations)])),
+  const all = document as { paths: Record<string, Operations>; components: Components } & Record<string, unknown>;
+  const requests = Object.entries(all.paths).filter(([path]) => path.startsWith("/api/"));
+  const paths = Object.fromEntries(requests.map(([path, operations]) => [path, requestsOf(operations)]));
+  const { openapi, info, servers } = all;
+  return { openapi, info, servers, paths, components: namedIn(paths, all.components) };
+};
+
+/** The components that something refers to, and those that they refer to in turn. */
+const namedIn = (value: unknown, components: Components): Components => {
+  const named: Components = {};
+  const look = (text: string) => {
+    for (const [, kind = "", name = ""] of text.matchAll(/"#\/components\/(\w+)\/([^/"]+)"/g)) {
+      named[kind] ??= {};
+      if (name in named[kind]) continue;
+      named[kind][name] = components[kind]?.[name];
+      look(JSON.stringify(named[kind][name]));
+    }
   };
+  look(JSON.stringify(value));
+  return named;
 };
 
 const requestsOf = (operations: Operations): object =>

@@ -107,7 +107,6 @@ describe("@open-rpc/server-js: a frame that is not JSON ends its process", () =>
 
 describe("packages for making things", () => {
   test.each([
-    "ajv",
     "openapi-typescript",
     "@open-rpc/generator",
     "@redocly/cli",
@@ -119,6 +118,15 @@ describe("packages for making things", () => {
   ])("%s is no dependency of what runs", (name) => {
     expect(manifest.dependencies).not.toHaveProperty(name);
     expect(importing(name, "src", "generated")).toEqual([]);
+  });
+});
+
+describe("Ajv compiles what skills say of their params", () => {
+  test("so it is loaded by that file alone, when a skill has such params", () => {
+    expect(importing("ajv", "src", "generated")).toEqual(["src/core/skill-params.ts"]);
+    const text = readFileSync("src/core/skill-params.ts", "utf8");
+    expect(text.match(/from "ajv/g)).toBeNull();
+    expect(text.match(/import\("ajv/g)).toHaveLength(2);
   });
 });
 

@@ -114,6 +114,18 @@ describe("a schema that Ajv refuses makes every request a 500, and no start fail
   });
 });
 
+describe("it compiles the schema of all OpenAPI documents, and each that is in ours, before its first request", () => {
+  test("so it is not given the former, and of the latter only what requests are held to", async () => {
+    const added = spyOnSchemas();
+    await createRequestValidation(restPart(openapi), restRoutes);
+    expect(added).toHaveBeenCalled();
+    expect(JSON.stringify(added.mock.calls.map(([schema]) => schema))).not.toContain("spec.openapis.org");
+    const { components } = restPart(openapi) as typeof openapi;
+    expect(Object.keys(components.schemas)).toContain("ChatRequest");
+    expect(Object.keys(components.schemas).length).toBeLessThan(Object.keys(openapi.components.schemas).length / 3);
+  });
+});
+
 describe("its validators are kept by the whole Content-Type: each spelling of it compiles anew, and stays", () => {
   const spellings = Array.from(
     { length: 20 },
