@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/harness/longest-first.ts";
 
 /** They put a module of ours in another's place, weigh the memory of their own process, or look at what a process has but once. */
 const alone = [
@@ -15,20 +16,27 @@ const alone = [
   "test/wire/ws/slow.test.ts",
 ];
 
-/** They hold something to a time. What blocks the loop is measured by test/harness/loop.ts, on any machine; the rest wants a core. */
-const timed = [
+/** They hold a thread's own work to a time, by test/harness/loop.ts, or have tries and seconds to spare: a core each, and nothing else. */
+const measured = [
+  "test/backends/command-processes.test.ts",
+  "test/backends/programs-gateway.test.ts",
   "test/core/heartbeat-load.test.ts",
   "test/core/runner-slices.test.ts",
   "test/observe/blocked-reader.test.ts",
   "test/process/blocked-output.test.ts",
-  "test/process/start-up.test.ts",
   "test/process/stop.test.ts",
-  "test/process/stop-under-load.test.ts",
   "test/stores/ageing.test.ts",
   "test/stores/memory-bounds.test.ts",
   "test/stores/retention.test.ts",
+  "test/stores/sqlite-loop.test.ts",
   "test/wire/hostile-json.test.ts",
   "test/wire/rpc/hostile.test.ts",
+];
+
+/** They hold to a time what others do meanwhile, or weigh a process: nothing else runs. */
+const timed = [
+  "test/process/start-up.test.ts",
+  "test/process/stop-under-load.test.ts",
   "test/wire/slow-requests.test.ts",
   "test/wire/ws/idle.test.ts",
 ];
@@ -43,19 +51,29 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     expect: { poll: { timeout: 10_000 } },
-    // Most of a test's time is waiting: two at once are done in little more than half the time.
-    maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
+    // Most of a test's time is waiting: three at once keep two cores at work.
+    maxWorkers: 3,
     projects: [
       // Most of the time went into loading and compiling the same modules anew for each file.
       {
         extends: true,
-        test: { name: "shared", include: ["test/**/*.test.ts"], exclude: [...alone, ...timed], isolate: false },
+        test: {
+          name: "shared",
+          include: ["test/**/*.test.ts"],
+          exclude: [...alone, ...measured, ...timed],
+          isolate: false,
+        },
       },
       { extends: true, test: { name: "alone", include: alone } },
-      // After all others, one file at a time.
+      // After all others, two files at a time, and then one.
       {
         extends: true,
-        test: { name: "timed", include: timed, maxWorkers: 1, sequence: { groupOrder: 1 }, testTimeout: 60_000 },
+        test: { name: "measured", include: measured, maxWorkers: 2, sequence: { groupOrder: 1 }, testTimeout: 60_000 },
+      },
+      {
+        extends: true,
+        test: { name: "timed", include: timed, maxWorkers: 1, sequence: { groupOrder: 2 }, testTimeout: 60_000 },
       },
     ],
   },

@@ -7,6 +7,7 @@ import type { QueueRow } from "#store/memory/rows.ts";
 import { SessionTable } from "#store/memory/session-table.ts";
 import { SlotTable } from "#store/memory/slot-table.ts";
 import { TextHeap } from "#store/memory/text-heap.ts";
+import { agree, agreeIn } from "#test/harness/agree.ts";
 import { workOf } from "#test/harness/loop.ts";
 import { createRandom } from "#test/harness/random.ts";
 
@@ -26,7 +27,7 @@ describe("the table of sessions", () => {
       const sessionId = `${random.pick(NAMES)}:${random.below(2_000)}`;
       const row = table.get(sessionId);
       const expected = known.get(sessionId);
-      expect(row?.ordinal).toBe(expected?.ordinal);
+      agree(row?.ordinal, expected?.ordinal);
       if (!row || !expected) {
         const made = { agent: `agent-${random.below(5)}`, channel: random.pick(NAMES), userId: random.pick(NAMES) };
         const ordinal = ++ordinals;
@@ -35,18 +36,18 @@ describe("the table of sessions", () => {
         known.set(sessionId, { ordinal, ...made, lastSeq: 0, chunk: -1 });
       } else if (random.chance(0.4)) {
         table.delete(row);
-        expect(row.gone).toBe(true);
+        agree(row.gone, true);
         known.delete(sessionId);
       } else {
-        expect(row).toMatchObject(expected);
-        expect(table.at(row.slot).sessionId).toBe(sessionId);
+        agreeIn(row, expected);
+        agree(table.at(row.slot).sessionId, sessionId);
         row.lastSeq = expected.lastSeq = random.below(2 ** 31) * 1000;
         row.chunk = expected.chunk = 2 ** 40 + step;
       }
-      expect(table.size).toBe(known.size);
+      agree(table.size, known.size);
     }
     expect(known.size).toBeGreaterThan(100);
-    for (const [sessionId, expected] of known) expect(table.get(sessionId)).toMatchObject(expected);
+    for (const [sessionId, expected] of known) agreeIn(table.get(sessionId), expected);
   });
 
   test("gives a slot to another session, which has nothing of the one before", () => {
@@ -105,9 +106,9 @@ describe("slots in the order of their ordinals", () => {
         const gone = random.pick(rows);
         order.delete(gone.ordinal);
         rows = rows.filter((row) => row !== gone);
-        expect(order.find(gone.ordinal)).toBeUndefined();
+        agree(order.find(gone.ordinal), undefined);
       }
-      expect(order.size).toBe(rows.length);
+      agree(order.size, rows.length);
       if (step % 50 !== 0 || rows.length === 0) continue;
       const some = random.pick(rows);
       expect(order.find(some.ordinal)).toBe(some.slot);
@@ -118,10 +119,10 @@ describe("slots in the order of their ordinals", () => {
       const read: number[] = [];
       for (let cursor: string | undefined; ; ) {
         const page = order.page(limit, cursor, (slot) => slot);
-        expect(page.items.length).toBeLessThanOrEqual(limit);
+        agree(page.items.length <= limit, true);
         read.push(...page.items);
         if (page.next === undefined) break;
-        expect(page.items.length).toBe(limit);
+        agree(page.items.length, limit);
         cursor = page.next;
       }
       expect(read).toEqual(rows.map(({ slot }) => slot).reverse());
@@ -163,7 +164,7 @@ test.each(SEEDS)("a table by slot agrees with a map after many random steps of s
       known.delete(slot);
     }
     const other = random.below(3_000);
-    expect(table.get(other)).toBe(known.get(other));
+    agree(table.get(other), known.get(other));
   }
 });
 
@@ -175,7 +176,7 @@ test.each(SEEDS)("texts stay what they are, while others come and go, of seed %d
     if (random.chance(0.55)) {
       const text = Buffer.alloc(1 + random.below(random.chance(0.01) ? 400_000 : 200), step % 251);
       const place = heap.add(text, text.length);
-      expect(held.has(place)).toBe(false);
+      agree(held.has(place), false);
       held.set(place, text);
     } else if (held.size > 0) {
       const place = random.pick([...held.keys()].slice(0, 50));
@@ -185,7 +186,7 @@ test.each(SEEDS)("texts stay what they are, while others come and go, of seed %d
   }
   for (const [place, text] of held) {
     const { bytes, at } = heap.read(place);
-    expect(text.compare(bytes, at, at + text.length)).toBe(0);
+    agree(text.compare(bytes, at, at + text.length), 0);
   }
 });
 
@@ -224,7 +225,7 @@ test("texts are put where others were, though one in a thousand stays for good",
   expect(highest).toBeLessThan(4_000_000);
   for (const { place, text } of staying) {
     const { bytes, at } = heap.read(place);
-    expect(text.compare(bytes, at, at + text.length)).toBe(0);
+    agree(text.compare(bytes, at, at + text.length), 0);
   }
 });
 
@@ -258,7 +259,7 @@ test("a key that shares the hash of many others, as a caller may choose it, is f
   const work = workOf(() => {
     for (let n = 0; n < 2 ** words.length; n++) {
       const key = `rest\0key\0chat\0${words.map((pair, at) => pair[(n >> at) & 1]).join("")}`;
-      expect(keys.get(key)).toBeUndefined();
+      agree(keys.get(key), undefined);
       keys.keep({ key, hash: "", expiresAt: 1 }, { turnId, eventId: undefined });
     }
   });

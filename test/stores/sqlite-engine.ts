@@ -5,16 +5,21 @@ import { pathToFileURL } from "node:url";
 import { buildSync } from "esbuild";
 import { onTestFinished } from "vitest";
 import type { Clock } from "#core/clock.ts";
+import type { StartThread } from "#store/sqlite/link.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
 import type { Store } from "#store/store.ts";
+import { recycledThreads } from "./sqlite-threads.ts";
 import type { Engine } from "./world.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const built = join(root, "node_modules/.cache/sqlite-worker");
-const worker = join(built, "worker.js");
-export const workerUrl = pathToFileURL(worker);
+export const workerUrl = pathToFileURL(join(built, "worker.js"));
 const { outputFiles } = buildSync({
-  entryPoints: [join(root, "src/store/sqlite/worker/worker.ts")],
+  entryPoints: {
+    worker: join(root, "src/store/sqlite/worker/worker.ts"),
+    thread: join(root, "test/stores/sqlite-thread.ts"),
+  },
+  outdir: built,
   write: false,
   bundle: true,
   format: "esm",
@@ -25,8 +30,11 @@ const { outputFiles } = buildSync({
 });
 mkdirSync(built, { recursive: true });
 // Put in place whole: other processes of the run have their stores from there at the same time.
-writeFileSync(`${worker}.${process.pid}`, outputFiles[0]?.contents ?? "");
-renameSync(`${worker}.${process.pid}`, worker);
+for (const { path, contents } of outputFiles) {
+  writeFileSync(`${path}.${process.pid}`, contents);
+  renameSync(`${path}.${process.pid}`, path);
+}
+const startThread = recycledThreads(pathToFileURL(join(built, "thread.js")));
 
 /** Memory, where the system has some for files: what the suite says of a store does not hang on a disk's pace. */
 const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -40,20 +48,20 @@ export const newPath = (): string => {
   return join(folder, "store.db");
 };
 
-/** Opens a store with the worker as its sources are now. */
-export const openSqlite = async (clock: Clock, path: string): Promise<Store> => {
-  const store = await createSqliteStore({ clock, path, worker: workerUrl });
+/** Opens a store with the worker as its sources are now; in a thread of its own unless told. */
+export const openSqlite = async (clock: Clock, path: string, worker: URL | StartThread = workerUrl): Promise<Store> => {
+  const store = await createSqliteStore({ clock, path, worker });
   paths.set(store, path);
   return store;
 };
 
 export const sqlite: Engine = {
   name: "sqlite",
-  open: (clock) => openSqlite(clock, newPath()),
+  open: (clock) => openSqlite(clock, newPath(), startThread),
   reopen: async (store, clock) => {
     const path = pathOf(store);
     await store[Symbol.asyncDispose]();
-    return await openSqlite(clock, path);
+    return await openSqlite(clock, path, startThread);
   },
 };
 

@@ -1,0 +1,36 @@
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** What takes longest, most of it by waiting. */
+const LONGEST = [
+  "test/stores/postgres.test.ts",
+  "test/faults/takeover.test.ts",
+  "test/faults/disk.test.ts",
+  "test/wire/slow-readers.test.ts",
+  "test/faults/database.test.ts",
+  "test/process/npm-start.test.ts",
+  "test/crash/crash.test.ts",
+  "test/faults/clock.test.ts",
+  "test/stores/postgres-faults.test.ts",
+  "test/faults/repeats.test.ts",
+  "test/stores/sqlite.test.ts",
+  "test/generate/output.test.ts",
+  "test/stores/retention.test.ts",
+  "test/process/stop.test.ts",
+];
+
+/** Begins with what takes longest, so that nothing else waits for it in the end. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
+    const usual = await super.sort(specs);
+    // A project's files stay together: a process that files share ends where one of another project comes next.
+    const projects = [...new Set(usual.map(({ project }) => project.name))];
+    return projects.flatMap((name) =>
+      usual.filter(({ project }) => project.name === name).toSorted((a, b) => placeOf(a) - placeOf(b)),
+    );
+  }
+}
+
+const placeOf = ({ moduleId }: TestSpecification): number => {
+  const place = LONGEST.findIndex((path) => moduleId.endsWith(path));
+  return place < 0 ? LONGEST.length : place;
+};
