@@ -16,6 +16,8 @@ const onNode = (work: (node: GatewayNode, world: World) => Promise<void>) => asy
 };
 
 const HOUR_MS = 3_600_000;
+/** A drain, and a while more. */
+const STOPPED_WITHIN_MS = 60_000;
 
 export const PROCESS_FAULTS: readonly Fault[] = [
   {
@@ -29,8 +31,13 @@ export const PROCESS_FAULTS: readonly Fault[] = [
   },
   {
     name: "told to stop",
-    run: onNode(async (node) => {
-      await node.kill("SIGTERM");
+    run: onNode(async (node, { accuse }) => {
+      const stopping = node.kill("SIGTERM");
+      const isStopped = await Promise.race([stopping.then(() => true), pause(STOPPED_WITHIN_MS).then(() => false)]);
+      if (!isStopped) {
+        accuse(`a gateway that was told to stop was still there ${STOPPED_WITHIN_MS / 1_000} s later`, node.url);
+        await node.kill();
+      }
       node.start();
       await node.served();
     }),
@@ -84,9 +91,9 @@ export const PROCESS_FAULTS: readonly Fault[] = [
     name: "disk does not sync",
     why: ({ disk, server }) => (server ? "the store is a server's" : disk ? undefined : "libfiu is not installed"),
     run: onNode(async (node, { disk, random }) => {
-      await disk?.fail(node.pid, "sync/fsync", random.pick([0.2, 1]));
+      await disk?.fail(node.pid, "sync/*", random.pick([0.2, 1]));
       await pause(random.below(1_000));
-      await disk?.mend(node.pid, "sync/fsync");
+      await disk?.mend(node.pid, "sync/*");
     }),
   },
   {

@@ -56,11 +56,17 @@ export type CrashReport = {
 };
 
 const SETTLED_MS = 120_000;
+const READ_MS = 60_000;
 const REPEATED = 200;
 const KILL_WITHIN_MS = 600;
 const REST_WITHIN_MS = 200;
 /** Some are killed again before they have come up. */
 const KILLED_STARTING = 0.1;
+
+const createReader = () => {
+  const caller = createCaller(READ_MS);
+  return { caller, [Symbol.dispose]: () => caller.close() };
+};
 
 /** Clients at full speed, gateways that are killed at random moments, and in the end what is left of it. */
 export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
@@ -108,7 +114,9 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     caller.close();
     const accused = (await wish.after?.(fleet)) ?? [];
     say("reading what is left");
-    const found = await readFound(caller, fleet.urls, traffic.orders);
+    // However much other work the machine has: nobody kills or pauses any more.
+    using reader = createReader();
+    const found = await readFound(reader.caller, fleet.urls, traffic.orders);
     const broken = [...accused, ...traffic.broken, ...verify(traffic.orders, found), ...verifyLogs(fleet.nodes)];
     const all = [...found.turns.values()];
     return {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { createFirewall, whyNoFirewall } from "#test/harness/firewall.ts";
 import { type PostgresServer, postgresTests, startPostgres, systemBins } from "#test/harness/postgres.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { type Client, clientOf, startNodes, timed, until } from "./nodes.ts";
@@ -43,6 +44,12 @@ const expectKept = async (client: Client, { events, turns }: ReturnType<typeof c
   expect(told.length).toBeGreaterThanOrEqual(events.length);
 };
 
+/** The network itself, in the place of a way beside it. */
+const firewallOf = (port: number) => {
+  const { cut, mend } = createFirewall(port);
+  return { port, cut, mend, [Symbol.asyncDispose]: async () => mend() };
+};
+
 const recovered = (client: Client, send: () => Promise<Reply>) =>
   until(async () => (await client.ready()) === 200 && (await send()).status === 200);
 
@@ -76,9 +83,11 @@ await postgresTests(() => {
     60_000,
   );
 
-  test("F05: the network to the database is cut without a word: refused in time, and fenced until it is back", async () => {
+  const whyNot = whyNoFirewall();
+  const how = whyNot === undefined ? "nft drops its packets" : `a proxy falls silent, as ${whyNot}`;
+  test(`F05: the network to the database is cut without a word (${how}): refused in time, and fenced until it is back`, async () => {
     await using server = await startPostgres();
-    await using wire = await createWire(server.port);
+    await using wire = whyNot === undefined ? firewallOf(server.port) : await createWire(server.port);
     await using fleet = await startNodes({
       store: storeAt(server.url().replace(`:${server.port}/`, `:${wire.port}/`)),
     });
