@@ -297,6 +297,11 @@ export interface components {
             headers: components["schemas"]["Headers"];
             /** @description Signs each request as Standard Webhooks, where it is given. */
             secret?: string;
+            /**
+             * @description Whether the conversation so far goes with each turn. `false` for an agent that keeps it itself, by `sessionId`.
+             * @default true
+             */
+            history: boolean;
         };
         /** @description Past these the gateway refuses; it never drops what it acknowledged. */
         Limits: {
@@ -1034,6 +1039,8 @@ export interface components {
             headers?: components["schemas"]["Headers"];
             /** @description Signs each request as Standard Webhooks, where it is given. */
             secret?: string;
+            /** @description Whether the conversation so far goes with each turn. `false` for an agent that keeps it itself, by `sessionId`. */
+            history?: boolean;
         };
         /** @description Past these the gateway refuses; it never drops what it acknowledged. */
         LimitsWritten: {

@@ -60,6 +60,11 @@ export interface components {
          */
         NeedsRestart: string[];
         /**
+         * @description One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of.
+         * @example node_01M7YN0V7PC4D9S2XH6TQ8ZB3K
+         */
+        NodeId: string;
+        /**
          * @description A place in a stream's journal; it grows by one with each entry.
          * @example 7
          */
@@ -339,6 +344,7 @@ export interface components {
             seq: components["schemas"]["Seq"];
             cursor: components["schemas"]["StreamCursor"];
             at: components["schemas"]["Timestamp"];
+            nodeId: components["schemas"]["NodeId"];
             status: components["schemas"]["HealthStatus"];
             /** @description The parts that are degraded. */
             parts: components["schemas"]["HealthPart"][];
@@ -366,6 +372,7 @@ export type HealthPart = components["schemas"]["HealthPart"];
 export type HealthStatus = components["schemas"]["HealthStatus"];
 export type MessageId = components["schemas"]["MessageId"];
 export type NeedsRestart = components["schemas"]["NeedsRestart"];
+export type NodeId = components["schemas"]["NodeId"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
 export type SessionSize = components["schemas"]["SessionSize"];
@@ -413,7 +420,7 @@ export interface Pushes {
   "agent.reloaded": components["schemas"]["push.agent.reloaded"];
   /** The whole configuration was read again, is valid and is different. */
   "system.reloaded": components["schemas"]["push.system.reloaded"];
-  /** The gateway's health went from `ok` to `degraded` or back, or another part is degraded. */
+  /** A gateway's health went from `ok` to `degraded` or back, or another part is degraded. Where several share a store, each tells of itself, and every follower hears of all. */
   "health.changed": components["schemas"]["push.health.changed"];
   /** The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from `cursor`. */
   "stream.reset": components["schemas"]["push.stream.reset"];

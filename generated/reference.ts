@@ -2305,6 +2305,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>status</code> <i><code>&quot;ok&quot;</code> or <code>&quot;degraded&quot;</code></i></dt><dd><code>degraded</code> as soon as one part is.</dd>
 <dt><code>parts</code> <i>list of <a href="#rpc-HealthPart">HealthPart</a></i></dt><dd>The parts that were looked at.</dd>
 <dt><code>store</code> <i><a href="#rpc-StoreHealth">StoreHealth</a></i></dt><dd>Where everything is kept.</dd>
+<dt><code>nodeId</code> <i>string</i></dt><dd>One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of. Such as <code>node_01M7YN0V7PC4D9S2XH6TQ8ZB3K</code>.</dd>
 <dt><code>uptimeMs</code> <i>integer</i></dt><dd>Milliseconds since the gateway started. Such as <code>86400123</code>.</dd>
 <dt><code>version</code> <i>string</i></dt><dd>The gateway's version. Such as <code>0.1.0</code>.</dd>
 </dl>
@@ -2355,6 +2356,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
       &quot;type&quot;: &quot;memory&quot;,
       &quot;durable&quot;: false
     },
+    &quot;nodeId&quot;: &quot;node_01M7YN0V7PC4D9S2XH6TQ8ZB3K&quot;,
     &quot;uptimeMs&quot;: 86400123,
     &quot;version&quot;: &quot;0.1.0&quot;
   }
@@ -3153,11 +3155,12 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="push-health.changed">
 <h3><a href="#push-health.changed"><code>health.changed</code></a></h3>
 
-<p>The gateway's health went from <code>ok</code> to <code>degraded</code> or back, or another part is degraded.</p>
+<p>A gateway's health went from <code>ok</code> to <code>degraded</code> or back, or another part is degraded. Where several share a store, each tells of itself, and every follower hears of all.</p>
 <dl>
 <dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
 <dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>nodeId</code> <i>string</i></dt><dd>One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of. Such as <code>node_01M7YN0V7PC4D9S2XH6TQ8ZB3K</code>.</dd>
 <dt><code>status</code> <i><code>&quot;ok&quot;</code> or <code>&quot;degraded&quot;</code></i></dt><dd><code>degraded</code> as soon as one part is.</dd>
 <dt><code>parts</code> <i>list of <a href="#push-HealthPart">HealthPart</a></i></dt><dd>The parts that are degraded.</dd>
 </dl>
@@ -3168,6 +3171,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
     &quot;seq&quot;: 17,
     &quot;cursor&quot;: &quot;czE6NQ&quot;,
     &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;nodeId&quot;: &quot;node_01M7YN0V7PC4D9S2XH6TQ8ZB3K&quot;,
     &quot;status&quot;: &quot;degraded&quot;,
     &quot;parts&quot;: [
       {

@@ -123,6 +123,7 @@ export interface components {
             /** @description The parts that were looked at. */
             parts: components["schemas"]["HealthPart"][];
             store: components["schemas"]["StoreHealth"];
+            nodeId: components["schemas"]["NodeId"];
             uptimeMs: components["schemas"]["Uptime"];
             version: components["schemas"]["Version"];
         };
@@ -167,8 +168,7 @@ export interface components {
             version: components["schemas"]["Version"];
             /** @description The process that answers. Several may share one store. */
             node: {
-                /** @description Its id, a new one at each start. */
-                id: string;
+                id: components["schemas"]["NodeId"];
                 /**
                  * @description What it runs on.
                  * @example node v20.20.0
@@ -252,6 +252,11 @@ export interface components {
          * @example null
          */
         NextCursor: string | null;
+        /**
+         * @description One process of the gateway, a new id at each start. Several may share one store; this is the one that is spoken of.
+         * @example node_01M7YN0V7PC4D9S2XH6TQ8ZB3K
+         */
+        NodeId: string;
         /**
          * @description How many to list at most.
          * @default 50
@@ -721,6 +726,7 @@ export type MessageId = components["schemas"]["MessageId"];
 export type ModelName = components["schemas"]["ModelName"];
 export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NextCursor = components["schemas"]["NextCursor"];
+export type NodeId = components["schemas"]["NodeId"];
 export type PageLimit = components["schemas"]["PageLimit"];
 export type Problems = components["schemas"]["Problems"];
 export type Reloaded = components["schemas"]["Reloaded"];

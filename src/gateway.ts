@@ -8,6 +8,7 @@ import { createCore } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
 import { newId } from "#core/ids.ts";
 import { createPressure } from "#core/pressure.ts";
+import { programFlaw } from "#core/programs/program.ts";
 import { createReloads, type ReadConfig } from "#core/reload.ts";
 import { createEvents, type Events } from "#observe/events.ts";
 import type { Logger } from "#observe/logger.ts";
@@ -33,6 +34,7 @@ export const BUILT = {
   stores: ["memory", "sqlite", "postgres"],
   backends: ["echo", "model", "a2a", "http", "command", "acp"],
   missingPackages,
+  programFlaw,
 } as const;
 
 export type GatewayOptions = {
@@ -95,7 +97,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     if (draining) throw new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
     if (isShort()) throw new GatewayError("gateway-busy", "Memory is short.", { retryAfterMs: 1_000 });
   };
-  const backends = createAgentBackends();
+  const backends = createAgentBackends({ clock, events });
   const { makeBackend } = options;
   const answering: AnsweringFor = makeBackend
     ? (name, agent) => ({ backend: makeBackend(name, agent), toolSource: undefined })

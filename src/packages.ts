@@ -9,7 +9,7 @@ type PackageName = keyof typeof packageVersions;
 const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   sqlite: ["libsql"],
   postgres: ["pg"],
-  model: ["ai", "undici", "zod"],
+  model: ["undici", "zod"],
   openai: ["@ai-sdk/openai"],
   anthropic: ["@ai-sdk/anthropic"],
   google: ["@ai-sdk/google"],

@@ -45,6 +45,7 @@ const SHARED = [
   "src/core/retry-after.ts",
   "src/core/signing.ts",
   "src/core/lookup.ts",
+  "src/core/clean-words.ts",
 ];
 /** How lookup paths and templates are written: one grammar, for what checks them and what uses them. */
 const MAPPING_GRAMMAR = ["src/core/mapping-paths.ts", "src/core/mapping-template.ts"];
@@ -53,12 +54,14 @@ const STORE = "src/store/store.ts";
 const BACKEND = "src/backends/backend.ts";
 const CHANNEL = "src/channels/channel.ts";
 const TOOL = "src/tools/tool.ts";
+/** Who runs programs of this machine. */
+const PROGRAMS = "src/core/programs/";
 
 /** What each room may import: whole rooms, single files, and files of which it may take types alone. */
 const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/store/": { may: ["src/store/", "generated/", ...SHARED, EVENTS] },
-  "src/backends/": { may: ["src/backends/", "generated/", TOOL, ...SHARED, EVENTS] },
-  "src/tools/": { may: ["src/tools/", "generated/", ...SHARED, EVENTS] },
+  "src/backends/": { may: ["src/backends/", "generated/", TOOL, PROGRAMS, ...SHARED, EVENTS] },
+  "src/tools/": { may: ["src/tools/", "generated/", PROGRAMS, ...SHARED, EVENTS] },
   "src/channels/": { may: ["src/channels/", "generated/", "src/core/hops.ts", ...SHARED, EVENTS] },
   "src/core/": { may: ["src/core/", "generated/", TOOL, EVENTS], types: [STORE, BACKEND, CHANNEL] },
   "src/handlers/": { may: ["src/handlers/", "src/core/", "generated/", EVENTS], types: [STORE] },

@@ -3124,7 +3124,7 @@ return errors === 0;
 }
 validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema73 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"secret":{"type":"string","minLength":1,"maxLength":4096}}};
+const schema73 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"secret":{"type":"string","minLength":1,"maxLength":4096},"history":{"type":"boolean","default":true}}};
 const schema74 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
 const schema75 = {"type":"object","maxProperties":64,"propertyNames":{"type":"string","pattern":"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},"additionalProperties":{"type":"string","maxLength":8192,"pattern":"^[^\\r\\n\\u0000]*$"}};
 const pattern14 = new RegExp("^https?://[^ ]+$", "u");
@@ -3145,6 +3145,9 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.headers === undefined){
 data.headers = {};
 }
+if(data.history === undefined){
+data.history = true;
+}
 if(data.url === undefined){
 const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
 if(vErrors === null){
@@ -3156,7 +3159,7 @@ vErrors.push(err0);
 errors++;
 }
 for(const key0 in data){
-if(!(((key0 === "url") || (key0 === "headers")) || (key0 === "secret"))){
+if(!((((key0 === "url") || (key0 === "headers")) || (key0 === "secret")) || (key0 === "history"))){
 const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err1];
@@ -3331,14 +3334,24 @@ vErrors.push(err15);
 errors++;
 }
 }
-}
-else {
-const err16 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(typeof data.history !== "boolean"){
+const err16 = {instancePath:instancePath+"/history",schemaPath:"#/properties/history/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
 vErrors = [err16];
 }
 else {
 vErrors.push(err16);
+}
+errors++;
+}
+}
+else {
+const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
 }
 errors++;
 }

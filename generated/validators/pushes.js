@@ -3666,9 +3666,11 @@ return errors === 0;
 validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x16 = validate38;
-const schema137 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","status","parts"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}}}};
-const schema141 = {"type":"string","enum":["ok","degraded"]};
-const schema142 = {"type":"object","additionalProperties":false,"required":["name","status","detail"],"properties":{"name":{"type":"string"},"status":{"$ref":"shape:HealthStatus"},"detail":{"type":["string","null"]}}};
+const schema137 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","nodeId","status","parts"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"nodeId":{"$ref":"shape:NodeId"},"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}}}};
+const schema141 = {"type":"string","pattern":"^node_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema142 = {"type":"string","enum":["ok","degraded"]};
+const pattern48 = new RegExp("^node_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const schema143 = {"type":"object","additionalProperties":false,"required":["name","status","detail"],"properties":{"name":{"type":"string"},"status":{"$ref":"shape:HealthStatus"},"detail":{"type":["string","null"]}}};
 
 function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3717,7 +3719,7 @@ validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:Heal
 return false;
 }
 if(!((data1 === "ok") || (data1 === "degraded"))){
-validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"}];
+validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema142.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -3730,7 +3732,7 @@ if(data.detail !== undefined){
 let data2 = data.detail;
 const _errs7 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate39.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema142.properties.detail.type},message:"must be string,null"}];
+validate39.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema143.properties.detail.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -3767,14 +3769,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.parts === undefined) && (missing0 = "parts"))){
+if(((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.nodeId === undefined) && (missing0 = "nodeId"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.parts === undefined) && (missing0 = "parts"))){
 validate38.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "status")) || (key0 === "parts"))){
+if(!((((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "nodeId")) || (key0 === "status")) || (key0 === "parts"))){
 validate38.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -3853,16 +3855,21 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.status !== undefined){
-let data3 = data.status;
+if(data.nodeId !== undefined){
+let data3 = data.nodeId;
 const _errs11 = errors;
-if(typeof data3 !== "string"){
-validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+const _errs12 = errors;
+if(errors === _errs12){
+if(typeof data3 === "string"){
+if(!pattern48.test(data3)){
+validate38.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/pattern",keyword:"pattern",params:{pattern: "^node_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^node_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
-if(!((data3 === "ok") || (data3 === "degraded"))){
-validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"}];
+}
+else {
+validate38.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
+}
 }
 var valid0 = _errs11 === errors;
 }
@@ -3870,21 +3877,38 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.parts !== undefined){
-let data4 = data.parts;
+if(data.status !== undefined){
+let data4 = data.status;
 const _errs14 = errors;
-if(errors === _errs14){
-if(Array.isArray(data4)){
-var valid5 = true;
-const len0 = data4.length;
+if(typeof data4 !== "string"){
+validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data4 === "ok") || (data4 === "degraded"))){
+validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema142.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.parts !== undefined){
+let data5 = data.parts;
+const _errs17 = errors;
+if(errors === _errs17){
+if(Array.isArray(data5)){
+var valid6 = true;
+const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
-const _errs16 = errors;
-if(!(validate39(data4[i0], {instancePath:instancePath+"/parts/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
+const _errs19 = errors;
+if(!(validate39(data5[i0], {instancePath:instancePath+"/parts/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
 errors = vErrors.length;
 }
-var valid5 = _errs16 === errors;
-if(!valid5){
+var valid6 = _errs19 === errors;
+if(!valid6){
 break;
 }
 }
@@ -3894,10 +3918,11 @@ validate38.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/propertie
 return false;
 }
 }
-var valid0 = _errs14 === errors;
+var valid0 = _errs17 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -3917,7 +3942,7 @@ return errors === 0;
 validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x17 = validate41;
-const schema144 = {"type":"object","additionalProperties":false,"required":["cursor"],"properties":{"cursor":{"$ref":"shape:StreamCursor"},"sessionId":{"$ref":"shape:SessionId"}}};
+const schema145 = {"type":"object","additionalProperties":false,"required":["cursor"],"properties":{"cursor":{"$ref":"shape:StreamCursor"},"sessionId":{"$ref":"shape:SessionId"}}};
 
 function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;

@@ -3484,11 +3484,12 @@ return errors === 0;
 validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x8 = validate38;
-const schema73 = {"type":"object","additionalProperties":false,"required":["status","parts","store","uptimeMs","version"],"properties":{"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}},"store":{"$ref":"shape:StoreHealth"},"uptimeMs":{"$ref":"shape:Uptime"},"version":{"$ref":"shape:Version"}}};
+const schema73 = {"type":"object","additionalProperties":false,"required":["status","parts","store","nodeId","uptimeMs","version"],"properties":{"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}},"store":{"$ref":"shape:StoreHealth"},"nodeId":{"$ref":"shape:NodeId"},"uptimeMs":{"$ref":"shape:Uptime"},"version":{"$ref":"shape:Version"}}};
 const schema74 = {"type":"string","enum":["ok","degraded"]};
 const schema77 = {"type":"object","additionalProperties":false,"required":["type","durable"],"properties":{"type":{"type":"string","enum":["memory","sqlite","postgres"]},"durable":{"type":"boolean"}}};
-const schema78 = {"type":"integer","minimum":0};
-const schema79 = {"type":"string"};
+const schema78 = {"type":"string","pattern":"^node_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema79 = {"type":"integer","minimum":0};
+const schema80 = {"type":"string"};
 const schema75 = {"type":"object","additionalProperties":false,"required":["name","status","detail"],"properties":{"name":{"type":"string"},"status":{"$ref":"shape:HealthStatus"},"detail":{"type":["string","null"]}}};
 
 function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -3574,6 +3575,7 @@ return errors === 0;
 }
 validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const pattern18 = new RegExp("^node_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 
 function validate38(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3588,14 +3590,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((data.status === undefined) && (missing0 = "status")) || ((data.parts === undefined) && (missing0 = "parts"))) || ((data.store === undefined) && (missing0 = "store"))) || ((data.uptimeMs === undefined) && (missing0 = "uptimeMs"))) || ((data.version === undefined) && (missing0 = "version"))){
+if(((((((data.status === undefined) && (missing0 = "status")) || ((data.parts === undefined) && (missing0 = "parts"))) || ((data.store === undefined) && (missing0 = "store"))) || ((data.nodeId === undefined) && (missing0 = "nodeId"))) || ((data.uptimeMs === undefined) && (missing0 = "uptimeMs"))) || ((data.version === undefined) && (missing0 = "version"))){
 validate38.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((key0 === "status") || (key0 === "parts")) || (key0 === "store")) || (key0 === "uptimeMs")) || (key0 === "version"))){
+if(!((((((key0 === "status") || (key0 === "parts")) || (key0 === "store")) || (key0 === "nodeId")) || (key0 === "uptimeMs")) || (key0 === "version"))){
 validate38.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -3713,20 +3715,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.uptimeMs !== undefined){
-let data6 = data.uptimeMs;
+if(data.nodeId !== undefined){
+let data6 = data.nodeId;
 const _errs16 = errors;
 const _errs17 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate38.errors = [{instancePath:instancePath+"/uptimeMs",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
 if(errors === _errs17){
-if((typeof data6 == "number") && (isFinite(data6))){
-if(data6 < 0 || isNaN(data6)){
-validate38.errors = [{instancePath:instancePath+"/uptimeMs",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+if(typeof data6 === "string"){
+if(!pattern18.test(data6)){
+validate38.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/pattern",keyword:"pattern",params:{pattern: "^node_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^node_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
+}
+else {
+validate38.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
 }
 }
 var valid0 = _errs16 === errors;
@@ -3735,16 +3737,39 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.version !== undefined){
+if(data.uptimeMs !== undefined){
+let data7 = data.uptimeMs;
 const _errs19 = errors;
-if(typeof data.version !== "string"){
-validate38.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+const _errs20 = errors;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+validate38.errors = [{instancePath:instancePath+"/uptimeMs",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
+}
+if(errors === _errs20){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate38.errors = [{instancePath:instancePath+"/uptimeMs",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
 }
 var valid0 = _errs19 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.version !== undefined){
+const _errs22 = errors;
+if(typeof data.version !== "string"){
+validate38.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs22 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -3764,9 +3789,9 @@ return errors === 0;
 validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x9 = validate41;
-const schema80 = {"type":"object","additionalProperties":false,"required":["name","version","node","startedAt","surfaces","methods","limits"],"properties":{"name":{"type":"string"},"version":{"$ref":"shape:Version"},"node":{"type":"object","additionalProperties":false,"required":["id","runtime"],"properties":{"id":{"type":"string"},"runtime":{"type":"string"}}},"startedAt":{"$ref":"shape:Timestamp"},"surfaces":{"type":"array","items":{"$ref":"shape:Surface"}},"methods":{"type":"array","items":{"type":"string"}},"limits":{"$ref":"shape:Limits"}}};
-const schema83 = {"type":"object","additionalProperties":false,"required":["name","enabled","path"],"properties":{"name":{"type":"string","enum":["rest","rpc","webhooks","console"]},"enabled":{"type":"boolean"},"path":{"type":"string"}}};
-const schema84 = {"type":"object","additionalProperties":false,"required":["turnsPerSession","turns","events","messagesPerSession","storeBytes","webhookBody","restBody","rpcBody","batch"],"properties":{"turnsPerSession":{"type":"integer","minimum":1},"turns":{"type":"integer","minimum":1},"events":{"type":"integer","minimum":1},"messagesPerSession":{"type":"integer","minimum":1},"storeBytes":{"type":"integer","minimum":1},"webhookBody":{"type":"integer","minimum":1},"restBody":{"type":"integer","minimum":1},"rpcBody":{"type":"integer","minimum":1},"batch":{"type":"integer","minimum":1}}};
+const schema81 = {"type":"object","additionalProperties":false,"required":["name","version","node","startedAt","surfaces","methods","limits"],"properties":{"name":{"type":"string"},"version":{"$ref":"shape:Version"},"node":{"type":"object","additionalProperties":false,"required":["id","runtime"],"properties":{"id":{"$ref":"shape:NodeId"},"runtime":{"type":"string"}}},"startedAt":{"$ref":"shape:Timestamp"},"surfaces":{"type":"array","items":{"$ref":"shape:Surface"}},"methods":{"type":"array","items":{"type":"string"}},"limits":{"$ref":"shape:Limits"}}};
+const schema85 = {"type":"object","additionalProperties":false,"required":["name","enabled","path"],"properties":{"name":{"type":"string","enum":["rest","rpc","webhooks","console"]},"enabled":{"type":"boolean"},"path":{"type":"string"}}};
+const schema86 = {"type":"object","additionalProperties":false,"required":["turnsPerSession","turns","events","messagesPerSession","storeBytes","webhookBody","restBody","rpcBody","batch"],"properties":{"turnsPerSession":{"type":"integer","minimum":1},"turns":{"type":"integer","minimum":1},"events":{"type":"integer","minimum":1},"messagesPerSession":{"type":"integer","minimum":1},"storeBytes":{"type":"integer","minimum":1},"webhookBody":{"type":"integer","minimum":1},"restBody":{"type":"integer","minimum":1},"rpcBody":{"type":"integer","minimum":1},"batch":{"type":"integer","minimum":1}}};
 
 function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3840,10 +3865,20 @@ break;
 }
 if(_errs9 === errors){
 if(data2.id !== undefined){
+let data3 = data2.id;
 const _errs10 = errors;
-if(typeof data2.id !== "string"){
-validate41.errors = [{instancePath:instancePath+"/node/id",schemaPath:"#/properties/node/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern18.test(data3)){
+validate41.errors = [{instancePath:instancePath+"/node/id",schemaPath:"shape:NodeId/pattern",keyword:"pattern",params:{pattern: "^node_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^node_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
+}
+}
+else {
+validate41.errors = [{instancePath:instancePath+"/node/id",schemaPath:"shape:NodeId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
 }
 var valid2 = _errs10 === errors;
 }
@@ -3852,12 +3887,12 @@ var valid2 = true;
 }
 if(valid2){
 if(data2.runtime !== undefined){
-const _errs12 = errors;
+const _errs13 = errors;
 if(typeof data2.runtime !== "string"){
 validate41.errors = [{instancePath:instancePath+"/node/runtime",schemaPath:"#/properties/node/properties/runtime/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid2 = _errs12 === errors;
+var valid2 = _errs13 === errors;
 }
 else {
 var valid2 = true;
@@ -3879,9 +3914,9 @@ var valid0 = true;
 if(valid0){
 if(data.startedAt !== undefined){
 let data5 = data.startedAt;
-const _errs14 = errors;
 const _errs15 = errors;
-if(errors === _errs15){
+const _errs16 = errors;
+if(errors === _errs16){
 if(typeof data5 === "string"){
 if(!pattern5.test(data5)){
 validate41.errors = [{instancePath:instancePath+"/startedAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
@@ -3893,7 +3928,7 @@ validate41.errors = [{instancePath:instancePath+"/startedAt",schemaPath:"shape:T
 return false;
 }
 }
-var valid0 = _errs14 === errors;
+var valid0 = _errs15 === errors;
 }
 else {
 var valid0 = true;
@@ -3901,16 +3936,16 @@ var valid0 = true;
 if(valid0){
 if(data.surfaces !== undefined){
 let data6 = data.surfaces;
-const _errs17 = errors;
-if(errors === _errs17){
+const _errs18 = errors;
+if(errors === _errs18){
 if(Array.isArray(data6)){
-var valid4 = true;
+var valid5 = true;
 const len0 = data6.length;
 for(let i0=0; i0<len0; i0++){
 let data7 = data6[i0];
-const _errs19 = errors;
 const _errs20 = errors;
-if(errors === _errs20){
+const _errs21 = errors;
+if(errors === _errs21){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing2;
 if((((data7.name === undefined) && (missing2 = "name")) || ((data7.enabled === undefined) && (missing2 = "enabled"))) || ((data7.path === undefined) && (missing2 = "path"))){
@@ -3918,7 +3953,7 @@ validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0,schemaPath:"sh
 return false;
 }
 else {
-const _errs22 = errors;
+const _errs23 = errors;
 for(const key2 in data7){
 if(!(((key2 === "name") || (key2 === "enabled")) || (key2 === "path"))){
 validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0,schemaPath:"shape:Surface/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
@@ -3926,46 +3961,46 @@ return false;
 break;
 }
 }
-if(_errs22 === errors){
+if(_errs23 === errors){
 if(data7.name !== undefined){
 let data8 = data7.name;
-const _errs23 = errors;
+const _errs24 = errors;
 if(typeof data8 !== "string"){
 validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schemaPath:"shape:Surface/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data8 === "rest") || (data8 === "rpc")) || (data8 === "webhooks")) || (data8 === "console"))){
-validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schemaPath:"shape:Surface/properties/name/enum",keyword:"enum",params:{allowedValues: schema83.properties.name.enum},message:"must be equal to one of the allowed values"}];
+validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schemaPath:"shape:Surface/properties/name/enum",keyword:"enum",params:{allowedValues: schema85.properties.name.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-var valid6 = _errs23 === errors;
+var valid7 = _errs24 === errors;
 }
 else {
-var valid6 = true;
+var valid7 = true;
 }
-if(valid6){
+if(valid7){
 if(data7.enabled !== undefined){
-const _errs25 = errors;
+const _errs26 = errors;
 if(typeof data7.enabled !== "boolean"){
 validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/enabled",schemaPath:"shape:Surface/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid6 = _errs25 === errors;
+var valid7 = _errs26 === errors;
 }
 else {
-var valid6 = true;
+var valid7 = true;
 }
-if(valid6){
+if(valid7){
 if(data7.path !== undefined){
-const _errs27 = errors;
+const _errs28 = errors;
 if(typeof data7.path !== "string"){
 validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/path",schemaPath:"shape:Surface/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid6 = _errs27 === errors;
+var valid7 = _errs28 === errors;
 }
 else {
-var valid6 = true;
+var valid7 = true;
 }
 }
 }
@@ -3977,8 +4012,8 @@ validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0,schemaPath:"sh
 return false;
 }
 }
-var valid4 = _errs19 === errors;
-if(!valid4){
+var valid5 = _errs20 === errors;
+if(!valid5){
 break;
 }
 }
@@ -3988,7 +4023,7 @@ validate41.errors = [{instancePath:instancePath+"/surfaces",schemaPath:"#/proper
 return false;
 }
 }
-var valid0 = _errs17 === errors;
+var valid0 = _errs18 === errors;
 }
 else {
 var valid0 = true;
@@ -3996,19 +4031,19 @@ var valid0 = true;
 if(valid0){
 if(data.methods !== undefined){
 let data11 = data.methods;
-const _errs29 = errors;
-if(errors === _errs29){
+const _errs30 = errors;
+if(errors === _errs30){
 if(Array.isArray(data11)){
-var valid7 = true;
+var valid8 = true;
 const len1 = data11.length;
 for(let i1=0; i1<len1; i1++){
-const _errs31 = errors;
+const _errs32 = errors;
 if(typeof data11[i1] !== "string"){
 validate41.errors = [{instancePath:instancePath+"/methods/" + i1,schemaPath:"#/properties/methods/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid7 = _errs31 === errors;
-if(!valid7){
+var valid8 = _errs32 === errors;
+if(!valid8){
 break;
 }
 }
@@ -4018,7 +4053,7 @@ validate41.errors = [{instancePath:instancePath+"/methods",schemaPath:"#/propert
 return false;
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs30 === errors;
 }
 else {
 var valid0 = true;
@@ -4026,9 +4061,9 @@ var valid0 = true;
 if(valid0){
 if(data.limits !== undefined){
 let data13 = data.limits;
-const _errs33 = errors;
 const _errs34 = errors;
-if(errors === _errs34){
+const _errs35 = errors;
+if(errors === _errs35){
 if(data13 && typeof data13 == "object" && !Array.isArray(data13)){
 let missing3;
 if((((((((((data13.turnsPerSession === undefined) && (missing3 = "turnsPerSession")) || ((data13.turns === undefined) && (missing3 = "turns"))) || ((data13.events === undefined) && (missing3 = "events"))) || ((data13.messagesPerSession === undefined) && (missing3 = "messagesPerSession"))) || ((data13.storeBytes === undefined) && (missing3 = "storeBytes"))) || ((data13.webhookBody === undefined) && (missing3 = "webhookBody"))) || ((data13.restBody === undefined) && (missing3 = "restBody"))) || ((data13.rpcBody === undefined) && (missing3 = "rpcBody"))) || ((data13.batch === undefined) && (missing3 = "batch"))){
@@ -4036,23 +4071,23 @@ validate41.errors = [{instancePath:instancePath+"/limits",schemaPath:"shape:Limi
 return false;
 }
 else {
-const _errs36 = errors;
+const _errs37 = errors;
 for(const key3 in data13){
-if(!(func1.call(schema84.properties, key3))){
+if(!(func1.call(schema86.properties, key3))){
 validate41.errors = [{instancePath:instancePath+"/limits",schemaPath:"shape:Limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs36 === errors){
+if(_errs37 === errors){
 if(data13.turnsPerSession !== undefined){
 let data14 = data13.turnsPerSession;
-const _errs37 = errors;
+const _errs38 = errors;
 if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
 validate41.errors = [{instancePath:instancePath+"/limits/turnsPerSession",schemaPath:"shape:Limits/properties/turnsPerSession/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs37){
+if(errors === _errs38){
 if((typeof data14 == "number") && (isFinite(data14))){
 if(data14 < 1 || isNaN(data14)){
 validate41.errors = [{instancePath:instancePath+"/limits/turnsPerSession",schemaPath:"shape:Limits/properties/turnsPerSession/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4060,20 +4095,20 @@ return false;
 }
 }
 }
-var valid9 = _errs37 === errors;
+var valid10 = _errs38 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.turns !== undefined){
 let data15 = data13.turns;
-const _errs39 = errors;
+const _errs40 = errors;
 if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
 validate41.errors = [{instancePath:instancePath+"/limits/turns",schemaPath:"shape:Limits/properties/turns/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs39){
+if(errors === _errs40){
 if((typeof data15 == "number") && (isFinite(data15))){
 if(data15 < 1 || isNaN(data15)){
 validate41.errors = [{instancePath:instancePath+"/limits/turns",schemaPath:"shape:Limits/properties/turns/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4081,20 +4116,20 @@ return false;
 }
 }
 }
-var valid9 = _errs39 === errors;
+var valid10 = _errs40 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.events !== undefined){
 let data16 = data13.events;
-const _errs41 = errors;
+const _errs42 = errors;
 if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
 validate41.errors = [{instancePath:instancePath+"/limits/events",schemaPath:"shape:Limits/properties/events/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs41){
+if(errors === _errs42){
 if((typeof data16 == "number") && (isFinite(data16))){
 if(data16 < 1 || isNaN(data16)){
 validate41.errors = [{instancePath:instancePath+"/limits/events",schemaPath:"shape:Limits/properties/events/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4102,20 +4137,20 @@ return false;
 }
 }
 }
-var valid9 = _errs41 === errors;
+var valid10 = _errs42 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.messagesPerSession !== undefined){
 let data17 = data13.messagesPerSession;
-const _errs43 = errors;
+const _errs44 = errors;
 if(!(((typeof data17 == "number") && (!(data17 % 1) && !isNaN(data17))) && (isFinite(data17)))){
 validate41.errors = [{instancePath:instancePath+"/limits/messagesPerSession",schemaPath:"shape:Limits/properties/messagesPerSession/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs43){
+if(errors === _errs44){
 if((typeof data17 == "number") && (isFinite(data17))){
 if(data17 < 1 || isNaN(data17)){
 validate41.errors = [{instancePath:instancePath+"/limits/messagesPerSession",schemaPath:"shape:Limits/properties/messagesPerSession/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4123,20 +4158,20 @@ return false;
 }
 }
 }
-var valid9 = _errs43 === errors;
+var valid10 = _errs44 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.storeBytes !== undefined){
 let data18 = data13.storeBytes;
-const _errs45 = errors;
+const _errs46 = errors;
 if(!(((typeof data18 == "number") && (!(data18 % 1) && !isNaN(data18))) && (isFinite(data18)))){
 validate41.errors = [{instancePath:instancePath+"/limits/storeBytes",schemaPath:"shape:Limits/properties/storeBytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs45){
+if(errors === _errs46){
 if((typeof data18 == "number") && (isFinite(data18))){
 if(data18 < 1 || isNaN(data18)){
 validate41.errors = [{instancePath:instancePath+"/limits/storeBytes",schemaPath:"shape:Limits/properties/storeBytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4144,20 +4179,20 @@ return false;
 }
 }
 }
-var valid9 = _errs45 === errors;
+var valid10 = _errs46 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.webhookBody !== undefined){
 let data19 = data13.webhookBody;
-const _errs47 = errors;
+const _errs48 = errors;
 if(!(((typeof data19 == "number") && (!(data19 % 1) && !isNaN(data19))) && (isFinite(data19)))){
 validate41.errors = [{instancePath:instancePath+"/limits/webhookBody",schemaPath:"shape:Limits/properties/webhookBody/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs47){
+if(errors === _errs48){
 if((typeof data19 == "number") && (isFinite(data19))){
 if(data19 < 1 || isNaN(data19)){
 validate41.errors = [{instancePath:instancePath+"/limits/webhookBody",schemaPath:"shape:Limits/properties/webhookBody/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4165,20 +4200,20 @@ return false;
 }
 }
 }
-var valid9 = _errs47 === errors;
+var valid10 = _errs48 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.restBody !== undefined){
 let data20 = data13.restBody;
-const _errs49 = errors;
+const _errs50 = errors;
 if(!(((typeof data20 == "number") && (!(data20 % 1) && !isNaN(data20))) && (isFinite(data20)))){
 validate41.errors = [{instancePath:instancePath+"/limits/restBody",schemaPath:"shape:Limits/properties/restBody/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs49){
+if(errors === _errs50){
 if((typeof data20 == "number") && (isFinite(data20))){
 if(data20 < 1 || isNaN(data20)){
 validate41.errors = [{instancePath:instancePath+"/limits/restBody",schemaPath:"shape:Limits/properties/restBody/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4186,20 +4221,20 @@ return false;
 }
 }
 }
-var valid9 = _errs49 === errors;
+var valid10 = _errs50 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.rpcBody !== undefined){
 let data21 = data13.rpcBody;
-const _errs51 = errors;
+const _errs52 = errors;
 if(!(((typeof data21 == "number") && (!(data21 % 1) && !isNaN(data21))) && (isFinite(data21)))){
 validate41.errors = [{instancePath:instancePath+"/limits/rpcBody",schemaPath:"shape:Limits/properties/rpcBody/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs51){
+if(errors === _errs52){
 if((typeof data21 == "number") && (isFinite(data21))){
 if(data21 < 1 || isNaN(data21)){
 validate41.errors = [{instancePath:instancePath+"/limits/rpcBody",schemaPath:"shape:Limits/properties/rpcBody/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4207,20 +4242,20 @@ return false;
 }
 }
 }
-var valid9 = _errs51 === errors;
+var valid10 = _errs52 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
-if(valid9){
+if(valid10){
 if(data13.batch !== undefined){
 let data22 = data13.batch;
-const _errs53 = errors;
+const _errs54 = errors;
 if(!(((typeof data22 == "number") && (!(data22 % 1) && !isNaN(data22))) && (isFinite(data22)))){
 validate41.errors = [{instancePath:instancePath+"/limits/batch",schemaPath:"shape:Limits/properties/batch/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs53){
+if(errors === _errs54){
 if((typeof data22 == "number") && (isFinite(data22))){
 if(data22 < 1 || isNaN(data22)){
 validate41.errors = [{instancePath:instancePath+"/limits/batch",schemaPath:"shape:Limits/properties/batch/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
@@ -4228,10 +4263,10 @@ return false;
 }
 }
 }
-var valid9 = _errs53 === errors;
+var valid10 = _errs54 === errors;
 }
 else {
-var valid9 = true;
+var valid10 = true;
 }
 }
 }
@@ -4249,7 +4284,7 @@ validate41.errors = [{instancePath:instancePath+"/limits",schemaPath:"shape:Limi
 return false;
 }
 }
-var valid0 = _errs33 === errors;
+var valid0 = _errs34 === errors;
 }
 else {
 var valid0 = true;
@@ -4274,8 +4309,8 @@ return errors === 0;
 validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x10 = validate42;
-const schema85 = {"type":"object","additionalProperties":false,"required":["reloaded","changed","needsRestart","problems"],"properties":{"reloaded":{"$ref":"shape:Reloaded"},"changed":{"$ref":"shape:Changed"},"needsRestart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
-const schema88 = {"type":"array","items":{"type":"string"}};
+const schema87 = {"type":"object","additionalProperties":false,"required":["reloaded","changed","needsRestart","problems"],"properties":{"reloaded":{"$ref":"shape:Reloaded"},"changed":{"$ref":"shape:Changed"},"needsRestart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
+const schema90 = {"type":"array","items":{"type":"string"}};
 
 function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4406,8 +4441,8 @@ return errors === 0;
 validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x11 = validate44;
-const schema89 = {"type":"object","additionalProperties":false,"required":["from","to","total","groups"],"properties":{"from":{"$ref":"shape:Timestamp"},"to":{"$ref":"shape:Timestamp"},"total":{"$ref":"shape:UsageCounts"},"groups":{"type":"array","items":{"$ref":"shape:UsageGroup"}}}};
-const schema92 = {"type":"object","additionalProperties":false,"required":["messages","turns","attempts","tokens","latencyMs"],"properties":{"messages":{"type":"integer","minimum":0},"turns":{"type":"object","additionalProperties":false,"required":["completed","failed","cancelled"],"properties":{"completed":{"type":"integer","minimum":0},"failed":{"type":"integer","minimum":0},"cancelled":{"type":"integer","minimum":0}}},"attempts":{"type":"integer","minimum":0},"tokens":{"$ref":"shape:Usage"},"latencyMs":{"type":"object","additionalProperties":false,"required":["mean"],"properties":{"mean":{"type":["number","null"],"minimum":0}}}}};
+const schema91 = {"type":"object","additionalProperties":false,"required":["from","to","total","groups"],"properties":{"from":{"$ref":"shape:Timestamp"},"to":{"$ref":"shape:Timestamp"},"total":{"$ref":"shape:UsageCounts"},"groups":{"type":"array","items":{"$ref":"shape:UsageGroup"}}}};
+const schema94 = {"type":"object","additionalProperties":false,"required":["messages","turns","attempts","tokens","latencyMs"],"properties":{"messages":{"type":"integer","minimum":0},"turns":{"type":"object","additionalProperties":false,"required":["completed","failed","cancelled"],"properties":{"completed":{"type":"integer","minimum":0},"failed":{"type":"integer","minimum":0},"cancelled":{"type":"integer","minimum":0}}},"attempts":{"type":"integer","minimum":0},"tokens":{"$ref":"shape:Usage"},"latencyMs":{"type":"object","additionalProperties":false,"required":["mean"],"properties":{"mean":{"type":["number","null"],"minimum":0}}}}};
 
 function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4699,7 +4734,7 @@ if(data10.mean !== undefined){
 let data11 = data10.mean;
 const _errs28 = errors;
 if((!((typeof data11 == "number") && (isFinite(data11)))) && (data11 !== null)){
-validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/type",keyword:"type",params:{type: schema92.properties.latencyMs.properties.mean.type},message:"must be number,null"}];
+validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/type",keyword:"type",params:{type: schema94.properties.latencyMs.properties.mean.type},message:"must be number,null"}];
 return false;
 }
 if(errors === _errs28){
@@ -4741,7 +4776,7 @@ return errors === 0;
 }
 validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema94 = {"type":"object","additionalProperties":false,"required":["key","counts"],"properties":{"key":{"type":"string"},"counts":{"$ref":"shape:UsageCounts"}}};
+const schema96 = {"type":"object","additionalProperties":false,"required":["key","counts"],"properties":{"key":{"type":"string"},"counts":{"$ref":"shape:UsageCounts"}}};
 
 function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4937,7 +4972,7 @@ return errors === 0;
 validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x12 = validate50;
-const schema95 = {"type":"object","additionalProperties":false,"required":["code","message"],"properties":{"code":{"type":"integer","enum":[-32700,-32600,-32601,-32602,-32603,-32000,-32001,-32002,-32003,-32005,-32004]},"message":{"type":"string","minLength":1},"data":{"type":"object","additionalProperties":false,"required":["name"],"properties":{"name":{"type":"string","enum":["parse-error","invalid-request","method-not-found","invalid-params","internal","unauthenticated","tls-required","forbidden","origin-not-allowed","not-found","agent-not-found","session-not-found","turn-not-found","skill-not-found","unknown-model","method-not-allowed","request-timeout","session-conflict","session-full","turn-ended","turn-cancelled","idempotency-in-progress","idempotency-mismatch","too-large","uri-too-long","unsupported-media-type","upgrade-required","headers-too-large","rate-limited","session-busy","gateway-busy","store-full","store-unavailable","shutting-down","turn-failed","turn-timeout","agent-removed"]},"detail":{"type":"string"},"requestId":{"type":"string"},"turnId":{"type":"string"},"retryAfterMs":{"type":"integer","minimum":0}}}}};
+const schema97 = {"type":"object","additionalProperties":false,"required":["code","message"],"properties":{"code":{"type":"integer","enum":[-32700,-32600,-32601,-32602,-32603,-32000,-32001,-32002,-32003,-32005,-32004]},"message":{"type":"string","minLength":1},"data":{"type":"object","additionalProperties":false,"required":["name"],"properties":{"name":{"type":"string","enum":["parse-error","invalid-request","method-not-found","invalid-params","internal","unauthenticated","tls-required","forbidden","origin-not-allowed","not-found","agent-not-found","session-not-found","turn-not-found","skill-not-found","unknown-model","method-not-allowed","request-timeout","session-conflict","session-full","turn-ended","turn-cancelled","idempotency-in-progress","idempotency-mismatch","too-large","uri-too-long","unsupported-media-type","upgrade-required","headers-too-large","rate-limited","session-busy","gateway-busy","store-full","store-unavailable","shutting-down","turn-failed","turn-timeout","agent-removed"]},"detail":{"type":"string"},"requestId":{"type":"string"},"turnId":{"type":"string"},"retryAfterMs":{"type":"integer","minimum":0}}}}};
 
 function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4974,7 +5009,7 @@ validate50.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties
 return false;
 }
 if(!(((((((((((data0 === -32700) || (data0 === -32600)) || (data0 === -32601)) || (data0 === -32602)) || (data0 === -32603)) || (data0 === -32000)) || (data0 === -32001)) || (data0 === -32002)) || (data0 === -32003)) || (data0 === -32005)) || (data0 === -32004))){
-validate50.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema95.properties.code.enum},message:"must be equal to one of the allowed values"}];
+validate50.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema97.properties.code.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -5032,7 +5067,7 @@ validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/prope
 return false;
 }
 if(!(((((((((((((((((((((((((((((((((((((data3 === "parse-error") || (data3 === "invalid-request")) || (data3 === "method-not-found")) || (data3 === "invalid-params")) || (data3 === "internal")) || (data3 === "unauthenticated")) || (data3 === "tls-required")) || (data3 === "forbidden")) || (data3 === "origin-not-allowed")) || (data3 === "not-found")) || (data3 === "agent-not-found")) || (data3 === "session-not-found")) || (data3 === "turn-not-found")) || (data3 === "skill-not-found")) || (data3 === "unknown-model")) || (data3 === "method-not-allowed")) || (data3 === "request-timeout")) || (data3 === "session-conflict")) || (data3 === "session-full")) || (data3 === "turn-ended")) || (data3 === "turn-cancelled")) || (data3 === "idempotency-in-progress")) || (data3 === "idempotency-mismatch")) || (data3 === "too-large")) || (data3 === "uri-too-long")) || (data3 === "unsupported-media-type")) || (data3 === "upgrade-required")) || (data3 === "headers-too-large")) || (data3 === "rate-limited")) || (data3 === "session-busy")) || (data3 === "gateway-busy")) || (data3 === "store-full")) || (data3 === "store-unavailable")) || (data3 === "shutting-down")) || (data3 === "turn-failed")) || (data3 === "turn-timeout")) || (data3 === "agent-removed"))){
-validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/properties/data/properties/name/enum",keyword:"enum",params:{allowedValues: schema95.properties.data.properties.name.enum},message:"must be equal to one of the allowed values"}];
+validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/properties/data/properties/name/enum",keyword:"enum",params:{allowedValues: schema97.properties.data.properties.name.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid1 = _errs9 === errors;

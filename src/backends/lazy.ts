@@ -5,19 +5,28 @@ type Known = Pick<Backend, "kind" | "models" | "contextTokens" | "countTokens">;
 /** A backend whose code is loaded with its first turn: what it needs costs the start of a gateway nothing. */
 export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend => {
   let loading: Promise<Backend> | undefined;
+  let there: Backend | undefined;
   const loaded = (): Promise<Backend> => {
-    loading ??= load().catch((error: unknown) => {
-      loading = undefined;
-      throw error;
-    });
+    loading ??= load().then(
+      (backend) => {
+        there = backend;
+        return backend;
+      },
+      (error: unknown) => {
+        loading = undefined;
+        throw error;
+      },
+    );
     return loading;
   };
+  async function* first(...turn: Parameters<Backend["run"]>) {
+    const backend = await loaded();
+    yield* backend.run(...turn);
+  }
   return {
     ...known,
-    async *run(turn, signal) {
-      const backend = await loaded();
-      yield* backend.run(turn, signal);
-    },
+    // Once it is there, nothing stands between its pieces and who reads them.
+    run: (turn, signal) => (there ? there.run(turn, signal) : first(turn, signal)),
     async summarise(messages, signal, used) {
       const backend = await loaded();
       return await backend.summarise(messages, signal, used);

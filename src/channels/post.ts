@@ -2,9 +2,9 @@ import { type IncomingMessage, request as overHttp } from "node:http";
 import { request as overHttps } from "node:https";
 import type { Clock } from "#core/clock.ts";
 import { HOPS_HEADER } from "#core/hops.ts";
+import { createLookup } from "#core/lookup.ts";
+import { retryAfterOf } from "#core/retry-after.ts";
 import { LONGEST_CALL_MS, type Outcome } from "./channel.ts";
-import { createLookup } from "./lookup.ts";
-import { retryAfterOf } from "./retry-after.ts";
 
 /** Until the connection stands: the name looked up, TLS agreed on. */
 const CONNECT_MS = 5_000;

@@ -1,8 +1,8 @@
 import type { Clock } from "#core/clock.ts";
+import { sign, signingKeyOf } from "#core/signing.ts";
 import type { Announcement } from "#generated/rest-types.ts";
 import type { AnnouncedReply, Channel } from "./channel.ts";
 import { type Post, postable } from "./post.ts";
-import { sign, signingKeyOf } from "./signing.ts";
 
 /** Posts a reply as an event, signed as Standard Webhooks: its id is the turn's, so that a repeat is known by it. */
 export const createWebhookChannel = (

@@ -6,6 +6,7 @@ import { type ConfigWatch, watchConfig } from "#config/watch.ts";
 import { createLogger, type Level, type Logger } from "#observe/logger.ts";
 import { BUILT, type Gateway, startGateway } from "../gateway.ts";
 import { version } from "../version.ts";
+import { agentSecretsOf } from "./agent-secrets.ts";
 import { banner } from "./banner.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -106,6 +107,7 @@ const secretsOf = ({ config, tryOut }: LoadedConfig): string[] => [
   ...Object.values(tryOut ?? {}),
   ...Object.values(config.channels).map((channel) => (channel.type === "slack" ? channel.url : channel.secret)),
   ...Object.values(config.webhooks.mappings).flatMap(({ verify }) => verify?.secret ?? []),
+  ...agentSecretsOf(config),
   ...(config.store.type === "postgres" ? config.store.url.flatMap(passwordOf) : []),
 ];
 

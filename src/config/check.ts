@@ -1,3 +1,4 @@
+import type { Program } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
 import { nearest } from "./nearest.ts";
 import type { Fault, Path } from "./problems.ts";
@@ -8,6 +9,8 @@ export type Built = {
   backends: readonly string[];
   /** How to install what stores, backends and providers of these kinds need and this machine does not have; undefined when it is there. */
   missingPackages?: (kinds: readonly string[]) => string | undefined;
+  /** Why a program cannot be started; undefined where nothing speaks against it. */
+  programFlaw?: (program: Program) => { at: "run" | "cwd"; message: string } | undefined;
 };
 
 /** What a check finds: faults refuse the configuration, warnings are logged. */

@@ -104,7 +104,7 @@ export type AgentConfig = {
   deadline: number;
   timeouts: { connect: number; firstByte: number; silence: number };
   echo: { delayMs: number; chunks: number; failTimes: number; fail: string | undefined };
-  http: { url: string; headers: Headers; secret: string | undefined } | undefined;
+  http: { url: string; headers: Headers; secret: string | undefined; history: boolean } | undefined;
   a2a: { url: string; headers: Headers } | undefined;
   command: (Program & { output: "text" | "json-lines" }) | undefined;
   acp: (Program & { permissions: "deny" | "allow"; idle: number; processes: number }) | undefined;

@@ -6,6 +6,7 @@ import { checkAgents } from "./check-agents.ts";
 import { checkChannels } from "./check-channels.ts";
 import { checkDoors, isLoopback } from "./check-doors.ts";
 import { checkMappings } from "./check-mappings.ts";
+import { checkPrograms } from "./check-programs.ts";
 import { checkSecrets } from "./check-secrets.ts";
 import type { LoadedConfig } from "./config.ts";
 import { conform } from "./conform.ts";
@@ -64,6 +65,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   const checks = [
     checkNames(checked, options.built),
     checkAgents(checked, options.built),
+    checkPrograms(checked, source.file, options.built),
     checkMappings(checked),
     checkChannels(checked),
     checkDoors(checked, source.value),

@@ -32,7 +32,7 @@ export const resolveAgent = (agent: CheckedAgent, from: string, instructions = a
       silence: milliseconds(timeouts.silence),
     },
     echo: { ...agent.echo, fail: agent.echo.fail },
-    http: http && { url: http.url, headers: http.headers, secret: http.secret },
+    http: http && { url: http.url, headers: http.headers, secret: http.secret, history: http.history },
     a2a: a2a && { url: a2a.url, headers: a2a.headers },
     command: command && { ...programOf(command, from), output: command.output },
     acp: acp && {

@@ -75,7 +75,9 @@ export const createCore = async (parts: {
   const runner = createRunner({ store, agents, skills, journal, live, clock, events, retries, concurrency });
   const limits = () => settings.limits;
   const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
+  const inSlice = createSlices(clock);
   const compactions = createCompactions({
+    inSlice,
     store,
     agents,
     clock,
@@ -88,7 +90,7 @@ export const createCore = async (parts: {
   const announcements = createAnnouncements({ store, clock, events, node: runner.node, channels });
   const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit });
   const heartbeat = createHeartbeat({
-    ...{ store, agents, turns, journal, clock, events, node: runner.node, inSlice: createSlices(clock) },
+    ...{ store, agents, turns, journal, clock, events, node: runner.node, inSlice },
     makeRoom: compactions.makeRoom,
   });
   const removedAgents = createRemovedAgents({ store, agents, heartbeat, clock, events });
@@ -96,6 +98,7 @@ export const createCore = async (parts: {
   const followTurn = createTurnSteps({ store, journal, live });
   const gatewayStream = createGatewayStream({ store, clock });
   const health = createHealth({
+    node: runner.node,
     store,
     agents,
     clock,

@@ -12,9 +12,11 @@ const FOLLOWED_BEAT_MS = 1_000;
 const BEAT_MS = 5_000;
 const TOKEN_AGE_MS = 90 * 86_400_000;
 
-export type HealthReport = Pick<Health, "status" | "parts" | "store">;
+export type HealthReport = Pick<Health, "status" | "parts" | "store" | "nodeId">;
 
 type HealthParts = {
+  /** This process, among those that share the store. */
+  node: string;
   store: Store;
   agents: Agents;
   clock: Clock;
@@ -35,7 +37,7 @@ type HealthParts = {
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
 export const createHealth = (parts: HealthParts) => {
-  const { store, agents, clock, events, stream, limits, tokensSince, channels, process } = parts;
+  const { node: nodeId, store, agents, clock, events, stream, limits, tokensSince, channels, process } = parts;
   const answers = createPing(store, clock);
   let told = "";
   let looking: Promise<HealthReport> | undefined;
@@ -54,7 +56,7 @@ export const createHealth = (parts: HealthParts) => {
       ...tokenParts(tokensSince(), clock.now()),
     ];
     const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
-    return { status, parts: all, store: { type: store.kind, durable: store.durable } };
+    return { status, parts: all, store: { type: store.kind, durable: store.durable }, nodeId };
   };
 
   /** Tells of a change once; one that could not be kept is told at the next look. */
@@ -65,7 +67,7 @@ export const createHealth = (parts: HealthParts) => {
     const before = told;
     told = now;
     try {
-      await stream.append({ name: "health.changed", status, parts: degraded });
+      await stream.append({ name: "health.changed", nodeId, status, parts: degraded });
     } catch (error) {
       told = before;
       events.storeFailed({ operation: "appendGatewayEntry", error });

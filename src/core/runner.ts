@@ -1,6 +1,7 @@
 import type { Claim, ClaimedTurn, Store } from "#store/store.ts";
 import type { Agent } from "./agents.ts";
 import { type AttemptParts, endRemoved, Run, runAndEnd } from "./attempt.ts";
+import { GatewayError } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { leaseMsOf } from "./leases.ts";
 import type { StopReason } from "./run-turn.ts";
@@ -111,7 +112,11 @@ export const createRunner = (parts: RunnerParts) => {
     const reason = early.size > 0 ? early.get(turn.turnId) : undefined;
     if (reason) run.stop(reason);
     stopTick ??= clock.after(TICK_MS, tick);
-    const failed = (error: unknown) => events.unexpectedError({ error, where: "runner" });
+    const failed = (error: unknown) => {
+      // Past its lease it runs again, wherever the store is by then.
+      if (GatewayError.from(error).name === "store-unavailable") events.storeFailed({ operation: "runTurn", error });
+      else events.unexpectedError({ error, where: "runner" });
+    };
     try {
       const running = agent ? runAndEnd(parts, run) : endRemoved(parts, claimed);
       if (running instanceof Promise) running.catch(failed).finally(() => forget(run));

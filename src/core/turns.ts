@@ -172,7 +172,7 @@ const startedAfter = async (turn: Promise<Turn>, replayed: boolean): Promise<Sta
 
 export type Turns = ReturnType<typeof createTurns>;
 
-export const isEnded = ({ status }: Turn): boolean => status !== "queued" && status !== "running";
+export const isEnded = ({ status }: Pick<Turn, "status">): boolean => status !== "queued" && status !== "running";
 
 export const erased = (turnId: string): GatewayError =>
   new GatewayError("turn-not-found", "The turn is not kept any more.", { turnId });

@@ -161,11 +161,18 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Attempts of a turn that will be made again.",
       "agent",
     ]),
+    /** Turns that waited for an agent that left the configuration have failed. */
+    turnsGivenUp: (given: { agent: string; count: number }) => log("warn", "turns.given-up", given),
     backendFailed: event<{ agent: string; turnId: string; error: unknown }, "agent">("warn", "backend.failed", [
       "backend_failures",
       "Attempts that ended with an error of the backend.",
       "agent",
     ]),
+    /** What a program of an agent or a server of tools wrote to standard error, a line of it. */
+    programSaid: event<
+      { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined },
+      "program"
+    >("info", "program.said", ["program_lines", "Lines that programs wrote to standard error.", "program"]),
     /** `retried` will be tried again, `failed` will not, `returned` goes on where the gateway does. */
     announced: (attempt: Announced): void => {
       const { channel, outcome } = attempt;

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { SendMessageRequest } from "@a2a-js/sdk";
+import { type Client, ClientFactory, JsonRpcTransportFactory, RestTransportFactory } from "@a2a-js/sdk/client";
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+import type { Backend, BackendTurn, Chunk } from "../backend.ts";
+import { createBreaker, keptBack, verdictOf } from "../breaker.ts";
+import { digestOf } from "../digest.ts";
+import { credentialsOf } from "../http/request.ts";
+import { openAgent } from "../outbound/agent.ts";
+import { createFetch } from "../outbound/fetch.ts";
+import { cardAddress, createCards, WHO } from "./card.ts";
+import { failureOf } from "./failure.ts";
+import { contextOf, messageOf } from "./message.ts";
+import { Reply } from "./reply.ts";
+
+export type A2aSettings = {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  connectMs: number;
+  clock: Clock;
+};
+
+/** How often a task is asked for that is not done yet. */
+const POLL_MS = 1_000;
+/** How long a task is told to stop that nobody waits for any more. */
+const CANCEL_MS = 3_000;
+/** Questions of agents that wait for an answer. One that is forgotten begins a new task in the same context. */
+const QUESTIONS = 10_000;
+
+/** An agent that speaks A2A 1.0. It keeps the conversations itself: a session is a context of its. */
+export const createA2aBackend = (settings: A2aSettings): Backend => {
+  const { url, headers, connectMs, clock } = settings;
+  const agent = openAgent(connectMs);
+  const address = cardAddress(url);
+  const sent = { ...credentialsOf(url), ...headers };
+  const fetchImpl = createFetch(agent, { who: WHO, headers: sent, clock, origin: address.origin });
+  const cards = createCards(address, fetchImpl, clock);
+  const breaker = createBreaker(clock);
+  const transports = [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })];
+  const factory = new ClientFactory({ transports });
+  const questions = new Map<string, string>();
+
+  const ask = (contextId: string, taskId: string): void => {
+    questions.set(contextId, taskId);
+    const [oldest] = questions.keys();
+    if (questions.size > QUESTIONS && oldest !== undefined) questions.delete(oldest);
+  };
+
+  async function* answer(turn: BackendTurn, reply: Reply, signal: AbortSignal): AsyncGenerator<Chunk, void> {
+    const card = await cards.read(signal);
+    const client = await factory.createFromAgentCard(card);
+    const contextId = contextOf(url, sent, turn);
+    const request = requestOf(turn, contextId, questions.get(contextId));
+    questions.delete(contextId);
+    try {
+      for await (const event of client.sendMessageStream(request, { signal })) {
+        const text = reply.take(event);
+        yield text === "" ? ALIVE : { text };
+        if (reply.isOver) break;
+      }
+      while (!reply.isOver) {
+        if (reply.taskId === undefined || card.capabilities?.streaming === true)
+          throw new BackendError(`${WHO} ended its stream before its task`, { retryable: true });
+        await sleep(POLL_MS, undefined, { signal });
+        const text = reply.task(await client.getTask({ tenant: "", id: reply.taskId, historyLength: 0 }, { signal }));
+        yield text === "" ? ALIVE : { text };
+      }
+      if (reply.isQuestion && reply.taskId !== undefined) ask(contextId, reply.taskId);
+      yield { usage: { input: 0, output: 0 } };
+    } finally {
+      if (!reply.isOver && reply.taskId !== undefined && signal.aborted) cancel(client, reply.taskId);
+    }
+  }
+
+  async function* run(turn: BackendTurn, outer: AbortSignal): AsyncGenerator<Chunk, void> {
+    outer.throwIfAborted();
+    const waitMs = breaker.wait();
+    if (waitMs > 0) throw keptBack(WHO, waitMs);
+    const inner = new AbortController();
+    const stop = () => inner.abort(outer.reason);
+    outer.addEventListener("abort", stop, { once: true });
+    let isTold = false;
+    const tell = (error?: unknown) => {
+      isTold = true;
+      if (error === undefined) return breaker.tell("answered");
+      cards.forget();
+      breaker.tell(verdictOf(error, outer), error instanceof BackendError ? error.retryAfterMs : undefined);
+    };
+    try {
+      yield* answer(turn, new Reply(), inner.signal);
+      tell();
+    } catch (thrown) {
+      const error = outer.aborted ? outer.reason : failureOf(thrown);
+      tell(error);
+      throw error;
+    } finally {
+      outer.removeEventListener("abort", stop);
+      if (!isTold) {
+        breaker.tell("unknown");
+        inner.abort(new Error("nobody reads the reply"));
+      }
+    }
+  }
+
+  return {
+    kind: "a2a",
+    models: [],
+    run,
+    // The agent reads its own record of the conversation, never this.
+    summarise: async (messages) => digestOf(messages),
+    close: () => agent.close(),
+  };
+};
+
+const ALIVE: Chunk = { alive: true };
+
+const requestOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): SendMessageRequest => ({
+  tenant: "",
+  message: messageOf(turn, contextId, taskId),
+  configuration: {
+    acceptedOutputModes: ["text/plain", "text/markdown"],
+    taskPushNotificationConfig: undefined,
+    historyLength: 0,
+    returnImmediately: false,
+  },
+  metadata: undefined,
+});
+
+/** Best effort: the turn has ended already. */
+const cancel = (client: Client, id: string): void => {
+  client
+    .cancelTask({ tenant: "", id, metadata: undefined }, { signal: AbortSignal.timeout(CANCEL_MS) })
+    .catch(() => {});
+};

@@ -1,0 +1,52 @@
+import { createHash } from "node:crypto";
+import type { Message, Part } from "@a2a-js/sdk";
+import type { BackendTurn } from "../backend.ts";
+import { FENCE_RULE, fence } from "../fence.ts";
+
+const ROLE_USER = 1;
+
+/**
+ * The context of a session at the agent. Made of the session's id and of what is sent to the agent to know us by: the same after a restart and on
+ * every gateway, and nobody guesses it who does not know those headers.
+ */
+export const contextOf = (url: string, headers: Readonly<Record<string, string>>, turn: BackendTurn): string => {
+  const of = JSON.stringify([url, Object.entries(headers).sort(), turn.agent, turn.sessionId]);
+  const digits = createHash("sha256").update(of).digest("hex");
+  return [
+    ...[digits.slice(0, 8), digits.slice(8, 12), `8${digits.slice(13, 16)}`],
+    ...[`a${digits.slice(17, 20)}`, digits.slice(20, 32)],
+  ].join("-");
+};
+
+/** A turn as a message. The agent keeps the conversation itself. */
+export const messageOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): Message => {
+  const { instructions, skills, message } = turn;
+  const { text, outside, context } = message;
+  const texts = [
+    instructions,
+    outside || context !== undefined ? FENCE_RULE : undefined,
+    ...skills.map(({ skillId, body }) => `Use this skill, ${skillId}:\n\n${body}`),
+    context === undefined ? undefined : fence("What came with the message, as JSON.", context),
+    outside ? fence("The message.", text) : text,
+  ];
+  return {
+    messageId: turn.turnId,
+    contextId,
+    taskId: taskId ?? "",
+    role: ROLE_USER,
+    parts: texts.filter((one) => one !== undefined).map(textPart),
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+};
+
+const textPart = (value: string): Part => ({
+  content: { $case: "text", value },
+  metadata: undefined,
+  filename: "",
+  mediaType: "text/plain",
+});
+
+export const textOf = (parts: readonly Part[] | undefined): string =>
+  (parts ?? []).map(({ content }) => (content?.$case === "text" ? content.value : "")).join("");

@@ -1,0 +1,101 @@
+import type { Artifact, Message, StreamResponse, Task, TaskStatus } from "@a2a-js/sdk";
+import { cleanSentence } from "#core/clean-words.ts";
+import { BackendError } from "#core/errors.ts";
+import { WHO } from "./card.ts";
+import { textOf } from "./message.ts";
+
+/** The states of a task, by their numbers in the protocol. */
+export const STATE = { completed: 3, failed: 4, canceled: 5, inputRequired: 6, rejected: 7, authRequired: 8 } as const;
+
+/** A reply as the events of its task bring it. */
+export class Reply {
+  taskId: string | undefined;
+  contextId: string | undefined;
+  /** The task has ended, or waits: nothing more comes. */
+  isOver = false;
+  /** The agent has asked something, and the next message is the answer. */
+  isQuestion = false;
+  readonly #artifacts = new Map<string, string>();
+  #length = 0;
+
+  /** The text that an event adds. Throws where the task has failed. */
+  take({ payload }: StreamResponse): string {
+    if (payload?.$case === "message") return this.#message(payload.value);
+    if (payload?.$case === "task") return this.task(payload.value);
+    if (payload?.$case === "artifactUpdate") {
+      const { taskId, contextId, artifact, append } = payload.value;
+      this.#seen(taskId, contextId);
+      return this.#counted(artifact ? this.#artifact(artifact, append) : "");
+    }
+    if (payload?.$case === "statusUpdate") {
+      const { taskId, contextId, status } = payload.value;
+      this.#seen(taskId, contextId);
+      return this.#status(status);
+    }
+    throw new BackendError(`${WHO} sent an event that A2A 1.0 does not have`);
+  }
+
+  /** What a task says that nobody has heard yet. */
+  task({ id, contextId, status, artifacts }: Task): string {
+    this.#seen(id, contextId);
+    const text = (artifacts ?? []).map((artifact) => this.#artifact(artifact, false)).join("");
+    return this.#counted(text) + this.#status(status);
+  }
+
+  #seen(taskId: string, contextId: string): void {
+    if (taskId !== "") this.taskId = taskId;
+    if (contextId !== "") this.contextId = contextId;
+  }
+
+  #message({ contextId, parts }: Message): string {
+    this.#seen("", contextId);
+    this.isOver = true;
+    return this.#counted(textOf(parts));
+  }
+
+  #counted(text: string): string {
+    this.#length += text.length;
+    return text;
+  }
+
+  #artifact({ artifactId, parts }: Artifact, append: boolean): string {
+    const said = this.#artifacts.get(artifactId);
+    const text = textOf(parts);
+    if (append) {
+      this.#artifacts.set(artifactId, (said ?? "") + text);
+      return text;
+    }
+    this.#artifacts.set(artifactId, text);
+    // What was said cannot be taken back: of a text that is told again, what is new.
+    if (said !== undefined && text.startsWith(said)) return text.slice(said.length);
+    return this.#length > 0 && text !== "" ? `\n\n${text}` : text;
+  }
+
+  #status(status: TaskStatus | undefined): string {
+    const words = textOf(status?.message?.parts);
+    const why = cleanSentence(words);
+    const because = why === "" ? "" : `: ${why}`;
+    switch (status?.state) {
+      case STATE.completed:
+        this.isOver = true;
+        return this.#length === 0 ? this.#counted(words) : "";
+      case STATE.inputRequired:
+        this.isOver = true;
+        this.isQuestion = true;
+        if (words === "" && this.#length === 0)
+          throw new BackendError(`${WHO} waits for more input and does not say for what`);
+        return this.#counted(this.#length > 0 && words !== "" ? `\n\n${words}` : words);
+      case STATE.authRequired:
+        throw new BackendError(`${WHO} wants credentials that the gateway was not given${because}`);
+      case STATE.failed:
+        throw new BackendError(`${WHO} failed${because}`);
+      case STATE.rejected:
+        throw new BackendError(`${WHO} does not take this message${because}`);
+      case STATE.canceled:
+        throw new BackendError(`${WHO} cancelled its task${because}`);
+      default:
+        // What it says on its way is about the work, and no part of the result.
+        return "";
+    }
+  }
+}

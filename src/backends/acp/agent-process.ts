@@ -1,0 +1,186 @@
+import { client, methods, PROTOCOL_VERSION, type PromptResponse } from "@agentclientprotocol/sdk";
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+import type { Program } from "#core/programs/program.ts";
+import { type ProgramEnd, type RunningProgram, startProgram } from "#core/programs/start.ts";
+import type { Events } from "#observe/events.ts";
+import type { Chunk } from "../backend.ts";
+import { endedBadly, notStarted } from "../program-failure.ts";
+import { asRefusal, reasonOf, usageOf, within } from "./answers.ts";
+import { speak } from "./messages.ts";
+import { createModelChoice } from "./models.ts";
+import { answerPermission } from "./permissions.ts";
+import { createReply, type Reply } from "./reply.ts";
+
+export type AgentSettings = Program & {
+  agent: string;
+  permissions: "deny" | "allow";
+  /** How long it is waited for until it takes prompts, a step of it. */
+  connectMs: number;
+  silenceMs: number;
+  version: string;
+  clock: Clock;
+  events: Pick<Events, "programSaid">;
+};
+
+/** An agent's program with one session, and what it is doing. One prompt at a time. */
+export type AgentProcess = {
+  /** What it was asked last; undefined where it is new. */
+  lastAsked: string | undefined;
+  isAlive(): boolean;
+  /** Resolves when what it was told to leave is left, or it is ended. */
+  readonly settled: Promise<void>;
+  chooseModel(model: string | undefined, signal: AbortSignal): Promise<void>;
+  prompt(text: string, signal: AbortSignal): AsyncGenerator<Chunk>;
+  /** Resolves when nothing of it is left. */
+  stop(): Promise<void>;
+  readonly gone: Promise<void>;
+};
+
+/** An agent that was told to leave a turn has so long to obey. */
+const CANCEL_MS = 2_000;
+/** One that did not obey has so long to end. */
+const DEAF_MS = 300;
+/** Who works with a tool says nothing meanwhile: this often it is taken for alive. */
+const ALIVE_MS = 5_000;
+/** Who closed its output has so long to end. */
+const END_MS = 500;
+const tokensIn = (characters: number): number => Math.ceil(characters / 4);
+
+/** Starts an agent's program and opens a session in it. */
+export const startAgent = async (settings: AgentSettings, signal: AbortSignal): Promise<AgentProcess> => {
+  const { agent, clock, events, cwd, permissions, version } = settings;
+  const say = (said: { line: string }) => events.programSaid({ program: `agents.${agent}`, ...said });
+  const program = await startProgram(settings, { clock, say }).catch((error: unknown) => {
+    throw notStarted(error);
+  });
+  let reply: Reply | undefined;
+  let session: string | undefined;
+  let isAlive = true;
+  let settled: Promise<void> = Promise.resolve();
+
+  const { stream, closed } = speak(program, clock, {
+    onUpdate: (params) => {
+      const { sessionId, update } = (params ?? {}) as { sessionId?: unknown; update?: Parameters<Reply["take"]>[0] };
+      return sessionId === session && typeof update === "object" && update !== null ? reply?.take(update) : undefined;
+    },
+    onAnswer: () => reply?.seal(),
+  });
+  const { agent: peer, ...connection } = connect();
+  function connect() {
+    const app = client({ name: "agent-gateway" }).onRequest(methods.client.session.requestPermission, ({ params }) => {
+      if (!reply) return { outcome: { outcome: "cancelled" } };
+      if (permissions === "deny") reply.refuse(params.toolCall.toolCallId);
+      return answerPermission(params, permissions);
+    });
+    const opened = app.connect(stream);
+    return { agent: opened.agent, close: () => opened.close() };
+  }
+
+  let stopped: Promise<void> | undefined;
+  let tellGone = () => {};
+  const gone = new Promise<void>((resolve) => (tellGone = resolve));
+  const stop = (graceMs?: number): Promise<void> => {
+    isAlive = false;
+    connection.close();
+    stopped ??= program.stop(graceMs).finally(tellGone);
+    return stopped;
+  };
+  /** Resolves with why, when the program can be spoken with no more. */
+  const broken = closed.then(async (failure) => {
+    isAlive = false;
+    const error = failure ?? endedBadly(await endOf(program, clock), program, true);
+    reply?.lose(error);
+    return error;
+  });
+  void broken.then(() => stop());
+  const ask = <T>(request: Promise<T>, aborted = signal): Promise<T> =>
+    within(request, { broken, signal: aborted, clock, ms: settings.connectMs });
+
+  try {
+    const hello = await ask(
+      peer.request(methods.agent.initialize, {
+        protocolVersion: PROTOCOL_VERSION,
+        // It has its own files and shells; nobody here looks after them.
+        clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+        clientInfo: { name: "agent-gateway", version },
+      }),
+    );
+    if (hello?.protocolVersion !== PROTOCOL_VERSION)
+      throw new BackendError(
+        `the agent's program does not speak version ${PROTOCOL_VERSION} of the Agent Client Protocol`,
+      );
+    const opened = await ask(peer.request(methods.agent.session.new, { cwd, mcpServers: [] }));
+    if (typeof opened?.sessionId !== "string") throw new BackendError("the agent's program opened no session");
+    session = opened.sessionId;
+    const sessionId = session;
+    const choose = createModelChoice(opened.configOptions, (configId, value, aborted) =>
+      ask(peer.request(methods.agent.session.setConfigOption, { sessionId, configId, value }), aborted),
+    );
+
+    /** Tells it to leave what it does, and ends it if it does not obey. */
+    const leave = (answered: Promise<unknown>): void => {
+      if (!isAlive) return;
+      peer.notify(methods.agent.session.cancel, { sessionId }).catch(() => {});
+      settled = within(answered, { broken, signal: undefined, clock, ms: CANCEL_MS }).then(
+        () => {},
+        () => stop(DEAF_MS),
+      );
+    };
+
+    async function* prompt(text: string, aborted: AbortSignal): AsyncGenerator<Chunk> {
+      const mine = createReply(clock, Math.min(ALIVE_MS, settings.silenceMs / 3));
+      reply = mine;
+      let response: PromptResponse | undefined;
+      const answered = peer.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] }).then(
+        (answer) => {
+          response = answer;
+          mine.end();
+        },
+        (error: unknown) => mine.fail(asRefusal(error)),
+      );
+      const onAbort = () => {
+        mine.fail(aborted.reason);
+        if (!response) leave(answered);
+      };
+      const usage = () => usageOf(response) ?? { input: tokensIn(text.length), output: tokensIn(mine.characters()) };
+      aborted.addEventListener("abort", onAbort, { once: true });
+      if (aborted.aborted) onAbort();
+      try {
+        for await (const chunk of mine.chunks()) {
+          yield chunk;
+          if ("text" in chunk) yield { usage: usage() };
+        }
+        const reason = reasonOf(response, mine.characters() > 0);
+        yield { usage: usage() };
+        if (reason) throw reason;
+      } finally {
+        aborted.removeEventListener("abort", onAbort);
+        if (!response && !aborted.aborted) leave(answered);
+        mine.fail(undefined);
+        if (reply === mine) reply = undefined;
+      }
+    }
+    return {
+      lastAsked: undefined,
+      isAlive: () => isAlive,
+      get settled() {
+        return settled;
+      },
+      chooseModel: choose,
+      prompt,
+      stop: () => stop(),
+      gone,
+    };
+  } catch (error) {
+    void stop();
+    throw error instanceof BackendError || signal.aborted ? error : asRefusal(error);
+  }
+};
+
+const endOf = async (program: RunningProgram, clock: Clock): Promise<ProgramEnd> => {
+  const forget = clock.after(END_MS, () => void program.stop(0));
+  const end = await program.ended;
+  forget();
+  return end;
+};

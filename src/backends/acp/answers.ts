@@ -1,0 +1,61 @@
+import { type PromptResponse, RequestError } from "@agentclientprotocol/sdk";
+import { cleanSentence } from "#core/clean-words.ts";
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+import type { Used } from "../backend.ts";
+
+type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };
+
+/** An answer, unless the program breaks, the caller leaves, or the time is over before it comes. */
+export const within = <T>(answer: Promise<T>, { broken, signal, clock, ms }: Limits): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal?.reason);
+    if (signal?.aborted) onAbort();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const late = () => reject(new BackendError("the agent's program did not answer in time", { retryable: true }));
+    const forget = clock.after(ms, late);
+    void broken.then(reject);
+    answer.then(resolve, reject).finally(() => {
+      forget();
+      signal?.removeEventListener("abort", onAbort);
+    });
+  });
+
+const LOG_IN_FIRST = -32000;
+
+/** What an agent answers instead of what it was asked for, in words for callers. */
+export const asRefusal = (error: unknown): BackendError => {
+  if (!(error instanceof RequestError))
+    return new BackendError("the agent's program cannot be spoken with", { cause: error });
+  if (error.code === LOG_IN_FIRST)
+    return new BackendError("the agent wants somebody to log in first, with its own program", { cause: error });
+  const said = cleanSentence(error.message, 200);
+  return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause: error });
+};
+
+const STOPPED: Readonly<Record<string, string>> = {
+  max_tokens: "the agent wrote as much as it may before it said anything",
+  max_turn_requests: "the agent asked its model as often as it may before it said anything",
+  refusal: "the agent refuses to answer this",
+  cancelled: "the agent left the turn",
+};
+
+/** Why a prompt that was answered is no reply; undefined where it is one, be it cut by a limit of the agent's. */
+export const reasonOf = (response: PromptResponse | undefined, hasText: boolean): BackendError | undefined => {
+  const stopReason = String(response?.stopReason);
+  const isCut = stopReason === "max_tokens" || stopReason === "max_turn_requests";
+  if (stopReason === "end_turn" || (isCut && hasText)) return undefined;
+  return new BackendError(STOPPED[stopReason] ?? "the agent stopped for a reason that is not in its protocol");
+};
+
+/** What a prompt used, where the agent says so. Not in the stable protocol yet; agents send it. */
+export const usageOf = (response: PromptResponse | undefined): Used | undefined => {
+  const { usage } = (response ?? {}) as { usage?: Partial<Record<string, unknown>> | null };
+  if (typeof usage !== "object" || usage === null) return undefined;
+  const [input, output] = [usage.inputTokens, usage.outputTokens];
+  if (!isCount(input) || !isCount(output)) return undefined;
+  const { cachedReadTokens: cached, thoughtTokens: reasoning } = usage;
+  return { input, output, ...(isCount(cached) ? { cached } : {}), ...(isCount(reasoning) ? { reasoning } : {}) };
+};
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;

@@ -1,0 +1,119 @@
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+import type { AgentProcess } from "./agent-process.ts";
+
+export type ProcessLimits = { idle: number; processes: number; clock: Clock };
+
+/** `process` is undefined while it starts. */
+type Slot = {
+  process: AgentProcess | undefined;
+  isBusy: boolean;
+  idleSince: number;
+  forget: () => void;
+  waiting: (() => void)[];
+};
+
+const BUSY_MS = 1_000;
+
+/**
+ * The processes of an agent, one for each session that was used of late. Who takes one gives it back. At most `processes` are there at
+ * once, those that end counted: the one that was idle longest makes room.
+ */
+export const createProcesses = (
+  { idle, processes, clock }: ProcessLimits,
+  start: (signal: AbortSignal) => Promise<AgentProcess>,
+) => {
+  const slots = new Map<string, Slot>();
+  let isClosed = false;
+
+  const isThere = (key: string, slot: Slot): boolean => slots.get(key) === slot;
+  const changed = (slot: Slot): Promise<void> => new Promise((resolve) => slot.waiting.push(resolve));
+  const tell = (slot: Slot): void => {
+    for (const wake of slot.waiting.splice(0)) wake();
+  };
+  const remove = (key: string, slot: Slot): void => {
+    slot.forget();
+    if (isThere(key, slot)) slots.delete(key);
+    tell(slot);
+  };
+  const end = async (key: string, slot: Slot): Promise<void> => {
+    slot.forget();
+    void slot.process?.stop();
+    while (isThere(key, slot)) await changed(slot);
+  };
+  const longestIdle = (): [string, Slot] | undefined => {
+    let found: [string, Slot] | undefined;
+    for (const entry of slots) {
+      if (!entry[1].isBusy && (!found || entry[1].idleSince < found[1].idleSince)) found = entry;
+    }
+    return found;
+  };
+  const makeRoom = async (signal: AbortSignal): Promise<void> => {
+    while (slots.size >= processes) {
+      const idleOne = longestIdle();
+      if (!idleOne) {
+        const words = "all processes of the agent are busy";
+        throw new BackendError(words, { retryable: true, retryAfterMs: BUSY_MS });
+      }
+      await end(...idleOne);
+      signal.throwIfAborted();
+    }
+  };
+  /** The process that a session has, once nobody uses it; undefined where it has none. */
+  const idleOf = async (key: string, signal: AbortSignal): Promise<AgentProcess | undefined> => {
+    for (let slot = slots.get(key); slot; slot = slots.get(key)) {
+      // It may be leaving the turn before still.
+      if (!slot.isBusy) await slot.process?.settled;
+      signal.throwIfAborted();
+      if (!isThere(key, slot)) continue;
+      if (!slot.isBusy && slot.process?.isAlive()) {
+        slot.isBusy = true;
+        slot.forget();
+        return slot.process;
+      }
+      await changed(slot);
+      signal.throwIfAborted();
+    }
+    return undefined;
+  };
+
+  return {
+    /** The process of a session, started where there is none. Nobody else has it until it is given back. */
+    async take(key: string, signal: AbortSignal): Promise<AgentProcess> {
+      if (isClosed) throw new BackendError("the agent is being closed", { retryable: true });
+      const idleOne = await idleOf(key, signal);
+      if (idleOne) return idleOne;
+      await makeRoom(signal);
+      const slot: Slot = { process: undefined, isBusy: true, idleSince: 0, forget: () => {}, waiting: [] };
+      slots.set(key, slot);
+      try {
+        const process = await start(signal);
+        slot.process = process;
+        void process.gone.then(() => remove(key, slot));
+        return process;
+      } catch (error) {
+        remove(key, slot);
+        throw error;
+      }
+    },
+    give(key: string): void {
+      const slot = slots.get(key);
+      if (!slot) return;
+      slot.isBusy = false;
+      slot.idleSince = clock.monotonic();
+      if (isClosed) void end(key, slot);
+      else slot.forget = clock.after(idle, () => void end(key, slot));
+      tell(slot);
+    },
+    /** Ends the idle ones now, the others when they are given back. Resolves when none is left. */
+    async close(): Promise<void> {
+      isClosed = true;
+      for (const [key, slot] of slots) if (!slot.isBusy) void end(key, slot);
+      await Promise.all(
+        [...slots].map(async ([key, slot]) => {
+          while (isThere(key, slot)) await changed(slot);
+        }),
+      );
+    },
+  };
+};

@@ -1,0 +1,64 @@
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+
+/** So many failures in a row, with no answer between them, open it. */
+const FAILURES = 5;
+const FIRST_REST_MS = 5_000;
+const LONGEST_REST_MS = 60_000;
+
+/** How a call went that the breaker let through. `unknown`: nobody waited for its end. */
+export type Verdict = "answered" | "failed" | "unknown";
+
+export type Breaker = {
+  /** How long nothing is asked of it, in milliseconds; 0: it may be asked now, and `tell` has to hear once how that went. */
+  wait(): number;
+  tell(verdict: Verdict, retryAfterMs?: number): void;
+};
+
+/**
+ * Spares a remote that fails, and those who would wait for it. After several failures in a row it is left alone for a while, each time twice as long;
+ * then one call tries it, and the others wait for how that goes.
+ */
+export const createBreaker = (clock: Clock): Breaker => {
+  let failures = 0;
+  let restMs = FIRST_REST_MS;
+  let opensAt: number | undefined;
+  let isTried = false;
+  return {
+    wait() {
+      if (opensAt === undefined) return 0;
+      const left = opensAt - clock.monotonic();
+      if (left > 0) return left;
+      if (isTried) return FIRST_REST_MS / 5;
+      isTried = true;
+      return 0;
+    },
+    tell(verdict, retryAfterMs = 0) {
+      isTried = false;
+      if (verdict === "unknown") return;
+      if (verdict === "answered") {
+        failures = 0;
+        restMs = FIRST_REST_MS;
+        opensAt = undefined;
+        return;
+      }
+      // Those that were under way when it opened tell nothing new.
+      if (++failures < FAILURES || (opensAt !== undefined && opensAt > clock.monotonic())) return;
+      opensAt = clock.monotonic() + Math.max(restMs, Math.min(retryAfterMs, LONGEST_REST_MS));
+      restMs = Math.min(restMs * 2, LONGEST_REST_MS);
+    },
+  };
+};
+
+/** What a failure says of the remote: one that another try would not change says that it is there. */
+export const verdictOf = (error: unknown, signal: AbortSignal): Verdict => {
+  if (signal.aborted) return signal.reason === "no-answer" || signal.reason === "silence" ? "failed" : "unknown";
+  return error instanceof BackendError && !error.retryable ? "answered" : "failed";
+};
+
+/** What a turn is told that a breaker keeps back. */
+export const keptBack = (who: string, waitMs: number): BackendError =>
+  new BackendError(`${who} has failed several times in a row, and is left alone for a while`, {
+    retryable: true,
+    retryAfterMs: Math.ceil(waitMs),
+  });

@@ -1,0 +1,148 @@
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+import { outputOf } from "#core/programs/output.ts";
+import type { Program } from "#core/programs/program.ts";
+import { type RunningProgram, startProgram } from "#core/programs/start.ts";
+import type { Events } from "#observe/events.ts";
+import type { Backend, Chunk, Used } from "../backend.ts";
+import { endedBadly, notStarted } from "../program-failure.ts";
+import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
+import { type Format, readJsonLines, readText } from "./formats.ts";
+
+export type CommandSettings = Program & {
+  agent: string;
+  models: readonly string[];
+  output: "text" | "json-lines";
+  clock: Clock;
+  events: Pick<Events, "programSaid">;
+};
+
+/** More than this is no reply, whatever is in it. */
+const OUTPUT_BYTES = 16 * 1024 * 1024;
+const GRACE_MS = 1_000;
+/** After the end of its output a program may take so long to tidy up. */
+const END_MS = 2_000;
+
+/** Runs a program for each turn: the turn on its standard input, as JSON, the reply on its standard output. */
+export const createCommandBackend = (settings: CommandSettings): Backend => {
+  const running = new Set<Promise<void>>();
+  const begun = (): (() => void) => {
+    let tell = () => {};
+    const gone = new Promise<void>((resolve) => (tell = resolve));
+    running.add(gone);
+    return () => {
+      running.delete(gone);
+      tell();
+    };
+  };
+  return {
+    kind: "command",
+    models: settings.models,
+    async *run(turn, signal) {
+      signal.throwIfAborted();
+      const document = await turnDocument(turn);
+      yield* answer(settings, document, signal, begun);
+    },
+    async summarise(messages, signal, used) {
+      if (messages.length === 0) return "";
+      let summary = "";
+      let usage: Used | undefined;
+      try {
+        for await (const chunk of answer(settings, summaryDocument(settings.agent, messages), signal, begun)) {
+          if ("text" in chunk) summary += chunk.text;
+          else if ("usage" in chunk) usage = chunk.usage;
+        }
+      } finally {
+        if (usage) used?.(usage);
+      }
+      if (summary.trim() === "") throw new BackendError("the agent's program wrote no summary");
+      return summary;
+    },
+    async close() {
+      await Promise.all(running);
+    },
+  };
+};
+
+const FORMATS: Readonly<Record<CommandSettings["output"], () => Format>> = {
+  text: readText,
+  "json-lines": readJsonLines,
+};
+
+async function* answer(
+  settings: CommandSettings,
+  document: TurnDocument,
+  signal: AbortSignal,
+  /** A program runs now; what it answers says that nothing of it is left. */
+  begun: () => () => void,
+): AsyncGenerator<Chunk> {
+  signal.throwIfAborted();
+  const { clock, output } = settings;
+  const program = await begin(settings, document.turnId);
+  const gone = begun();
+  const stop = () => void program.stop(GRACE_MS).finally(gone);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    // It may have been aborted while the program was started.
+    signal.throwIfAborted();
+    program.stdin.end(`${JSON.stringify(document)}\n`);
+    const format = FORMATS[output]();
+    const count = createCount(document.message.text);
+    let bytes = 0;
+    for await (const piece of outputOf(program, clock)) {
+      bytes += piece.length;
+      if (bytes > OUTPUT_BYTES) throw new BackendError("the agent's program wrote more than 16 MiB");
+      for (const chunk of format.push(piece)) yield* count.add(chunk);
+    }
+    signal.throwIfAborted();
+    const end = await endOf(program, clock);
+    signal.throwIfAborted();
+    if (end.code !== 0) throw endedBadly(end, program);
+    for (const chunk of format.end()) yield* count.add(chunk);
+    yield count.usage();
+  } finally {
+    signal.removeEventListener("abort", stop);
+    stop();
+  }
+}
+
+const begin = async (settings: CommandSettings, turnId: string | null): Promise<RunningProgram> => {
+  const { agent, clock, events } = settings;
+  const about = { program: `agents.${agent}`, turnId: turnId ?? undefined };
+  try {
+    return await startProgram(settings, { clock, say: (said) => events.programSaid({ ...about, ...said }) });
+  } catch (error) {
+    throw notStarted(error);
+  }
+};
+
+const endOf = async (program: RunningProgram, clock: Clock) => {
+  let forget = () => {};
+  const late = new Promise<undefined>((resolve) => {
+    forget = clock.after(END_MS, () => resolve(undefined));
+  });
+  const end = await Promise.race([program.ended, late]);
+  forget();
+  if (end === undefined) throw new BackendError("the agent's program closed its output and did not end");
+  return end;
+};
+
+const tokensIn = (characters: number): number => Math.ceil(characters / 4);
+
+/** What a run has used: as the program says, or counted in characters. Told with each piece, so that who is stopped has booked it. */
+const createCount = (asked: string) => {
+  const input = tokensIn(asked.length);
+  let characters = 0;
+  let said: Used | undefined;
+  const usage = (): { usage: Used } => ({ usage: said ?? { input, output: tokensIn(characters) } });
+  return {
+    usage,
+    *add(chunk: Chunk): Generator<Chunk> {
+      yield chunk;
+      if ("usage" in chunk) said = chunk.usage;
+      if (!("text" in chunk) || said) return;
+      characters += chunk.text.length;
+      yield usage();
+    },
+  };
+};

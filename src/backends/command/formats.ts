@@ -1,0 +1,86 @@
+import { BackendError } from "#core/errors.ts";
+import { createLineCutter, LineTooLong } from "#core/programs/lines.ts";
+import type { Chunk } from "../backend.ts";
+import { readPiece } from "../turn-document.ts";
+import { createJoiner } from "../whole-text.ts";
+
+/** How a program's bytes become pieces of a reply. */
+export type Format = {
+  push(bytes: Buffer): Iterable<Chunk>;
+  end(): Iterable<Chunk>;
+};
+
+const LINE_BYTES = 1024 * 1024;
+/** Ends of lines that are held back, as they may be the last; more of them are meant. */
+const MOST_ENDS = 1024;
+
+const notUtf8 = () => new BackendError("the agent's program wrote something that is not UTF-8");
+
+/** The reply is what is written, but for the ends of lines after its last one: programs write one there, and nobody means it. */
+export const readText = (): Format => {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let held = "";
+  const decode = (bytes?: Buffer): string => {
+    try {
+      return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode();
+    } catch {
+      throw notUtf8();
+    }
+  };
+  return {
+    *push(bytes) {
+      const text = held + decode(bytes);
+      let end = text.length;
+      while (end > 0 && (text[end - 1] === "\n" || text[end - 1] === "\r")) end--;
+      if (text.length - end > MOST_ENDS) end = text.length;
+      held = text.slice(end);
+      if (end > 0) yield { text: text.slice(0, end) };
+    },
+    end() {
+      decode();
+      return [];
+    },
+  };
+};
+
+/** Each line is a piece, as JSON. Empty ones are none. */
+export const readJsonLines = (): Format => {
+  const lines = createLineCutter(LINE_BYTES);
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const whole = createJoiner();
+  function* read(line: Buffer): Generator<Chunk> {
+    let text: string;
+    try {
+      text = decoder.decode(line);
+    } catch {
+      throw notUtf8();
+    }
+    if (text.trim() === "") return;
+    let piece: unknown;
+    try {
+      piece = JSON.parse(text);
+    } catch {
+      throw new BackendError("the agent's program wrote a line that is no JSON");
+    }
+    const chunk = readPiece(piece);
+    if (!("text" in chunk)) yield chunk;
+    else {
+      const text = whole(chunk.text);
+      if (text !== "") yield { text };
+    }
+  }
+  return {
+    *push(bytes) {
+      try {
+        for (const line of lines.push(bytes)) yield* read(line);
+      } catch (error) {
+        if (error instanceof LineTooLong) throw new BackendError("the agent's program wrote a line longer than 1 MiB");
+        throw error;
+      }
+    },
+    *end() {
+      const rest = lines.rest();
+      if (rest) yield* read(rest);
+    },
+  };
+};

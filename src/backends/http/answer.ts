@@ -1,0 +1,208 @@
+import { isUtf8 } from "node:buffer";
+import type { Dispatcher } from "undici";
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+import { retryAfterOf } from "#core/retry-after.ts";
+import type { Chunk } from "../backend.ts";
+import { EventReader } from "../outbound/events.ts";
+import { connectionError, isWorthAnotherTry, statusWords } from "../outbound/words.ts";
+import { readPiece } from "../turn-document.ts";
+import { readEnd, readFailure, readWhole, type Want, WHO } from "./documents.ts";
+
+const MIB = 1024 * 1024;
+/** What a whole answer may have: 4 MiB of text, as JSON may write it. */
+const WHOLE_BYTES = 16 * MIB;
+/** The same for a stream, where each piece has an event around it. */
+const STREAM_BYTES = 32 * MIB;
+const FAILURE_BYTES = 64 * 1024;
+/** How long an answer that is no reply, or whose reply is over, is waited for: its connection is worth that much. */
+const REST_MS = 1_000;
+
+/** Who reads an answer. */
+export type Taker = {
+  chunk: (chunk: Chunk) => void;
+  /** Once; nothing comes afterwards. */
+  over: (error: BackendError | undefined) => void;
+};
+
+type Body = { most: number; push: (bytes: Buffer) => void; end: () => void };
+
+/** One answer of an agent's service, from its head to its end. */
+export class Answer implements Dispatcher.DispatchHandler {
+  readonly #want: Want;
+  readonly #clock: Clock;
+  readonly #taker: Taker;
+  #controller: Dispatcher.DispatchController | undefined;
+  #body: Body | undefined;
+  #bytes = 0;
+  #isOver = false;
+  #hasEnded = false;
+  #stopWaiting: (() => void) | undefined;
+
+  constructor(want: Want, clock: Clock, taker: Taker) {
+    this.#want = want;
+    this.#clock = clock;
+    this.#taker = taker;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(LEFT);
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
+    if (status < 200 || this.#isOver) return;
+    this.#try(() => {
+      this.#body = this.#bodyOf(status, headers);
+    });
+  }
+
+  onResponseData(_: unknown, bytes: Buffer): void {
+    this.#bytes += bytes.length;
+    if (this.#isOver) {
+      if (this.#bytes > FAILURE_BYTES) this.#controller?.abort(LEFT);
+      return;
+    }
+    this.#try(() => {
+      const { most, push } = this.#body as Body;
+      if (this.#bytes > most) throw new BackendError(`${WHO} sent more than ${most / MIB} MiB`);
+      push(bytes);
+    });
+  }
+
+  onResponseEnd(): void {
+    this.#stopWaiting?.();
+    if (this.#isOver) return;
+    this.#hasEnded = true;
+    this.#try(() => this.#body?.end());
+    if (!this.#isOver) this.#finish(new BackendError(`${WHO} sent no answer`, { retryable: true }));
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#stopWaiting?.();
+    this.#finish(connectionError(WHO, error));
+  }
+
+  onRequestUpgrade(): void {
+    this.#fail(new BackendError(`${WHO} answered 101, which nobody asked for`));
+  }
+
+  pause(isFull: boolean): void {
+    if (isFull) this.#controller?.pause();
+    else this.#controller?.resume();
+  }
+
+  /** Nobody reads any more: the connection is closed. */
+  leave(): void {
+    this.#isOver = true;
+    this.#stopWaiting?.();
+    this.#controller?.abort(LEFT);
+  }
+
+  #bodyOf(status: number, headers: Record<string, string | string[] | undefined>): Body {
+    const encoding = String(headers["content-encoding"] ?? "identity");
+    if (encoding !== "identity") throw new BackendError(`${WHO} encoded its answer, which it was asked not to`);
+    const type = mediaTypeOf(headers["content-type"]);
+    if (status < 200 || status >= 300) return this.#failure(status, type, String(headers["retry-after"] ?? ""));
+    if (type === "text/event-stream" && this.#want === "reply") return this.#stream();
+    return whole(WHOLE_BYTES, (text) => {
+      for (const chunk of readWhole(this.#want, status, type, text)) this.#taker.chunk(chunk);
+      this.#finish(undefined);
+    });
+  }
+
+  #stream(): Body {
+    const onEvent = (name: string, data: string) => {
+      if (this.#isOver) return;
+      if (name === "done") {
+        for (const chunk of readEnd(parsed(data))) this.#taker.chunk(chunk);
+        this.#finish(undefined);
+      } else this.#taker.chunk(PIECES.has(name) ? readPiece(parsed(data)) : ALIVE);
+    };
+    const reader = new EventReader(WHO, onEvent, () => this.#taker.chunk(ALIVE));
+    const end = () => {
+      reader.end();
+      throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
+    };
+    return { most: STREAM_BYTES, push: (bytes) => reader.push(bytes), end };
+  }
+
+  /** An answer that is no reply. Its head has told enough, so its body is not waited for as long as a reply is. */
+  #failure(status: number, type: string, retryAfter: string): Body {
+    const retryAfterMs = retryAfterOf(retryAfter, this.#clock.now());
+    const fail = (text: string | undefined) => {
+      const { detail, retryable = isWorthAnotherTry(status) } = readFailure(type, text);
+      const words = detail === undefined ? statusWords(status) : `answered ${status}: ${detail}`;
+      const isLess = this.#want === "summary" && NO_SUMMARIES.has(status);
+      this.#fail(
+        isLess
+          ? new BackendError(`${WHO} does not write summaries (it answered ${status})`)
+          : new BackendError(`${WHO} ${words}`, { retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }),
+      );
+    };
+    this.#stopWaiting = this.#clock.after(REST_MS, () => fail(undefined));
+    const body = whole(Number.POSITIVE_INFINITY, fail);
+    const push = (bytes: Buffer) => {
+      if (this.#bytes > FAILURE_BYTES) fail(undefined);
+      else body.push(bytes);
+    };
+    return { ...body, push };
+  }
+
+  #try(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#fail(error instanceof BackendError ? error : new BackendError(`${WHO} failed`, { cause: error }));
+    }
+  }
+
+  #fail(error: BackendError): void {
+    this.#finish(error);
+    this.#controller?.abort(error);
+  }
+
+  #finish(error: BackendError | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#stopWaiting?.();
+    // What comes after the reply's end is let go by, so that the connection can be used again.
+    this.#bytes = 0;
+    if (!error && !this.#hasEnded) this.#stopWaiting = this.#clock.after(REST_MS, () => this.#controller?.abort(LEFT));
+    this.#taker.over(error);
+  }
+}
+
+const LEFT = new Error("nobody waits for this answer any more");
+const ALIVE: Chunk = { alive: true };
+/** Events that are a piece of the reply; others are a sign of life. */
+const PIECES = new Set(["", "message", "delta", "usage", "model", "error"]);
+/** What a service answers that does not know the request for a summary. */
+const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
+
+const whole = (most: number, take: (text: string) => void): Body => {
+  const pieces: Buffer[] = [];
+  return {
+    most,
+    push: (bytes) => void pieces.push(bytes),
+    end: () => {
+      const bytes = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+      if (!isUtf8(bytes)) throw new BackendError(`${WHO} sent what is no UTF-8`);
+      take(bytes.toString());
+    },
+  };
+};
+
+const parsed = (data: string): unknown => {
+  try {
+    return JSON.parse(data);
+  } catch {
+    throw new BackendError(`${WHO} sent an event whose data is no JSON`);
+  }
+};
+
+const mediaTypeOf = (header: string | string[] | undefined): string =>
+  String(header ?? "")
+    .split(";", 1)[0]
+    ?.trim()
+    .toLowerCase() ?? "";

@@ -1,0 +1,93 @@
+import type { BackendError } from "#core/errors.ts";
+import { newId } from "#core/ids.ts";
+import type { Backend, BackendTurn, Chunk, Used } from "../backend.ts";
+import { createBreaker, keptBack, verdictOf } from "../breaker.ts";
+import { openAgent } from "../outbound/agent.ts";
+import { ChunkQueue } from "../outbound/chunk-queue.ts";
+import { connectionError } from "../outbound/words.ts";
+import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
+import { Answer } from "./answer.ts";
+import { type Want, WHO } from "./documents.ts";
+import { createHeaders, type HttpSettings, targetOf } from "./request.ts";
+
+export type { HttpSettings };
+
+const ACCEPT = { reply: "text/event-stream, application/json, text/plain;q=0.5", summary: "application/json" } as const;
+const UNTOLD: Used = { input: 0, output: 0 };
+
+type Asked = { want: Want; id: string; document: () => Promise<TurnDocument>; signal: AbortSignal };
+
+/** An agent that is a web service: each turn is a POST, as specs/agent-http.yaml has it. */
+export const createHttpBackend = (settings: HttpSettings): Backend => {
+  const { clock } = settings;
+  const breaker = createBreaker(clock);
+  const agent = openAgent(settings.connectMs);
+  const target = targetOf(settings.url);
+  const headersFor = createHeaders(settings);
+
+  /** Sends the request with the first chunk that is asked for. */
+  const ask = ({ want, id, document, signal }: Asked): ChunkQueue => {
+    let used = UNTOLD;
+    const over = (error?: unknown) => {
+      signal.removeEventListener("abort", stop);
+      breaker.tell(error === undefined ? "answered" : verdictOf(error, signal), (error as BackendError)?.retryAfterMs);
+      if (error === undefined) {
+        queue.push({ usage: used });
+        queue.end();
+      } else queue.fail(error);
+    };
+    const answer = new Answer(want, clock, {
+      chunk(chunk) {
+        if ("usage" in chunk) used = chunk.usage;
+        queue.push(chunk);
+      },
+      over: (error: BackendError | undefined) => over(error),
+    });
+    const stop = () => {
+      answer.leave();
+      over(signal.reason);
+    };
+    const send = async () => {
+      const body = Buffer.from(JSON.stringify(await document()));
+      if (queue.isOver) return;
+      const headers = headersFor(id, ACCEPT[want], body);
+      agent.dispatch({ ...target, method: "POST", headers, body }, answer);
+    };
+    const queue = new ChunkQueue({
+      begin() {
+        const waitMs = signal.aborted ? 0 : breaker.wait();
+        if (signal.aborted) queue.fail(signal.reason);
+        else if (waitMs > 0) queue.fail(keptBack(WHO, waitMs));
+        else {
+          signal.addEventListener("abort", stop, { once: true });
+          send().catch((error: unknown) => over(connectionError(WHO, error)));
+        }
+      },
+      full: (isFull) => answer.pause(isFull),
+      leave() {
+        signal.removeEventListener("abort", stop);
+        breaker.tell("unknown");
+        answer.leave();
+      },
+    });
+    return queue;
+  };
+
+  return {
+    kind: "http",
+    models: settings.models,
+    run: (turn: BackendTurn, signal): AsyncIterable<Chunk> =>
+      ask({ want: "reply", id: turn.turnId, document: () => turnDocument(turn, settings), signal }),
+    async summarise(messages, signal, tell) {
+      const id = newId("req", clock.now());
+      const document = async () => summaryDocument(settings.agent, messages);
+      let summary = "";
+      for await (const chunk of ask({ want: "summary", id, document, signal })) {
+        if ("text" in chunk) summary += chunk.text;
+        else if ("usage" in chunk) tell?.(chunk.usage);
+      }
+      return summary;
+    },
+    close: () => agent.close(),
+  };
+};

@@ -1,0 +1,54 @@
+import type { Clock } from "#core/clock.ts";
+import { sign, signingKeyOf } from "#core/signing.ts";
+
+export type HttpSettings = {
+  /** As whom it is asked. */
+  agent: string;
+  /** Models that it may be asked for. */
+  models: readonly string[] | undefined;
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  /** Signs each request where it is given. */
+  secret: string | undefined;
+  /** Whether the conversation so far goes with each turn: not to an agent that keeps it itself. */
+  history: boolean;
+  connectMs: number;
+  clock: Clock;
+};
+
+export type Target = { origin: string; path: string };
+
+export const targetOf = (address: string): Target => {
+  const { origin, pathname, search } = new URL(address);
+  return { origin, path: `${pathname}${search}` };
+};
+
+/** Makes the headers of each request: the configuration's, and over them what the contract says. */
+export const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
+  const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const always = {
+    "user-agent": "agent-gateway",
+    ...credentialsOf(url),
+    ...own,
+    "content-type": "application/json",
+    "accept-encoding": "identity",
+  };
+  const key = secret === undefined ? undefined : signingKeyOf(secret);
+  return (id: string, accept: string, body: Buffer): Record<string, string> => {
+    const made: Record<string, string> = { ...always, accept, "idempotency-key": id };
+    if (!key) return made;
+    const timestamp = String(Math.floor(clock.now() / 1_000));
+    made["webhook-id"] = id;
+    made["webhook-timestamp"] = timestamp;
+    made["webhook-signature"] = sign(key, id, timestamp, body);
+    return made;
+  };
+};
+
+/** What an address says of who calls. */
+export const credentialsOf = (address: string): Record<string, string> => {
+  const { username, password } = new URL(address);
+  if (username === "" && password === "") return {};
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
+};

@@ -1,0 +1,111 @@
+import { cleanSentence } from "#core/clean-words.ts";
+import { BackendError } from "#core/errors.ts";
+import { retryAfterOf } from "#core/retry-after.ts";
+import { statusWords } from "../outbound/words.ts";
+
+/** A failure after which another model may answer all the same, though the same one would not at another try. */
+export class ModelUnavailable extends BackendError {}
+
+/** What is known of a failure that a provider told of: by the answer's status, or inside a stream that had begun well. */
+export type Told = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
+
+type Words = { codes: string; message: string; status: number | undefined; retryAfterMs: number | undefined };
+
+const TOO_LONG =
+  /context.?length|context window|prompt is too long|too many (input )?tokens|input token count|request_too_large|maximum context|exceeds? .{0,40}tokens/;
+const NO_CREDIT = /insufficient_quota|billing|credit balance|payment.?required|quota_exceeded_lifetime/;
+const FILTERED = /content_filter|content_policy|safety|prohibited_content|responsibleai/;
+const NO_KEY =
+  /invalid_api_key|authentication|permission_error|permission_denied|unauthenticated|api_key_invalid|api key not valid/;
+const NO_MODEL = /model_not_found|not_found|model .{0,200}(not found|does not exist)/;
+const TOO_FAST = /rate_limit|resource_exhausted|too_many_requests/;
+const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|deadline_exceeded|bad gateway/;
+
+/**
+ * A provider's failure in our words. What it said itself is the error's cause, for the log alone, and without what looks like a key.
+ */
+export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told): BackendError => {
+  const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
+  const said = `${codes} ${message}`.toLowerCase();
+  const cause = new Error(redacted(`${answered ?? "in its stream"}: ${codes} ${message}`));
+  const lasting = (words: string) => new BackendError(words, { cause });
+  const unavailable = (words: string) => new ModelUnavailable(words, { cause });
+  const again = (words: string) =>
+    new BackendError(words, { retryable: true, cause, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+
+  if (NO_CREDIT.test(said) || status === 402)
+    return unavailable("the gateway's account with the provider has no credit left");
+  if (status === 401 || status === 403 || (NO_KEY.test(said) && status !== 404 && (status ?? 400) < 429))
+    return unavailable("the provider refused its API key");
+  if (status === 413 || ((status ?? 400) < 429 && TOO_LONG.test(said)))
+    return lasting("the conversation is too long for the model");
+  if ((status ?? 400) < 429 && FILTERED.test(said)) return lasting(FILTER_WORDS);
+  if (status === 404 || (NO_MODEL.test(said) && (status ?? 400) < 429))
+    return unavailable("the provider does not have the model, or not for the gateway");
+  if (status === 429 || (status === undefined && TOO_FAST.test(said)))
+    return again("the provider takes no more from the gateway for now");
+  if ((status !== undefined && (status >= 500 || status === 408 || status === 409)) || BUSY.test(said))
+    return again("the provider is overloaded or out of order");
+  if (status !== undefined && status >= 300 && status < 400) return lasting(`the provider ${statusWords(status)}`);
+  if (status === undefined || status === 200) return again("the provider broke its answer off with an error");
+  return lasting(`the provider refused the request (${status})`);
+};
+
+export const FILTER_WORDS = "the provider's content filter refused this";
+
+/** What came was not what this provider should send. */
+export const noStream = (what: string): BackendError =>
+  new BackendError(`the provider sent ${what} where a stream of events was to come`);
+
+export const brokeOff = (cause?: unknown): BackendError =>
+  new BackendError("the provider broke its answer off", { retryable: true, cause });
+
+/** Providers agree on little more than that there is an object somewhere with a message in it. */
+const readError = (error: unknown): Words => {
+  const outer = isObject(Array.isArray(error) ? error[0] : error) ? (Array.isArray(error) ? error[0] : error) : error;
+  const inner = isObject(outer) && !isEmpty(outer.error) ? outer.error : outer;
+  if (!isObject(inner))
+    return { codes: "", message: typeof inner === "string" ? inner : "", status: undefined, retryAfterMs: undefined };
+  const { code, type, status, message, detail, details } = inner;
+  const codes = [code, type, status, ...reasonsOf(details)].filter((one) => typeof one === "string").join(" ");
+  const number = [code, status].map(Number).find((one) => Number.isInteger(one) && one >= 400 && one < 600);
+  const words = [message, detail].find((one) => typeof one === "string") as string | undefined;
+  return { codes, message: words ?? "", status: number, retryAfterMs: retryDelayOf(details) };
+};
+
+const reasonsOf = (details: unknown): unknown[] =>
+  Array.isArray(details) ? details.filter(isObject).map(({ reason }) => reason) : [];
+
+/** Google's own way to say Retry-After. */
+const retryDelayOf = (details: unknown): number | undefined => {
+  if (!Array.isArray(details)) return undefined;
+  const delay = details.filter(isObject).find(({ retryDelay }) => typeof retryDelay === "string")?.retryDelay;
+  const seconds = /^(\d{1,6}(?:\.\d+)?)s$/.exec(String(delay))?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1_000;
+};
+
+const redacted = (words: string): string =>
+  cleanSentence(words).replace(/[A-Za-z0-9_-]{16,}|sk-[\w-]+/g, (word) => (/^[a-z_]+$/.test(word) ? word : "…"));
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === "";
+
+/** The body of an answer that is no stream; undefined where it is no JSON. */
+export const jsonOf = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/** How long the head of an answer asks to wait. */
+export const retryAfterIn = (
+  headers: Record<string, string | string[] | undefined>,
+  now: number,
+): number | undefined => {
+  const ms = headers["retry-after-ms"];
+  if (typeof ms === "string" && /^\d{1,9}$/.test(ms)) return Number(ms);
+  const header = headers["retry-after"];
+  return retryAfterOf(typeof header === "string" ? header : undefined, now);
+};

@@ -1,0 +1,89 @@
+import type { LanguageModelV3 } from "@ai-sdk/provider";
+import type { Agent } from "undici";
+import type { Clock } from "#core/clock.ts";
+import { type Breaker, createBreaker } from "../breaker.ts";
+import { openAgent } from "../outbound/agent.ts";
+import { Exchange, type Hearer } from "./exchange.ts";
+import { openProvider, type Provider, type ProviderSettings } from "./providers.ts";
+
+export type ModelSettings = {
+  provider: ProviderSettings;
+  /** The provider by its name in the configuration. */
+  providerName: string;
+  model: string;
+  contextTokens: number | undefined;
+  maxOutputTokens: number | undefined;
+  temperature: number | undefined;
+  options: Readonly<Record<string, unknown>> | undefined;
+};
+
+/** A model that can be asked. */
+export type OpenModel = {
+  name: string;
+  settings: ModelSettings;
+  provider: Provider;
+  sdk: LanguageModelV3;
+  breaker: Breaker;
+  /** Another call of it. `key` goes with the call through the SDK, as its signal. */
+  exchange(key: AbortSignal, hearer: Hearer): Exchange;
+};
+
+/** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
+export const createModels = (table: Readonly<Record<string, ModelSettings>>, connectMs: number, clock: Clock) => {
+  let agent: Agent | undefined;
+  const open = new Map<string, Promise<OpenModel>>();
+  const providers = new Map<string, Promise<Provider>>();
+  const breakers = new Map<string, Breaker>();
+  /** The SDK hands a call's signal to `fetch` as it is: by it the call finds its exchange. */
+  const exchanges = new WeakMap<AbortSignal, Exchange>();
+  const fetch: typeof globalThis.fetch = async (address, init) => {
+    const exchange = init?.signal ? exchanges.get(init.signal) : undefined;
+    if (!exchange) throw new Error("a request of an SDK that belongs to no call");
+    return await exchange.fetch(String(address), init as RequestInit);
+  };
+  const providerOf = ({ providerName, provider }: ModelSettings): Promise<Provider> => {
+    const known = providers.get(providerName) ?? openProvider(provider, fetch);
+    providers.set(providerName, known);
+    return known;
+  };
+  const breakerOf = ({ providerName, model }: ModelSettings): Breaker => {
+    const key = `${providerName}\n${model}`;
+    const known = breakers.get(key) ?? createBreaker(clock);
+    breakers.set(key, known);
+    return known;
+  };
+  const make = async (name: string): Promise<OpenModel> => {
+    const settings = table[name] as ModelSettings;
+    const provider = await providerOf(settings);
+    agent ??= openAgent(connectMs);
+    const dispatcher = agent;
+    return {
+      name,
+      settings,
+      provider,
+      sdk: provider.model(settings.model),
+      breaker: breakerOf(settings),
+      exchange(key, hearer) {
+        const exchange = new Exchange(dispatcher, provider.wire, clock.now, hearer);
+        exchanges.set(key, exchange);
+        return exchange;
+      },
+    };
+  };
+  return {
+    open(name: string): Promise<OpenModel> {
+      const known = open.get(name) ?? make(name);
+      open.set(name, known);
+      known.catch(() => {
+        open.delete(name);
+        providers.clear();
+      });
+      return known;
+    },
+    async close(): Promise<void> {
+      await agent?.close();
+    },
+  };
+};
+
+export type Models = ReturnType<typeof createModels>;

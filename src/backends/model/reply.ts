@@ -1,0 +1,233 @@
+import type { LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
+import type { Clock } from "#core/clock.ts";
+import { BackendError } from "#core/errors.ts";
+import type { Tool } from "#tools/tool.ts";
+import type { Chunk, Used } from "../backend.ts";
+import { keptBack, verdictOf } from "../breaker.ts";
+import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";
+import type { Exchange } from "./exchange.ts";
+import { ModelUnavailable } from "./failures.ts";
+import type { Models, OpenModel } from "./models.ts";
+import { askOnce, type PlainText, type Step } from "./step.ts";
+import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
+import { added, countTokens, NOTHING, tokensOf } from "./usage.ts";
+
+/** So many pieces of text between two estimates of what was used: a turn that is cancelled books the last. */
+const PIECES_PER_ESTIMATE = 8;
+/** Once tools were called, the turn cannot be begun anew: a model that fails then is asked again here. */
+const TRIES = 3;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+/** What is asked, of whom, and how often. */
+export type Asking = {
+  /** The models by name, in the order in which they are tried. */
+  names: readonly string[];
+  /** The one that the turn asked for by name. */
+  wanted: string | undefined;
+  steps: number;
+  tools(): Promise<readonly Tool[]>;
+  prompt(hasTools: boolean): Promise<LanguageModelV3Prompt>;
+};
+
+type Parts = { models: Models; clock: Clock };
+
+/** Has models answer, piece by piece. */
+export const reply = (parts: Parts, asking: Asking, signal: AbortSignal): AsyncIterableIterator<Chunk> =>
+  new Reply(parts, asking, signal).chunks;
+
+class Reply implements ChunkSource {
+  readonly chunks = new ChunkQueue(this);
+  readonly #parts: Parts;
+  readonly #asking: Asking;
+  readonly #signal: AbortSignal;
+  /** Which of the models is asked. */
+  #at = 0;
+  #exchange: Exchange | undefined;
+  #isFull = false;
+  #stopped: { reason: unknown } | undefined;
+  #endPause: (() => void) | undefined;
+  #booked: Used = NOTHING;
+  #promptTokens = 0;
+  /** What was said in this step, in code units, and whether anything was in an earlier one. */
+  #said = 0;
+  #hasSpoken = false;
+  #pieces = 0;
+  #hasActed = false;
+  /** The model that answers, as soon as it does: what is told before would pass for a sign of life. */
+  #untold: string | undefined;
+
+  constructor(parts: Parts, asking: Asking, signal: AbortSignal) {
+    this.#parts = parts;
+    this.#asking = asking;
+    this.#signal = signal;
+  }
+
+  begin(): void {
+    if (this.#signal.aborted) {
+      this.chunks.fail(this.#signal.reason);
+      return;
+    }
+    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#answer().then(
+      () => this.#end(undefined),
+      (error: unknown) => this.#end({ error }),
+    );
+  }
+
+  full(isFull: boolean): void {
+    this.#isFull = isFull;
+    this.#exchange?.hold(isFull);
+  }
+
+  leave(): void {
+    this.#stop(new Error("nobody reads the reply any more"));
+  }
+
+  readonly #onAbort = (): void => {
+    this.chunks.fail(this.#signal.reason);
+    this.#stop(this.#signal.reason);
+  };
+
+  #stop(reason: unknown): void {
+    this.#stopped = { reason };
+    this.#exchange?.abort(reason);
+    this.#endPause?.();
+  }
+
+  #end(failed: { error: unknown } | undefined): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    if (failed && this.#said > 0) this.chunks.push({ usage: this.#estimate() });
+    if (failed) this.chunks.fail(failed.error);
+    else this.chunks.end();
+  }
+
+  async #answer(): Promise<void> {
+    const { steps, tools: toolsOf } = this.#asking;
+    const tools = steps > 1 ? await toolsOf() : [];
+    const prompt = await this.#asking.prompt(tools.length > 0);
+    const told: LanguageModelV3Message[] = [];
+    for (let step = 1; ; step++) {
+      const isLast = step >= steps;
+      this.#promptTokens = tokensOf(prompt) + tokensOf(told);
+      const { content, calls, used } = await this.#ask(prompt, told, tools, isLast);
+      this.#booked = used ? added(this.#booked, used) : this.#estimate();
+      this.#hasSpoken ||= this.#said > 0;
+      this.#said = 0;
+      this.chunks.push({ usage: this.#booked });
+      if (calls.length === 0) return;
+      if (isLast)
+        throw new BackendError(`the model was asked ${steps} times, the most that is allowed, and still calls tools`);
+      this.#hasActed = true;
+      told.push({ role: "assistant", content }, await answerCalls(tools, calls, step + 1 >= steps, this.#signal));
+      if (this.#stopped) throw this.#stopped.reason;
+    }
+  }
+
+  /** Asks the model whose turn it is, and where that cannot be used and has said nothing yet, the next. */
+  async #ask(
+    prompt: LanguageModelV3Prompt,
+    told: LanguageModelV3Message[],
+    tools: readonly Tool[],
+    isLast: boolean,
+  ): Promise<Step> {
+    const { names, wanted } = this.#asking;
+    let worthAnother: BackendError | undefined;
+    for (let tries = 1; ; ) {
+      const name = names[this.#at] as string;
+      const next = names[this.#at + 1];
+      try {
+        const model = await this.#parts.models.open(name);
+        if (this.#stopped) throw this.#stopped.reason;
+        this.#untold = name === wanted ? undefined : name;
+        const step = await this.#askModel(model, [...prompt, ...told], tools, isLast);
+        this.#tellModel();
+        return step;
+      } catch (error) {
+        if (this.#stopped || this.#said > 0 || !(error instanceof BackendError)) throw error;
+        if (error.retryable) worthAnother ??= error;
+        if (next !== undefined && (error.retryable || error instanceof ModelUnavailable)) {
+          const detail = { model: name, reason: error.message, next };
+          this.chunks.push({ note: { name: "model.unavailable", detail } });
+          this.#at++;
+          told.splice(0, told.length, ...portable(told));
+        } else if (!this.#hasActed) throw worthAnother ?? error;
+        else if (!(await this.#mayTryAgain(error, tries++))) throw new BackendError(error.message, { cause: error });
+      }
+    }
+  }
+
+  async #askModel(
+    model: OpenModel,
+    prompt: LanguageModelV3Prompt,
+    tools: readonly Tool[],
+    isLast: boolean,
+  ): Promise<Step> {
+    const { breaker, settings, provider } = model;
+    const wait = breaker.wait();
+    if (wait > 0) throw keptBack("the model", wait);
+    const plain: PlainText = new Map();
+    const key = new AbortController().signal;
+    const text = (text: string, block: string | undefined) => {
+      plain.set(block, (plain.get(block) ?? "") + text);
+      this.#say(text);
+    };
+    const exchange = model.exchange(key, { text, alive: this.#alive });
+    this.#exchange = exchange;
+    if (this.#isFull) exchange.hold(true);
+    const options = {
+      prompt,
+      abortSignal: key,
+      providerOptions: provider.options(settings.options),
+      ...(settings.maxOutputTokens !== undefined && { maxOutputTokens: settings.maxOutputTokens }),
+      ...(settings.temperature !== undefined && { temperature: settings.temperature }),
+      ...(tools.length > 0 && { tools: toolsForModel(tools) }),
+      ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
+    };
+    try {
+      const step = await askOnce(model.sdk, options, exchange, plain, (text) => this.#say(text));
+      breaker.tell("answered");
+      return step;
+    } catch (error) {
+      breaker.tell(verdictOf(error, this.#signal), error instanceof BackendError ? error.retryAfterMs : undefined);
+      throw error;
+    } finally {
+      this.#exchange = undefined;
+    }
+  }
+
+  #tellModel(): void {
+    if (this.#untold !== undefined) this.chunks.push({ model: this.#untold });
+    this.#untold = undefined;
+  }
+
+  #say(text: string): void {
+    this.#tellModel();
+    if (this.#said === 0 && this.#hasSpoken) this.chunks.push({ text: "\n\n" });
+    this.chunks.push({ text });
+    this.#said += text.length;
+    if (this.#pieces++ % PIECES_PER_ESTIMATE === 0) this.chunks.push({ usage: this.#estimate() });
+  }
+
+  readonly #alive = (): void => this.chunks.push(ALIVE);
+
+  #estimate(): Used {
+    return added(this.#booked, { input: this.#promptTokens, output: countTokens(this.#said) });
+  }
+
+  async #mayTryAgain({ retryable, retryAfterMs }: BackendError, tries: number): Promise<boolean> {
+    const pause = retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random() / 2);
+    if (!retryable || tries >= TRIES || pause > LONGEST_PAUSE_MS) return false;
+    await new Promise<void>((resolve) => {
+      const stopTimer = this.#parts.clock.after(pause, resolve);
+      this.#endPause = () => {
+        stopTimer();
+        resolve();
+      };
+    });
+    if (this.#stopped) throw this.#stopped.reason;
+    return true;
+  }
+}
+
+const ALIVE: Chunk = { alive: true };

@@ -1,0 +1,67 @@
+import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3ToolCall } from "@ai-sdk/provider";
+import { type Tool, ToolError } from "#tools/tool.ts";
+import { argumentsOf } from "./step.ts";
+
+/** A model that asks for more at once has lost its way. */
+const CALLS_AT_ONCE = 64;
+const LAST_CALL = "(No more tools can be called in this turn. Answer now, with what you have.)";
+
+type ResultPart = Extract<
+  Extract<LanguageModelV3Message, { role: "tool" }>["content"][number],
+  { type: "tool-result" }
+>;
+type Output = Extract<ResultPart["output"], { type: "text" | "error-text" }>;
+
+export const toolsForModel = (tools: readonly Tool[]): LanguageModelV3FunctionTool[] =>
+  tools.map(({ name, description, parameters }) => ({
+    type: "function",
+    name,
+    description,
+    inputSchema: parameters as LanguageModelV3FunctionTool["inputSchema"],
+  }));
+
+/** Has done what a model called for, all at once, and answers what it is to be told of it. A call that fails is an answer too. */
+export const answerCalls = async (
+  tools: readonly Tool[],
+  calls: readonly LanguageModelV3ToolCall[],
+  isLast: boolean,
+  signal: AbortSignal,
+): Promise<LanguageModelV3Message> => {
+  const outputs = await Promise.all(
+    calls.map((call, n) => (n < CALLS_AT_ONCE ? answerCall(tools, call, signal) : failed("Too many calls at once."))),
+  );
+  const last = outputs.at(-1);
+  if (isLast && last) last.value += `\n\n${LAST_CALL}`;
+  const content = calls.map(({ toolCallId, toolName }, n): ResultPart => {
+    return { type: "tool-result", toolCallId, toolName, output: outputs[n] as Output };
+  });
+  return { role: "tool", content };
+};
+
+const answerCall = async (
+  tools: readonly Tool[],
+  call: LanguageModelV3ToolCall,
+  signal: AbortSignal,
+): Promise<Output> => {
+  const tool = tools.find(({ name }) => name === call.toolName);
+  if (!tool) return failed(`There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`);
+  const args = argumentsOf(call);
+  if (!args) return failed("The arguments of the call are no JSON object.");
+  try {
+    return { type: "text", value: await tool.call(args, signal) };
+  } catch (error) {
+    return failed(error instanceof ToolError ? error.message : "The tool failed.");
+  }
+};
+
+const failed = (value: string): Output => ({ type: "error-text", value });
+
+/** What was said between a model and its tools, for another model: what only the first one's provider can read is left out. */
+export const portable = (told: readonly LanguageModelV3Message[]): LanguageModelV3Message[] =>
+  told.map((message) => {
+    if (message.role !== "assistant") return message;
+    const content = message.content
+      .filter(({ type }) => type !== "reasoning")
+      .map(({ providerOptions: _theirs, ...part }) => part as (typeof message.content)[number]);
+    return { role: "assistant", content };
+  });

@@ -1,0 +1,113 @@
+import { isUtf8 } from "node:buffer";
+import { BackendError } from "#core/errors.ts";
+
+/** The longest line, and the most that the lines of one event may hold. */
+export const MOST_OF_AN_EVENT = 1024 * 1024;
+const LF = 10;
+const CR = 13;
+const COLON = 58;
+const SPACE = 32;
+const REPLACEMENT = "\ufffd";
+
+/**
+ * Server-sent events, read in one pass over their bytes. Lines end with LF or CRLF. Throws a BackendError for what is too long, is no
+ * UTF-8 or ends in the middle of an event.
+ */
+export class EventReader {
+  readonly #who: string;
+  readonly #onEvent: (name: string, data: string) => void;
+  readonly #onComment: () => void;
+  readonly #most: number;
+  /** The beginning of a line whose end has not come. */
+  #pieces: Buffer[] = [];
+  #pending = 0;
+  #name = "";
+  #data: string | undefined = undefined;
+
+  constructor(
+    who: string,
+    onEvent: (name: string, data: string) => void,
+    onComment: () => void,
+    most = MOST_OF_AN_EVENT,
+  ) {
+    this.#who = who;
+    this.#onEvent = onEvent;
+    this.#onComment = onComment;
+    this.#most = most;
+  }
+
+  push(bytes: Buffer): void {
+    let from = 0;
+    for (let to = bytes.indexOf(LF); to !== -1; to = bytes.indexOf(LF, from)) {
+      if (this.#pending === 0) this.#line(bytes, from, to);
+      else {
+        const line = Buffer.concat([...this.#pieces, bytes.subarray(from, to)]);
+        this.#pieces = [];
+        this.#pending = 0;
+        this.#line(line, 0, line.length);
+      }
+      from = to + 1;
+    }
+    if (from === bytes.length) return;
+    this.#pending += bytes.length - from;
+    if (this.#pending > this.#most) throw this.#tooLong();
+    this.#pieces.push(bytes.subarray(from));
+  }
+
+  /** The stream has ended. */
+  end(): void {
+    if (this.#pending > 0 || this.#data !== undefined)
+      throw new BackendError(`${this.#who} broke off in the middle of an event`, { retryable: true });
+  }
+
+  #line(bytes: Buffer, from: number, lineEnd: number): void {
+    const to = lineEnd > from && bytes[lineEnd - 1] === CR ? lineEnd - 1 : lineEnd;
+    if (to === from) {
+      this.#dispatch();
+      return;
+    }
+    if (to - from > this.#most) throw this.#tooLong();
+    // A field's first letter tells `data`, `event`, `id` and `retry` apart; the whole name is compared where it matters.
+    switch (bytes[from]) {
+      case 100: {
+        const value = this.#field(bytes, from, to, "data");
+        if (value === undefined) return;
+        this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+        if (this.#data.length > this.#most) throw this.#tooLong();
+        return;
+      }
+      case 101: {
+        const value = this.#field(bytes, from, to, "event");
+        if (value !== undefined) this.#name = value;
+        return;
+      }
+      case COLON:
+        this.#onComment();
+    }
+  }
+
+  #field(bytes: Buffer, from: number, to: number, name: string): string | undefined {
+    const after = from + name.length;
+    const text = bytes.toString("latin1", from, after);
+    if (text !== name || (after < to && bytes[after] !== COLON)) return undefined;
+    const start = after + (bytes[after + 1] === SPACE ? 2 : 1);
+    if (start >= to) return "";
+    const value = bytes.toString("utf8", start, to);
+    // Only where the decoder has put its mark can there be a byte that it did not understand.
+    if (value.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, to)))
+      throw new BackendError(`${this.#who} sent what is no UTF-8`);
+    return value;
+  }
+
+  #dispatch(): void {
+    const data = this.#data;
+    const name = this.#name;
+    this.#data = undefined;
+    this.#name = "";
+    if (data !== undefined) this.#onEvent(name, data);
+  }
+
+  #tooLong(): BackendError {
+    return new BackendError(`${this.#who} sent an event that is longer than ${this.#most / 1024 / 1024} MiB`);
+  }
+}

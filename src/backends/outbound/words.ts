@@ -1,0 +1,65 @@
+import { BackendError } from "#core/errors.ts";
+
+const CONNECTING: Record<string, string> = {
+  UND_ERR_CONNECT_TIMEOUT: "no connection to it in time",
+  ETIMEDOUT: "no connection to it in time",
+  ECONNREFUSED: "nothing listens at its address",
+  ENOTFOUND: "its host name is not known",
+  EAI_AGAIN: "its host name could not be looked up",
+  EHOSTUNREACH: "its host cannot be reached",
+  ENETUNREACH: "its network cannot be reached",
+};
+const HEAD = "its answer has too long a head";
+/** What another try would not change. */
+const LASTING: Record<string, string> = {
+  UND_ERR_HEADERS_OVERFLOW: HEAD,
+  HPE_HEADER_OVERFLOW: HEAD,
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: "its answer is too long",
+  UND_ERR_INVALID_ARG: "the request cannot be sent: look at its `url` and `headers`",
+};
+
+/** What a connection that failed is called. By its code: an error's message may hold the address, which may be a secret. */
+export const connectionError = (who: string, error: unknown): BackendError => {
+  if (error instanceof BackendError) return error;
+  const code = codeOf(error);
+  const connecting = CONNECTING[code];
+  if (connecting !== undefined) return new BackendError(`${who} cannot be reached: ${connecting}`, again(error));
+  const lasting = LASTING[code];
+  if (lasting !== undefined) return new BackendError(`${who} cannot be used: ${lasting}`, { cause: error });
+  if (code.startsWith("HPE_") || (error instanceof Error && error.name === "HTTPParserError"))
+    return new BackendError(`${who} cannot be used: what it answers is no HTTP`, { cause: error });
+  if (/CERT|^ERR_TLS|^ERR_SSL|^DEPTH_ZERO|^UNABLE_TO_/.test(code))
+    return new BackendError(`${who} cannot be used: its certificate or its TLS was not accepted`, { cause: error });
+  return new BackendError(`${who} broke the connection off`, again(error));
+};
+
+const again = (cause: unknown) => ({ retryable: true, cause });
+
+const codeOf = (error: unknown): string => {
+  for (let one = error, depth = 0; one instanceof Error && depth < 4; one = one.cause, depth++) {
+    const { code } = one as NodeJS.ErrnoException;
+    if (typeof code === "string") return code;
+  }
+  return "";
+};
+
+/** Statuses of an answer after which another try may fare better. */
+export const isWorthAnotherTry = (status: number): boolean =>
+  status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
+
+/** What a status says to whoever sent the turn, in place of the remote's own words. */
+export const statusWords = (status: number): string => {
+  if (status >= 300 && status < 400) return `answered ${status}, and redirects are not followed`;
+  const known = STATUSES[status];
+  return known === undefined ? `answered ${status}` : `answered ${status}: ${known}`;
+};
+
+const STATUSES: Record<number, string> = {
+  401: "it does not take the gateway's credentials",
+  403: "it does not allow this to the gateway",
+  404: "there is nothing at its address",
+  413: "the turn is too long for it",
+  429: "it has too much to do for the gateway",
+  503: "it is not available",
+  529: "it has too much to do",
+};

@@ -1,0 +1,114 @@
+import { cleanSentence } from "#core/clean-words.ts";
+import { BackendError } from "#core/errors.ts";
+import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
+
+/**
+ * What programs and web services are told of a turn, and how they answer: one contract, described in docs/agents.md. Names are only added
+ * to it.
+ */
+export type TurnDocument = {
+  /** `summarise` is no turn of a session: its message asks for a summary of `history`, and the reply is that. */
+  kind: "turn" | "summarise";
+  turnId: string | null;
+  sessionId: string | null;
+  agent: string;
+  attempt: number;
+  model: string | null;
+  instructions: string | null;
+  skills: readonly { skillId: string; body: string }[];
+  message: { text: string; outside: boolean; context: unknown };
+  /** Oldest first. */
+  history: readonly BackendMessage[];
+  /** How many older messages were left out of `history`. */
+  historyOmitted: number;
+};
+
+/** So many characters of the conversation are told: the newest messages that fit. */
+const HISTORY_CHARACTERS = 256 * 1024;
+
+const SUMMARISE =
+  "Summarise the conversation so far in as few words as keep what a later reader needs: names, numbers, decisions, and what is still open.";
+
+export const turnDocument = async (turn: BackendTurn, { history = true } = {}): Promise<TurnDocument> => ({
+  kind: "turn",
+  turnId: turn.turnId,
+  sessionId: turn.sessionId,
+  agent: turn.agent,
+  attempt: turn.attempt,
+  model: turn.model ?? null,
+  instructions: turn.instructions ?? null,
+  skills: turn.skills,
+  message: { text: turn.message.text, outside: turn.message.outside, context: parsed(turn.message.context) },
+  ...newest(history ? await turn.history() : []),
+});
+
+/** Asks for a summary in the form of a turn, so that who knows only turns answers it, too. */
+export const summaryDocument = (agent: string, messages: readonly BackendMessage[]): TurnDocument => ({
+  kind: "summarise",
+  turnId: null,
+  sessionId: null,
+  agent,
+  attempt: 1,
+  model: null,
+  instructions: null,
+  skills: [],
+  message: { text: SUMMARISE, outside: false, context: null },
+  history: messages,
+  historyOmitted: 0,
+});
+
+/** The newest messages that together have no more than `characters`, oldest first. */
+export const newest = (
+  messages: readonly BackendMessage[],
+  characters = HISTORY_CHARACTERS,
+): { history: readonly BackendMessage[]; historyOmitted: number } => {
+  let from = messages.length;
+  for (let left = characters; from > 0; from--) {
+    left -= (messages[from - 1] as BackendMessage).text.length;
+    if (left < 0) break;
+  }
+  return { history: from === 0 ? messages : messages.slice(from), historyOmitted: from };
+};
+
+const parsed = (json: string | undefined): unknown => {
+  if (json === undefined) return null;
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
+};
+
+/**
+ * A piece of an answer, from the JSON of a line or an event. Throws a BackendError: what it says of itself where it is an `error`, and
+ * else that it is no piece, without a word of what it was.
+ */
+export const readPiece = (piece: unknown): Chunk => {
+  if (typeof piece === "object" && piece !== null) {
+    const { text, usage, model, alive, error } = piece as Partial<Record<string, unknown>>;
+    if (typeof text === "string") return { text };
+    if (isUsed(usage)) return { usage: usedOf(usage) };
+    if (typeof model === "string" && model !== "" && model.length <= 256) return { model: cleanSentence(model) };
+    if (alive === true) return { alive: true };
+    if (typeof error === "object" && error !== null) throw failureOf(error);
+  }
+  throw new BackendError("the agent answered with something that is no piece of a reply");
+};
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+const isUsed = (value: unknown): value is Used => {
+  if (typeof value !== "object" || value === null) return false;
+  const { input, output, cached = 0, reasoning = 0 } = value as Record<string, unknown>;
+  return [input, output, cached, reasoning].every(isCount);
+};
+const usedOf = ({ input, output, cached, reasoning }: Used): Used => ({ input, output, cached, reasoning });
+
+const failureOf = (error: object): BackendError => {
+  const { message, retryable, retryAfterMs } = error as Record<string, unknown>;
+  const words = typeof message === "string" ? cleanSentence(message) : "";
+  return new BackendError(words || "the agent failed and did not say why", {
+    retryable: retryable === true,
+    ...(isCount(retryAfterMs) ? { retryAfterMs } : {}),
+  });
+};

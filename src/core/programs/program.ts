@@ -1,0 +1,51 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, isAbsolute, join, resolve } from "node:path";
+
+/** A program of this machine, as the configuration has it. No shell reads `run`. */
+export type Program = { run: readonly string[]; cwd: string; env: Readonly<Record<string, string>> };
+
+/** What of the gateway's environment a program gets: what it cannot be without, and no secret is in. */
+const HANDED_DOWN = ["PATH", "HOME", "LANG", "TMPDIR"];
+
+/** The whole environment of a program. */
+export const environmentOf = ({ env }: Pick<Program, "env">, own: NodeJS.ProcessEnv = process.env) => ({
+  ...Object.fromEntries(HANDED_DOWN.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]]]))),
+  ...env,
+});
+
+export type ProgramFlaw = { at: "run" | "cwd"; message: string };
+
+/** Why a program cannot be started, in the rest of a sentence about the key `at`; undefined where nothing speaks against it. */
+export const programFlaw = (program: Program): ProgramFlaw | undefined => {
+  const { run, cwd } = program;
+  const [name = ""] = run;
+  if (!isFolder(cwd)) return { at: "cwd", message: `is no folder: ${cwd}` };
+  const { PATH = "" }: Record<string, string | undefined> = environmentOf(program);
+  const places = name.includes("/")
+    ? [isAbsolute(name) ? name : resolve(cwd, name)]
+    : PATH.split(delimiter).map((folder) => join(resolve(cwd, folder), name));
+  if (places.some(isProgram)) return undefined;
+  const found = places.find(isFile);
+  if (found !== undefined) return { at: "run", message: `names a file that may not be run: ${found}` };
+  const where = name.includes("/") ? places[0] : `in no folder of PATH`;
+  return { at: "run", message: `names a program that is not there: ${name} (${where})` };
+};
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+const isFile = (path: string): boolean => {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  } catch {
+    return false;
+  }
+};
+
+const isProgram = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK);
+    return isFile(path);
+  } catch {
+    return false;
+  }
+};

@@ -1,0 +1,214 @@
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { type A2aSettings, createA2aBackend } from "#backends/a2a/a2a.ts";
+import { systemClock } from "#core/clock.ts";
+import type { BackendError } from "#core/errors.ts";
+import { type A2aForm, type Plan, startA2aAgent } from "./stand-ins/a2a-agent.ts";
+import { FAULTS, type Fault, HANGING, RAW } from "./stand-ins/faults.ts";
+import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
+
+const never = new AbortController().signal;
+let plan: Plan | undefined;
+const planned = (text: string): Plan => plan ?? { says: ["You said: ", text, " That is all."] };
+const FORMS: Record<string, A2aForm> = {
+  "JSON-RPC, streamed": { binding: "JSONRPC", streaming: true },
+  "JSON-RPC, whole": { binding: "JSONRPC", streaming: false },
+  "HTTP+JSON, streamed": { binding: "HTTP+JSON", streaming: true },
+  "HTTP+JSON, whole": { binding: "HTTP+JSON", streaming: false },
+};
+const start = async (form: A2aForm) => await startA2aAgent(form, planned);
+const servers: Record<string, Awaited<ReturnType<typeof start>>> = {};
+for (const [name, form] of Object.entries(FORMS)) servers[name] = await start(form);
+const slow = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: 300 });
+const all = [...Object.values(servers), slow];
+const streamed = servers["JSON-RPC, streamed"] as (typeof all)[number];
+const whole = servers["JSON-RPC, whole"] as (typeof all)[number];
+const opened: { close?(): Promise<void> }[] = [];
+afterAll(async () => {
+  for (const server of all) await server[Symbol.asyncDispose]();
+  for (const backend of opened) await backend.close?.();
+});
+afterEach(() => {
+  plan = undefined;
+  for (const server of all) server.reset();
+});
+
+const open = (url: string, more: Partial<A2aSettings> = {}) => {
+  const backend = createA2aBackend({ url, headers: {}, connectMs: 500, clock: systemClock, ...more });
+  opened.push(backend);
+  return backend;
+};
+const say = (text: string, more = {}) => turnOf({ message: { text, outside: false, context: undefined }, ...more });
+const run = (url: string, turn = say("hi"), more: Partial<A2aSettings> = {}) =>
+  collect(open(url, more).run(turn, never));
+const failureOf = (running: Promise<unknown>): Promise<BackendError | undefined> =>
+  running.then(
+    () => undefined,
+    (error: unknown) => error as BackendError,
+  );
+
+backendSuite({
+  name: "a2a",
+  open: async () => open(streamed.url),
+  openSlow: async () => open(slow.url),
+  openFailing: async () => {
+    streamed.fail("500");
+    return open(streamed.url);
+  },
+  deterministic: true,
+});
+
+describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
+  const server = servers[form] as (typeof all)[number];
+
+  it("answers with what its task made", async () => {
+    const chunks = await run(server.url);
+    expect(textOf(chunks)).toBe("You said: hi That is all.");
+    expect(chunks.at(-1)).toEqual({ usage: { input: 0, output: 0 } });
+    const [card, call] = server.seen;
+    expect(card).toMatchObject({ method: "GET", path: "/.well-known/agent-card.json" });
+    expect(call?.headers).toMatchObject({ "a2a-version": "1.0", "accept-encoding": "identity" });
+  });
+
+  it("answers with a message in place of a task", async () => {
+    plan = { says: ["Hello."], isMessage: true };
+    expect(textOf(await run(server.url))).toBe("Hello.");
+  });
+
+  it("answers with its last words where it made nothing", async () => {
+    plan = { says: [], words: "Nothing to do." };
+    expect(textOf(await run(server.url))).toBe("Nothing to do.");
+  });
+
+  it.each([
+    ["FAILED", "the remote agent failed: the lamp went out"],
+    ["REJECTED", "the remote agent does not take this message: the lamp went out"],
+    ["CANCELED", "the remote agent cancelled its task: the lamp went out"],
+    ["AUTH_REQUIRED", "the remote agent wants credentials that the gateway was not given: the lamp went out"],
+  ])("fails with what it says when its task is %s", async (ends, message) => {
+    plan = { says: [], ends, words: "the lamp\nwent out" };
+    expect(await failureOf(run(server.url))).toMatchObject({ name: "BackendError", message, retryable: false });
+  });
+});
+
+describe("a conversation with an A2A agent", () => {
+  it("has the same context in every turn of a session, and another in another session or with other credentials", async () => {
+    const key = { authorization: "Bearer one" };
+    await run(streamed.url, say("a"), { headers: key });
+    await run(streamed.url, say("b", { turnId: "turn_2" }), { headers: key });
+    await run(streamed.url, say("c", { sessionId: "chat:b" }), { headers: key });
+    await run(streamed.url, say("d"), { headers: { authorization: "Bearer two" } });
+    const [one, two, three, four] = streamed.messages();
+    expect(one?.contextId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(two).toMatchObject({ contextId: one?.contextId, messageId: "turn_2" });
+    expect(new Set([one, three, four].map((message) => message?.contextId)).size).toBe(3);
+  });
+
+  it("goes on in the task that asked for more", async () => {
+    const backend = open(streamed.url);
+    plan = { says: [], ends: "INPUT_REQUIRED", words: "Which city?" };
+    expect(textOf(await collect(backend.run(say("weather"), never)))).toBe("Which city?");
+    plan = undefined;
+    await collect(backend.run(say("Bern"), never));
+    await collect(backend.run(say("thanks"), never));
+    const [asked, answered, after] = streamed.messages();
+    expect([asked?.taskId ?? "", after?.taskId ?? ""]).toEqual(["", ""]);
+    expect(answered?.taskId).toMatch(/^task-/);
+  });
+
+  it("fails where more is asked for and nobody says what", async () => {
+    plan = { says: [], ends: "INPUT_REQUIRED" };
+    expect((await failureOf(run(streamed.url)))?.message).toBe(
+      "the remote agent waits for more input and does not say for what",
+    );
+  });
+
+  it("asks for a task again until it is done", async () => {
+    plan = { says: ["Done."], polls: 2 };
+    const chunks = await run(whole.url);
+    expect(chunks.filter((chunk) => "alive" in chunk)).toHaveLength(2);
+    expect(textOf(chunks)).toBe("Done.");
+  });
+
+  it("tells of instructions, skills, context, and what came from outside", async () => {
+    const turn = turnOf({
+      instructions: "Be kind.",
+      skills: [{ skillId: "sums", body: "How to add." }],
+      message: { text: "two and two?", outside: true, context: '{"a":1}' },
+    });
+    await run(streamed.url, turn);
+    const texts = streamed.messages()[0]?.parts.map(({ text }) => text ?? "") ?? [];
+    expect(texts[0]).toBe("Be kind.");
+    expect(texts.join("\n")).toContain("Use this skill, sums:\n\nHow to add.");
+    expect(texts.at(-1)).toMatch(/^The message\..*\n<outside-[0-9a-f]+>\ntwo and two\?\n<\/outside-/);
+  });
+
+  it("has its task cancelled at the agent when nobody waits for it any more", async () => {
+    const controller = new AbortController();
+    const chunks = open(slow.url).run(say("hi"), controller.signal)[Symbol.asyncIterator]();
+    for (let n = 0; n < 2; n++) await chunks.next();
+    const [, streaming] = slow.seen;
+    controller.abort("cancelled");
+    await chunks.next().catch(() => undefined);
+    expect(await streaming?.left).toBe(true);
+    await expect.poll(() => slow.seen.map(({ json }) => json.method)).toContain("CancelTask");
+  });
+});
+
+describe("the card of an A2A agent", () => {
+  const cards = () => streamed.seen.filter(({ method }) => method === "GET").length;
+
+  it("is read once for many turns, and again after a failure", async () => {
+    const backend = open(streamed.url);
+    for (let n = 0; n < 3; n++) await collect(backend.run(say("hi"), never));
+    expect(cards()).toBe(1);
+    streamed.failNext("500");
+    expect(await failureOf(collect(backend.run(say("hi"), never)))).toBeDefined();
+    await collect(backend.run(say("hi"), never));
+    expect(cards()).toBe(2);
+  });
+
+  it.each([
+    [
+      "another host",
+      {
+        supportedInterfaces: [
+          { url: "http://169.254.169.254/a2a", protocolBinding: "JSONRPC", protocolVersion: "1.0" },
+        ],
+      },
+      "another host",
+    ],
+    [
+      "another version",
+      { supportedInterfaces: [{ url: "http://127.0.0.1/", protocolBinding: "JSONRPC", protocolVersion: "0.3" }] },
+      "speaks neither",
+    ],
+    ["no interface", { supportedInterfaces: undefined, url: "http://127.0.0.1/" }, "no agent card of A2A 1.0"],
+  ])("is refused with %s", async (_, more, words) => {
+    await using other = await start({ binding: "JSONRPC", streaming: true });
+    other.setCard(more);
+    expect((await failureOf(run(other.url)))?.message).toContain(words);
+  });
+});
+
+describe("an A2A agent that goes wrong", () => {
+  /** What only a limit of the core's ends. */
+  const endless: Fault[] = [...HANGING, "a body without end"];
+  it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !endless.includes(fault)))(
+    "fails with %s, in words of ours, and the next turn is answered",
+    async (fault) => {
+      // A stream that goes on and on is ended by the core, at 4 MiB of text.
+      const streams = fault === "100 MB" ? [] : [streamed, servers["HTTP+JSON, streamed"] as typeof whole];
+      for (const server of [whole, ...streams]) {
+        const backend = open(server.url);
+        await collect(backend.run(say("hi"), never));
+        server.failNext(fault);
+        const error = await failureOf(collect(backend.run(say("good morning to all of you"), never)));
+        expect(error, server === whole ? "whole" : "streamed").toMatchObject({ name: "BackendError" });
+        expect(error?.message).toMatch(/^the remote agent /);
+        for (const raw of [RAW, "raw-words", "sk-secret", "Bad Gateway", "169.254"])
+          expect(error?.message).not.toContain(raw);
+        expect(textOf(await collect(backend.run(say("hi"), never)))).toBe("You said: hi That is all.");
+      }
+    },
+  );
+});

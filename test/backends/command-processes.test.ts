@@ -1,0 +1,148 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { leastOf } from "#test/harness/loop.ts";
+import { failureOf, isAlive, pidsIn, replyOf, shell, untilGone } from "./stand-ins/programs.ts";
+import { collect, textOf, turnOf } from "./suite.ts";
+
+/** Runs a program until it has told the numbers of its processes, and says how to stop it. */
+const runUntilTold = async (script: string, count: number) => {
+  const controller = new AbortController();
+  const backend = shell(script);
+  const chunks = backend.run(turnOf(), controller.signal)[Symbol.asyncIterator]();
+  let told = "";
+  while (pidsIn(told).length < count || !told.endsWith(".")) {
+    const { done, value } = await chunks.next();
+    if (done) throw new Error(`it ended: ${told}`);
+    if ("text" in value) told += value.text;
+  }
+  const pids = pidsIn(told);
+  onTestFinished(() => {
+    for (const pid of pids.filter(isAlive)) process.kill(pid, "SIGKILL");
+  });
+  expect(pids.every(isAlive)).toBe(true);
+  return { backend, chunks, pids, stop: () => controller.abort(new Error("stop")) };
+};
+
+const FORKS: [string, string, number][] = [
+  ["forks", 'sleep 60 & echo "$$ $!."; wait', 2],
+  [
+    "ignores SIGTERM, with a child that does too",
+    "trap '' TERM; sleep 60 & echo \"$$ $!.\"; while :; do sleep 1; done",
+    2,
+  ],
+  ["forks twice, so that nobody waits for the last", '(sleep 60 & echo "$!") ; echo "$$."; exec sleep 60', 2],
+  ["has a pipe of programs", 'echo "$$."; yes | sort | sleep 60', 1],
+];
+
+describe("a command leaves no child behind", () => {
+  it.each(FORKS)("when its turn is stopped: one that %s", async (_, script, count) => {
+    const stopped = async () => {
+      const { chunks, pids, stop } = await runUntilTold(script, count);
+      stop();
+      await Promise.allSettled([chunks.next()]);
+      return await untilGone(pids);
+    };
+    // 1 s of grace, where it needs to be made to.
+    expect(await leastOf(3, 2_000, stopped)).toBeLessThan(2_000);
+  });
+
+  it.each(FORKS)("when its reader leaves: one that %s", async (_, script, count) => {
+    const { chunks, pids } = await runUntilTold(script, count);
+    await chunks.return?.();
+    await untilGone(pids);
+  });
+
+  it("when it ends and its child holds its output open", async () => {
+    const told = await replyOf(shell("sleep 60 & printf '%s' $!"));
+    await untilGone(pidsIn(told));
+  });
+
+  it("and answers when one that left its group holds its output open", async () => {
+    const told = await replyOf(shell("setsid sleep 2 & printf %s $$"));
+    expect(pidsIn(told)).toHaveLength(1);
+  });
+
+  it("when it fails, in its words or in ours", async () => {
+    for (const script of ["sleep 60 & echo $! >&2; exit 3", "sleep 60 & echo $! >&2; printf '\\377'; sleep 60"]) {
+      const said: { line: string }[] = [];
+      await failureOf(replyOf(shell(script, { said })));
+      await expect.poll(() => said).toHaveLength(1);
+      await untilGone(said.flatMap(({ line }) => pidsIn(line)));
+    }
+  });
+
+  it("and lets it tidy up before it ends", async () => {
+    const said: { line: string }[] = [];
+    const controller = new AbortController();
+    const backend = shell("trap 'echo tidied >&2; exit' TERM; echo begun; while :; do sleep 0.02; done", { said });
+    const chunks = backend.run(turnOf(), controller.signal)[Symbol.asyncIterator]();
+    await chunks.next();
+    controller.abort(new Error("stop"));
+    await Promise.allSettled([chunks.next()]);
+    await backend.close?.();
+    expect(said.map(({ line }) => line)).toContain("tidied");
+  });
+
+  it("when it is closed, which waits for the turns that run", async () => {
+    const backend = shell("echo $$; sleep 0.2; echo done");
+    const chunks = backend.run(turnOf(), new AbortController().signal)[Symbol.asyncIterator]();
+    const told = [await chunks.next()];
+    let isOver = false;
+    const closed = backend.close?.().then(() => expect(isOver).toBe(true));
+    for (let next = await chunks.next(); !next.done; next = await chunks.next()) told.push(next);
+    isOver = true;
+    await closed;
+    expect(textOf(told.map(({ value }) => value))).toMatch(/^\d+\ndone$/);
+  });
+
+  it("while a hundred run at once", async () => {
+    const backend = shell("echo $$; exec sleep 60");
+    const controller = new AbortController();
+    const told: string[] = [];
+    const running = Array.from({ length: 100 }, async () => {
+      for await (const chunk of backend.run(turnOf(), AbortSignal.any([controller.signal]))) {
+        if ("text" in chunk) told.push(chunk.text);
+        if (told.length === 100) controller.abort(new Error("stop"));
+      }
+    });
+    await Promise.allSettled(running);
+    expect(told).toHaveLength(100);
+    await untilGone(told.flatMap(pidsIn));
+  });
+});
+
+describe("a gateway that is killed", () => {
+  it("takes its programs with it, those that mind neither the end of their input nor SIGTERM too", async () => {
+    const script = `
+      import { startProgram } from "#core/programs/start.ts";
+      const run = ["sh", "-c", "trap '' TERM; sleep 60 & echo $$ $!.; wait"];
+      const { stdout } = await startProgram({ run, cwd: "/", env: {} }, { say: () => {} });
+      stdout.pipe(process.stdout);
+    `;
+    const root = join(import.meta.dirname, "../..");
+    const args = ["--import", "tsx", "--input-type=module", "-e", script];
+    const child = spawn(process.execPath, args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    let told = "";
+    for await (const text of child.stdout.setEncoding("utf8")) {
+      told += text;
+      if (told.includes(".")) break;
+    }
+    const pids = pidsIn(told);
+    expect(pids.filter(isAlive)).toHaveLength(2);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await untilGone(pids);
+  }, 20_000);
+});
+
+describe("many turns of a command", () => {
+  it("run one after another, each in a program of its own", async () => {
+    const backend = shell("echo $$");
+    const seen = new Set<string>();
+    for (let n = 0; n < 20; n++) seen.add(textOf(await collect(backend.run(turnOf(), new AbortController().signal))));
+    expect(seen.size).toBe(20);
+  });
+});

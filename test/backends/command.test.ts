@@ -1,0 +1,294 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Chunk } from "#backends/backend.ts";
+import { BackendError } from "#core/errors.ts";
+import { commandOf, failureOf, replyOf, sh, shell } from "./stand-ins/programs.ts";
+import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
+
+for (const output of ["text", "json-lines"] as const)
+  backendSuite({
+    name: `command (${output})`,
+    open: async () => commandOf(sh("command-agent.sh", "echo", output), { output }),
+    openSlow: async () => commandOf(sh("command-agent.sh", "slow", output), { output }),
+    openFailing: async () => commandOf(sh("command-agent.sh", "fail", output), { output }),
+    deterministic: true,
+  });
+
+const signal = () => new AbortController().signal;
+const lines = (...pieces: unknown[]) =>
+  shell(`cat > /dev/null; printf '%s\\n' ${pieces.map((piece) => `'${JSON.stringify(piece)}'`).join(" ")}`, {
+    output: "json-lines",
+  });
+
+describe("what a command is told", () => {
+  it("is the turn, as one line of JSON", async () => {
+    const turn = turnOf({
+      attempt: 2,
+      model: "fast",
+      instructions: "be kind",
+      skills: [{ skillId: "sums", body: "add up" }],
+      message: { text: "a\nb 🙂", outside: true, context: '{"order":7}' },
+      history: async () => [{ role: "user", text: "before", outside: false }],
+    });
+    const told = textOf(await collect(shell("cat").run(turn, signal())));
+    expect(told).not.toContain("\n");
+    expect(JSON.parse(told)).toEqual({
+      kind: "turn",
+      turnId: "turn_1",
+      sessionId: "chat:a",
+      agent: "main",
+      attempt: 2,
+      model: "fast",
+      instructions: "be kind",
+      skills: [{ skillId: "sums", body: "add up" }],
+      message: { text: "a\nb 🙂", outside: true, context: { order: 7 } },
+      history: [{ role: "user", text: "before", outside: false }],
+      historyOmitted: 0,
+    });
+  });
+
+  it("has the newest of a long conversation, and how much was left out", async () => {
+    const history = Array.from({ length: 10 }, (_, n) => ({
+      role: "user" as const,
+      text: `${n}`.repeat(60_000),
+      outside: false,
+    }));
+    const told = JSON.parse(
+      textOf(await collect(shell("cat").run(turnOf({ history: async () => history }), signal()))),
+    );
+    expect(told.history.map(({ text }: { text: string }) => text[0])).toEqual(["6", "7", "8", "9"]);
+    expect(told.historyOmitted).toBe(6);
+  });
+
+  it("has no more of the gateway's environment than what it cannot be without", async () => {
+    process.env.GATEWAY_SECRET = "s3cret";
+    onTestFinished(() => void delete process.env.GATEWAY_SECRET);
+    const told = await replyOf(shell("env", { env: { AGENT_KEY: "its own" } }));
+    const names = told.split("\n").map((line) => line.slice(0, line.indexOf("=")));
+    // The last three are the shell's own.
+    const allowed = ["PATH", "HOME", "LANG", "TMPDIR", "AGENT_KEY", "PWD", "OLDPWD", "SHLVL", "_"];
+    expect(names.filter((name) => !allowed.includes(name))).toEqual([]);
+    expect(told).toContain("AGENT_KEY=its own");
+    expect(told).not.toContain("s3cret");
+  });
+
+  it("has none of the gateway's files and sockets open", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "command-"));
+    const file = openSync(join(folder, "secret"), "w");
+    onTestFinished(() => {
+      closeSync(file);
+      rmSync(folder, { recursive: true });
+    });
+    const open = await replyOf(shell("ls -l /proc/self/fd"));
+    expect(open).not.toContain("secret");
+  });
+
+  it("is read by no shell", async () => {
+    const told = await replyOf(commandOf(["printf", "%s", "$HOME; `id` && *"]));
+    expect(told).toBe("$HOME; `id` && *");
+  });
+
+  it("runs in its folder", async () => {
+    expect(await replyOf(shell("pwd", { cwd: "/usr" }))).toBe("/usr");
+  });
+});
+
+describe("what a command answers", () => {
+  it("is its text, without the ends of lines after the last one", async () => {
+    expect(await replyOf(shell("printf 'a\\n\\nb\\n\\r\\n'"))).toBe("a\n\nb");
+    expect(await replyOf(shell("true"))).toBe("");
+    expect(await replyOf(shell("yes '' | head -c 100000; printf x"))).toBe(`${"\n".repeat(100_000)}x`);
+  });
+
+  it("counts as much as it has characters, where the program does not say more", async () => {
+    const chunks = await collect(shell("printf 12345").run(turnOf(), signal()));
+    expect(chunks.at(-1)).toEqual({ usage: { input: 7, output: 2 } });
+  });
+
+  it("comes whole where its bytes come one by one", async () => {
+    const program = 'for byte in 303 274 360 237 231 202; do printf "\\\\$byte"; sleep 0.01; done';
+    const chunks = await collect(shell(program).run(turnOf(), signal()));
+    expect(textOf(chunks)).toBe("ü🙂");
+    expect(chunks.filter((chunk) => "text" in chunk).map((chunk) => ("text" in chunk ? chunk.text : ""))).not.toContain(
+      "\ufffd",
+    );
+  });
+
+  it("is text, what was used, the model, and signs of life, each in a line of JSON", async () => {
+    const pieces: unknown[] = [
+      { text: "one " },
+      { alive: true },
+      { model: "small" },
+      { text: "two" },
+      { usage: { input: 5, output: 2, cached: 3 } },
+    ];
+    const chunks = await collect(lines(...pieces).run(turnOf(), signal()));
+    const usage = { input: 5, output: 2, cached: 3, reasoning: undefined };
+    expect(textOf(chunks)).toBe("one two");
+    expect(chunks).toContainEqual({ model: "small" });
+    expect(chunks).toContainEqual({ alive: true });
+    expect(chunks.at(-1)).toEqual({ usage });
+  });
+
+  it("has a character whole that its pieces have in two", async () => {
+    const chunks = await collect(
+      lines({ text: "a\ud83d" }, { text: "\ude42b" }, { text: "c\ud83d" }).run(turnOf(), signal()),
+    );
+    expect(chunks.flatMap((chunk) => ("text" in chunk ? [chunk.text] : []))).toEqual(["a", "🙂b", "c"]);
+  });
+
+  it("may lack the end of its last line, and have empty ones", async () => {
+    const written = shell(`printf '\\n{"text":"a"}\\r\\n\\n{"text":"b"}'`, { output: "json-lines" });
+    expect(await replyOf(written)).toBe("ab");
+  });
+
+  it("waits in the program while nobody takes it", async () => {
+    const mark = join(mkdtempSync(join(tmpdir(), "command-")), "mark");
+    onTestFinished(() => rmSync(join(mark, ".."), { recursive: true }));
+    writeFileSync(mark, "");
+    const program = `cat > /dev/null; head -c 4000000 /dev/zero | tr '\\0' x; echo done > ${mark}`;
+    const chunks = shell(program).run(turnOf(), signal())[Symbol.asyncIterator]();
+    await chunks.next();
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(readFileSync(mark, "utf8")).toBe("");
+    let characters = 0;
+    for (let next = await chunks.next(); !next.done; next = await chunks.next())
+      if ("text" in (next.value as Chunk)) characters += (next.value as { text: string }).text.length;
+    expect(characters).toBeGreaterThan(3_900_000);
+    expect(readFileSync(mark, "utf8")).toBe("done\n");
+  });
+});
+
+describe("a command that", () => {
+  it.each<[string, () => Promise<unknown>, string | RegExp, boolean]>([
+    [
+      "exits with 3",
+      () => replyOf(shell("echo 'at x (/srv/a.js:1)' >&2; exit 3")),
+      "the agent's program ended with 3",
+      false,
+    ],
+    ["exits with 75", () => replyOf(shell("exit 75")), "the agent's program ended with 75", true],
+    ["is killed", () => replyOf(shell("kill -SEGV $$")), "the agent's program was ended by SIGSEGV", false],
+    ["is not there", () => replyOf(commandOf(["no-such-program"])), "the agent's program cannot be started", false],
+    ["may not be run", () => replyOf(commandOf(["/etc/passwd"])), "the agent's program cannot be started", false],
+    [
+      "has no folder",
+      () => replyOf(shell("true", { cwd: "/no/such" })),
+      "the agent's program cannot be started",
+      false,
+    ],
+    [
+      "is too much for the system",
+      () => replyOf(commandOf(["true", "x".repeat(3e6)])),
+      "the agent's program cannot be started",
+      false,
+    ],
+    [
+      "writes no UTF-8",
+      () => replyOf(shell("printf 'a\\377b'")),
+      "the agent's program wrote something that is not UTF-8",
+      false,
+    ],
+    [
+      "ends inside a character",
+      () => replyOf(shell("printf '\\303'")),
+      "the agent's program wrote something that is not UTF-8",
+      false,
+    ],
+    [
+      "writes 100 MB",
+      () => replyOf(shell("cat /dev/zero | tr '\\0' x | head -c 100000000")),
+      /more than 16 MiB/,
+      false,
+    ],
+    [
+      "writes a line without end",
+      () => replyOf(shell("cat /dev/zero | tr '\\0' x", { output: "json-lines" })),
+      /longer than 1 MiB/,
+      false,
+    ],
+    [
+      "writes no JSON",
+      () => replyOf(shell("echo '<html>'", { output: "json-lines" })),
+      "the agent's program wrote a line that is no JSON",
+      false,
+    ],
+    [
+      "writes half a line of JSON",
+      () => replyOf(shell(`printf '{"text":"a'`, { output: "json-lines" })),
+      "the agent's program wrote a line that is no JSON",
+      false,
+    ],
+    [
+      "writes something else",
+      () => replyOf(lines({ words: "a" })),
+      "the agent answered with something that is no piece of a reply",
+      false,
+    ],
+    [
+      "counts wrongly",
+      () => replyOf(lines({ usage: { input: -1, output: 2 } })),
+      "the agent answered with something that is no piece of a reply",
+      false,
+    ],
+    [
+      "says that it failed",
+      () => replyOf(lines({ error: { message: "no\u001b[31m such\nmodel" } })),
+      "no such model",
+      false,
+    ],
+    [
+      "says that it is busy",
+      () => replyOf(lines({ error: { message: "busy", retryable: true, retryAfterMs: 9 } })),
+      "busy",
+      true,
+    ],
+    ["does not say why", () => replyOf(lines({ error: {} })), "the agent failed and did not say why", false],
+  ])("%s fails the turn, in words for callers", async (_, run, message, retryable) => {
+    const error = await failureOf(run());
+    expect(error).toBeInstanceOf(BackendError);
+    expect(error.message).toMatch(message);
+    expect(error.retryable).toBe(retryable);
+  });
+
+  it("tells when to come again is believed", async () => {
+    const error = await failureOf(replyOf(lines({ error: { message: "busy", retryable: true, retryAfterMs: 1234 } })));
+    expect(error.retryAfterMs).toBe(1234);
+  });
+
+  it("writes before it fails has said that, and its last words go to the log alone", async () => {
+    const said: { line: string }[] = [];
+    const chunks: Chunk[] = [];
+    const backend = shell("printf half; printf '\\033[31mno key: \\007sk-1\\n' >&2; exit 4", { said });
+    const error = await failureOf(
+      (async () => {
+        for await (const chunk of backend.run(turnOf(), signal())) chunks.push(chunk);
+      })(),
+    );
+    expect(textOf(chunks)).toBe("half");
+    expect(error.message).toBe("the agent's program ended with 4");
+    expect(error.cause).toMatchObject({ message: "no key: sk-1" });
+    expect(said).toEqual([{ program: "agents.main", turnId: "turn_1", line: "no key: sk-1" }]);
+  });
+
+  it("never reads its turn answers all the same, however long that is", async () => {
+    const text = "x".repeat(1_000_000);
+    expect(await replyOf(shell("printf unread"), text)).toBe("unread");
+    expect(await replyOf(shell("exec 0<&-; sleep 0.05; printf closed"), text)).toBe("closed");
+    expect(await replyOf(shell("printf early; cat > /dev/null; printf late"), text)).toBe("earlylate");
+  });
+
+  it("fills standard error is not kept waiting, and is heard only so far", async () => {
+    const said: { line: string }[] = [];
+    expect(await replyOf(shell("yes complaint | head -c 20000000 >&2; printf done", { said }))).toBe("done");
+    expect(said.length).toBeGreaterThan(10);
+    expect(said.length).toBeLessThan(100);
+  });
+
+  it("closes its output and goes on is not waited for", async () => {
+    const error = await failureOf(replyOf(shell("exec 1>&-; sleep 30")));
+    expect(error.message).toBe("the agent's program closed its output and did not end");
+  }, 10_000);
+});

@@ -1,0 +1,194 @@
+import { createHash } from "node:crypto";
+import { Webhook } from "standardwebhooks";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { createHttpBackend, type HttpSettings } from "#backends/http/http.ts";
+import { systemClock } from "#core/clock.ts";
+import type { BackendError } from "#core/errors.ts";
+import { FAULTS, type Fault, HANGING, RAW } from "./stand-ins/faults.ts";
+import { eventOf, replyTo, startHttpAgent, streamed, whole } from "./stand-ins/http-agent.ts";
+import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
+import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
+
+const stream = await startHttpAgent("stream");
+const slow = await startHttpAgent("stream", 150);
+const json = await startHttpAgent("json");
+const text = await startHttpAgent("text");
+/** Answers with whatever a test wants. */
+let next = whole({ reply: "" });
+const any = await startHttpStandIn(() => next);
+const opened: { close?(): Promise<void> }[] = [];
+afterAll(async () => {
+  for (const server of [stream, slow, json, text, any]) await server[Symbol.asyncDispose]();
+  for (const backend of opened) await backend.close?.();
+});
+afterEach(() => {
+  for (const server of [stream, slow, json, text, any]) server.reset();
+});
+
+const open = (url: string, more: Partial<HttpSettings> = {}) => {
+  const backend = createHttpBackend({
+    ...{ agent: "main", models: undefined, url: `${url}/turns`, headers: {}, secret: undefined },
+    ...{ history: true, connectMs: 500, clock: systemClock, ...more },
+  });
+  opened.push(backend);
+  return backend;
+};
+const never = new AbortController().signal;
+const say = (said: string) => turnOf({ message: { text: said, outside: false, context: undefined } });
+const run = (url: string, turn = turnOf(), more: Partial<HttpSettings> = {}) =>
+  collect(open(url, more).run(turn, never));
+const failureOf = (run: Promise<unknown>): Promise<BackendError | undefined> =>
+  run.then(
+    () => undefined,
+    (error: unknown) => error as BackendError,
+  );
+
+for (const [form, server] of Object.entries({ stream, json })) {
+  backendSuite({
+    name: `http (${form})`,
+    open: async () => open(server.url),
+    openSlow: async () => open(slow.url),
+    openFailing: async () => {
+      server.fail("500");
+      return open(server.url);
+    },
+    deterministic: true,
+  });
+}
+
+describe("what a service is asked", () => {
+  it("is the turn, with what was said before", async () => {
+    const turn = turnOf({
+      turnId: "turn_7",
+      attempt: 2,
+      model: "fast",
+      instructions: "be kind",
+      skills: [{ skillId: "sums", body: "How to add." }],
+      message: { text: "two and two?", outside: true, context: '{"from":"a form"}' },
+      history: async () => [{ role: "user", text: "hello", outside: false }],
+    });
+    await run(stream.url, turn);
+    const { method, path, headers, json: body } = await stream.next();
+    expect([method, path]).toEqual(["POST", "/turns"]);
+    expect(headers).toMatchObject({
+      "content-type": "application/json",
+      "accept-encoding": "identity",
+      "idempotency-key": "turn_7",
+      "user-agent": "agent-gateway",
+    });
+    expect(body).toEqual({
+      kind: "turn",
+      turnId: "turn_7",
+      sessionId: "chat:a",
+      agent: "main",
+      attempt: 2,
+      model: "fast",
+      instructions: "be kind",
+      skills: [{ skillId: "sums", body: "How to add." }],
+      message: { text: "two and two?", outside: true, context: { from: "a form" } },
+      history: [{ role: "user", text: "hello", outside: false }],
+      historyOmitted: 0,
+    });
+  });
+
+  it("is without the conversation where it keeps that itself, which then is not read", async () => {
+    const history = () => Promise.reject(new Error("asked"));
+    await run(stream.url, turnOf({ history }), { history: false });
+    expect((await stream.next()).json).toMatchObject({ history: [], historyOmitted: 0 });
+  });
+
+  it("has the headers and the account of the configuration", async () => {
+    await run(stream.url, turnOf(), { headers: { "X-Team": "blue", Accept: "text/plain" } });
+    expect((await stream.next()).headers).toMatchObject({
+      "x-team": "blue",
+      accept: expect.stringContaining("event-stream"),
+    });
+    await run(stream.url.replace("//", "//me:p%40ss@"));
+    expect((await stream.next()).headers.authorization).toBe(`Basic ${Buffer.from("me:p@ss").toString("base64")}`);
+  });
+
+  it("is signed as Standard Webhooks where there is a secret", async () => {
+    const secret = `whsec_${createHash("sha256").update("secret").digest("base64")}`;
+    await run(stream.url, turnOf(), { secret });
+    const { headers, text: sent } = await stream.next();
+    expect(headers["webhook-id"]).toBe("turn_1");
+    expect(new Webhook(secret).verify(sent, headers as Record<string, string>)).toMatchObject({ kind: "turn" });
+    await run(stream.url);
+    expect((await stream.next()).headers).not.toHaveProperty("webhook-signature");
+  });
+
+  it("comes over the same connection turn after turn", async () => {
+    const backend = open(stream.url);
+    const before = stream.connections();
+    for (let n = 0; n < 5; n++) await collect(backend.run(say(`${n}`), never));
+    // The next one may begin while the last answer is ending.
+    expect(stream.connections() - before).toBeLessThan(3);
+  });
+});
+
+describe("what a service answers", () => {
+  it("is taken as it comes, with what it used", async () => {
+    const chunks = await run(slow.url, say("hi"));
+    expect(textOf(chunks)).toBe(replyTo("hi"));
+    expect(chunks.filter((chunk) => "text" in chunk).length).toBeGreaterThan(1);
+    expect(chunks).toContainEqual({ alive: true });
+    expect(chunks.at(-1)).toEqual({ usage: { input: 7, output: 6, cached: 2, reasoning: undefined } });
+  });
+
+  it("is JSON, or plain text", async () => {
+    expect(await run(json.url, say("hi"))).toEqual([
+      { text: replyTo("hi") },
+      { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
+      { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
+    ]);
+    expect(await run(text.url, say("hi"))).toEqual([{ text: replyTo("hi") }, { usage: { input: 0, output: 0 } }]);
+  });
+
+  it("is read however its bytes are cut", async () => {
+    const bytes = Buffer.from(
+      `:\r\n\r\nid: 7\nretry: 5\nevent: delta\r\ndata: {"text":\r\ndata: "ä🙂 "}\r\n\r\n${eventOf("", { text: "b" })}` +
+        `event: ping\ndata: not ours\n\ndata:{"text":"\\ufffd\ufffd"}\n\nevent: done\ndata: {"usage":{"input":1,"output":2}}\n\n`,
+    );
+    for (const size of [1, 2, 3, 7, 64, bytes.length]) {
+      const body = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
+        bytes.subarray(n * size, (n + 1) * size),
+      );
+      next = { headers: { "content-type": "Text/Event-Stream; charset=utf-8" }, body };
+      const chunks = await run(any.url);
+      expect(textOf(chunks), `in pieces of ${size}`).toBe("ä🙂 b\ufffd\ufffd");
+      expect(chunks.at(-1)).toMatchObject({ usage: { input: 1, output: 2 } });
+    }
+  });
+
+  it("is over with `done`, whatever comes after it", async () => {
+    next = streamed("good morning");
+    next = { ...next, body: [...next.body, eventOf("delta", { text: "more" }), "garbage", eventOf("error", {})] };
+    expect(textOf(await run(any.url))).toBe("good morning");
+  });
+
+  it("names the model where it says so", async () => {
+    next = whole({ reply: "hi", model: "big" });
+    expect(await run(any.url)).toContainEqual({ model: "big" });
+  });
+});
+
+describe("a service that goes wrong", () => {
+  /** What only a limit of the core's ends. */
+  const endless: Fault[] = [...HANGING, "a body without end"];
+  it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !endless.includes(fault)))(
+    "fails with %s, in words of ours, and the next turn is answered",
+    async (fault) => {
+      // A stream that goes on and on is ended by the core, at 4 MiB of text.
+      for (const server of fault === "100 MB" ? [json] : [stream, json]) {
+        server.failNext(fault);
+        const backend = open(server.url);
+        const error = await failureOf(collect(backend.run(say("good morning to all of you"), never)));
+        expect(error).toMatchObject({ name: "BackendError" });
+        expect(error?.message).toMatch(/service|lamp/);
+        for (const raw of [RAW, "sk-secret", "Bad Gateway", "169.254"]) expect(error?.message).not.toContain(raw);
+        expect(error?.message.length).toBeLessThan(200);
+        expect(textOf(await collect(backend.run(say("hi"), never)))).toBe(replyTo("hi"));
+      }
+    },
+  );
+});

@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Chunk } from "#backends/backend.ts";
+import { type Tool, ToolError } from "#tools/tool.ts";
+import { API_KEY, KIND_NAMES, KINDS, modelAt, openModels } from "./model-kinds.ts";
+import type { ModelStandIn } from "./stand-ins/model-answers.ts";
+import { USAGE } from "./stand-ins/model-answers.ts";
+import { collect, textOf, turnOf } from "./suite.ts";
+
+const signal = () => new AbortController().signal;
+const lastUsage = (chunks: readonly Chunk[]) =>
+  chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
+
+const toolOf = (name: string, call: Tool["call"]): Tool => ({
+  name,
+  description: `Does ${name}.`,
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  call,
+});
+const weather = toolOf("weather", async (args) => `17 degrees in ${(args as { city: string }).city}`);
+
+describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
+  let standIn: ModelStandIn;
+  beforeAll(async () => {
+    standIn = await KINDS[kind].start();
+  });
+  afterAll(() => standIn[Symbol.asyncDispose]());
+  beforeEach(() => standIn.reset());
+  const open = (more = {}, settings = {}) => openModels({ main: modelAt(kind, standIn.url, settings) }, more);
+  const run = async (turn = turnOf(), backend = open()) => await collect(backend.run(turn, signal()));
+
+  it("is asked at its provider's path with its key, once, over connections that are kept", async () => {
+    const backend = open();
+    const before = standIn.connections();
+    for (let n = 0; n < 10; n++) await run(turnOf({ instructions: "Be kind." }), backend);
+    expect(standIn.seen).toHaveLength(10);
+    // A second one may be made by who asks again before the first has come to rest.
+    expect(standIn.connections() - before).toBeLessThanOrEqual(2);
+    const { path, headers, text } = standIn.seen[0] as (typeof standIn.seen)[number];
+    expect(path).toBe(KINDS[kind].path);
+    expect(JSON.stringify(headers)).toContain(API_KEY);
+    expect(headers).toMatchObject({ "x-team": "tests", "accept-encoding": "identity" });
+    expect(text).toContain("Be kind.");
+    expect(text).toContain("Good morning, how are you?");
+  });
+
+  it("tells what it used as its provider counts, whether the SDK has read the answer or we have", async () => {
+    const counted = { ...USAGE, ...(kind === "anthropic" && { reasoning: undefined }) };
+    const whole = JSON.parse(JSON.stringify(counted)) as object;
+    expect(lastUsage(await run())).toEqual(whole);
+    standIn.say({ thought: "hm", text: ["Well", " then."] });
+    const thought = await run();
+    expect(lastUsage(thought)).toEqual(whole);
+    expect(textOf(thought)).toBe("Well then.");
+  });
+
+  it("calls tools, all of a step at once, and answers with what they told it", async () => {
+    standIn.say(
+      {
+        thought: "I look.",
+        text: ["Let me look."],
+        calls: [
+          { name: "weather", args: '{"city":"Bern"}' },
+          { name: "weather", args: '{"city":"Genf"}' },
+        ],
+      },
+      { text: ["17 in", " both."] },
+    );
+    let atOnce = 0;
+    let most = 0;
+    const slow = toolOf("weather", async (args, given) => {
+      most = Math.max(most, ++atOnce);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      atOnce--;
+      return await weather.call(args, given);
+    });
+    const chunks = await run(turnOf({ tools: async () => [slow] }));
+    expect(textOf(chunks)).toBe("Let me look.\n\n17 in both.");
+    expect(most).toBe(2);
+    expect(lastUsage(chunks)).toMatchObject({ input: 2 * USAGE.input, output: 2 * USAGE.output });
+    const [first, second] = standIn.seen;
+    expect(first?.text).toContain("Does weather.");
+    expect(second?.text).toContain("17 degrees in Bern");
+    expect(second?.text).toContain("17 degrees in Genf");
+    expect(second?.text).toContain("Let me look.");
+    // What the provider wants to see again of what it thought.
+    if (kind === "anthropic") expect(second?.text).toContain("signed I look.");
+    if (kind === "openai") expect(second?.text).toContain("sealed I look.");
+    if (kind === "google") expect(second?.text).toContain("c2lnbmVk");
+  });
+
+  it("is told of a tool that fails, is not there, or was called with what is no object", async () => {
+    const secret = toolOf("secret", () => Promise.reject(new Error("password 1234")));
+    const strict = toolOf("strict", () => Promise.reject(new ToolError("There is no such city.")));
+    const calls = [
+      { name: "secret", args: "{}" },
+      { name: "strict", args: "{}" },
+      { name: "missing", args: "{}" },
+      ...(kind === "google" ? [] : [{ name: "strict", args: "[1,2]" }]),
+    ];
+    standIn.say({ calls }, { text: ["Sorry."] });
+    expect(textOf(await run(turnOf({ tools: async () => [secret, strict] })))).toBe("Sorry.");
+    const told = standIn.seen[1]?.text ?? "";
+    expect(told).toContain("The tool failed.");
+    expect(told).not.toContain("1234");
+    expect(told).toContain("There is no such city.");
+    expect(told).toContain("There is no such tool. There are: secret, strict.");
+    if (kind !== "google") expect(told).toContain("The arguments of the call are no JSON object.");
+  });
+
+  it("is asked no more often than it may be, and told before the last time", async () => {
+    const call = { calls: [{ name: "weather", args: '{"city":"Bern"}' }] };
+    const turn = turnOf({ tools: async () => [weather] });
+    standIn.say(call, call, { text: ["Enough."] });
+    expect(textOf(await run(turn, open({ steps: 3 })))).toBe("Enough.");
+    expect(standIn.seen[1]?.text).not.toContain("No more tools can be called");
+    expect(standIn.seen[2]?.text).toContain("No more tools can be called");
+    standIn.say(call, call, call);
+    await expect(run(turn, open({ steps: 3 }))).rejects.toMatchObject({
+      message: "the model was asked 3 times, the most that is allowed, and still calls tools",
+      retryable: false,
+    });
+    standIn.reset();
+    await run(turn, open({ steps: 1 }));
+    expect(standIn.seen[0]?.text).not.toContain("Does weather.");
+  });
+
+  it("says why it stopped early, where that is no reply", async () => {
+    standIn.say({ text: ["No", "."], finish: "filter" });
+    await expect(run()).rejects.toMatchObject({
+      message: "the provider's content filter refused this",
+      retryable: false,
+    });
+    standIn.say({ finish: "length" });
+    await expect(run()).rejects.toThrow("used up what it may write");
+    standIn.say({ text: ["As far as it", " goes"], finish: "length" });
+    expect(textOf(await run())).toBe("As far as it goes");
+  });
+
+  it("is sent what is configured for it", async () => {
+    await run(turnOf(), open({}, { maxOutputTokens: 77, temperature: 0.25 }));
+    const { text } = standIn.seen[0] as (typeof standIn.seen)[number];
+    expect(text).toContain("77");
+    expect(text).toContain("0.25");
+    if (kind === "openai") expect(standIn.seen[0]?.json.store).toBe(false);
+  });
+
+  it("has its connection closed within 100 ms of the turn's end, and has booked what it wrote", async () => {
+    standIn.say({ text: Array.from({ length: 50 }, () => "word "), paceMs: 20 });
+    const controller = new AbortController();
+    const chunks: Chunk[] = [];
+    for await (const chunk of open().run(turnOf(), controller.signal)) {
+      chunks.push(chunk);
+      if (textOf(chunks).length >= 15 && lastUsage(chunks)) break;
+    }
+    const began = performance.now();
+    const [seen] = standIn.seen;
+    expect(await seen?.left).toBe(true);
+    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(lastUsage(chunks)?.input).toBeGreaterThan(0);
+    expect(lastUsage(chunks)?.output).toBeGreaterThan(0);
+  });
+
+  it("makes its connection wait for who reads slowly, and loses nothing", async () => {
+    const text = Array.from({ length: 3_000 }, (_, n) => `${n} ${"x".repeat(300)}`);
+    standIn.say({ text });
+    const backend = open();
+    let all = "";
+    for await (const chunk of backend.run(turnOf(), signal())) {
+      if (!("text" in chunk)) continue;
+      if (all === "") await new Promise((resolve) => setTimeout(resolve, 30));
+      all += chunk.text;
+    }
+    expect(all).toBe(text.join(""));
+  });
+});

@@ -1,0 +1,262 @@
+import { inspect } from "node:util";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Chunk } from "#backends/backend.ts";
+import { failureOf, ModelUnavailable } from "#backends/model/failures.ts";
+import type { BackendError } from "#core/errors.ts";
+import { API_KEY, KIND_NAMES, KINDS, type KindName, modelAt, openModels } from "./model-kinds.ts";
+import { FAULTS, type Fault, HANGING } from "./stand-ins/faults.ts";
+import type { ModelStandIn } from "./stand-ins/model-answers.ts";
+import { collect, textOf, turnOf } from "./suite.ts";
+
+const OUT_OF_ORDER = "the provider is overloaded or out of order";
+const BROKE_OFF = "the provider broke its answer off";
+const WITH_ERROR = "the provider broke its answer off with an error";
+const NO_KEY = "the provider refused its API key";
+const TOO_FAST = "the provider takes no more from the gateway for now";
+const RESET = "the provider broke the connection off";
+
+/** What each fault is called, and whether another try may help. */
+const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
+  "half a frame": [WITH_ERROR, true],
+  html: ["the provider sent a page where a stream of events was to come", false],
+  "html under a good head": [BROKE_OFF, true],
+  "half JSON": ["the provider sent JSON where a stream of events was to come", false],
+  "an empty body": [BROKE_OFF, true],
+  "an endless line": ["the provider sent an event that is longer than 16 MiB", false],
+  "wrong UTF-8": ["the provider sent what is no UTF-8", false],
+  "a compression bomb": ["the provider sent something compressed where a stream of events was to come", false],
+  "100 MB": ["the provider's answer is longer than 64 MiB", false],
+  "400": ["the provider refused the request (400)", false],
+  "401": [NO_KEY, false],
+  "403": [NO_KEY, false],
+  "404": ["the provider does not have the model, or not for the gateway", false],
+  "413": ["the conversation is too long for the model", false],
+  "429": [TOO_FAST, true],
+  "429 with Retry-After": [TOO_FAST, true],
+  "429 with Retry-After for long": [TOO_FAST, true],
+  "500": [OUT_OF_ORDER, true],
+  "503 with Retry-After": [OUT_OF_ORDER, true],
+  "529": [OUT_OF_ORDER, true],
+  "500 in HTML": [OUT_OF_ORDER, true],
+  "500 without end": [OUT_OF_ORDER, true],
+  redirect: ["the provider answered 302, and redirects are not followed", false],
+  "an error inside at once": [OUT_OF_ORDER, true],
+  "an error inside": [OUT_OF_ORDER, true],
+  "reset before the answer": [RESET, true],
+  "reset in the middle": [BROKE_OFF, true],
+  "cut in the middle": [BROKE_OFF, true],
+  "no HTTP": ["the provider cannot be used: what it answers is no HTTP", false],
+  "an endless head": ["the provider cannot be used: its answer has too long a head", false],
+};
+/** It brings more than a second's work: of one kind. */
+const HEAVY: readonly Fault[] = ["100 MB"];
+const ENDLESS: readonly Fault[] = [...HANGING, "a body without end"];
+
+const failure = async (chunks: AsyncIterable<Chunk>): Promise<{ error: BackendError; text: string }> => {
+  let text = "";
+  try {
+    for await (const chunk of chunks) if ("text" in chunk) text += chunk.text;
+  } catch (error) {
+    return { error: error as BackendError, text };
+  }
+  throw new Error("it did not fail");
+};
+
+describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong", (kind: KindName) => {
+  let standIn: ModelStandIn;
+  beforeAll(async () => {
+    standIn = await KINDS[kind].start();
+  });
+  afterAll(() => standIn[Symbol.asyncDispose]());
+  beforeEach(() => standIn.reset());
+  const open = () => openModels({ main: modelAt(kind, standIn.url) });
+
+  const faults = Object.entries(WORDS).filter(
+    ([fault]) => kind === "openai-compatible" || !HEAVY.includes(fault as Fault),
+  );
+  it.each(faults)("is told of as it is: %s", async (fault, [words, retryable]) => {
+    standIn.failNext(fault as Fault);
+    const backend = open();
+    const { error, text } = await failure(backend.run(turnOf(), new AbortController().signal));
+    expect({ message: error.message, retryable: error.retryable }).toEqual({ message: words, retryable });
+    if (fault.includes("Retry-After")) {
+      const ms = { "429 with Retry-After": 7_000, "503 with Retry-After": 1_000 }[fault] ?? 86_400_000;
+      expect(error.retryAfterMs).toBe(ms);
+    } else expect(error.retryAfterMs).toBeUndefined();
+    expect(text).not.toContain("<html>");
+    // What is logged of it holds no secret either, down to the last cause.
+    const logged = inspect(error, { depth: 9 });
+    expect(logged).not.toContain("sk-secret");
+    expect(logged).not.toContain(API_KEY);
+    // And the next turn is none the worse for it.
+    expect(textOf(await collect(backend.run(turnOf(), new AbortController().signal)))).toContain("thank you.");
+  });
+
+  it.each(ENDLESS)("is left within 100 ms of the turn's end: %s", async (fault) => {
+    standIn.failNext(fault);
+    const controller = new AbortController();
+    const run = failure(open().run(turnOf(), controller.signal));
+    const seen = await standIn.next();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const began = performance.now();
+    controller.abort(new Error("stop"));
+    await run;
+    expect(await seen.left).toBe(true);
+    // Twenty times what it takes, on a machine that has nothing else to do.
+    expect(performance.now() - began).toBeLessThan(100);
+  });
+});
+
+it("every fault has its words", () => {
+  expect(Object.keys({ ...WORDS, ...Object.fromEntries(ENDLESS.map((fault) => [fault, 0])) }).sort()).toEqual(
+    Object.keys(FAULTS).sort(),
+  );
+});
+
+it("says so when nothing listens, and connects for no longer than it may", async () => {
+  const gone = await KINDS.openai.start();
+  await gone[Symbol.asyncDispose]();
+  const backend = openModels({ main: modelAt("openai", gone.url) });
+  const { error } = await failure(backend.run(turnOf(), new AbortController().signal));
+  expect(error).toMatchObject({
+    message: "the provider cannot be reached: nothing listens at its address",
+    retryable: true,
+  });
+});
+
+describe("what a provider says of its failure", () => {
+  const told = (status: number | undefined, error: unknown) => failureOf({ status, error, retryAfterMs: undefined });
+  it.each([
+    [
+      "OpenAI",
+      429,
+      {
+        error: {
+          message: "You exceeded your current quota",
+          type: "insufficient_quota",
+          param: null,
+          code: "insufficient_quota",
+        },
+      },
+    ],
+    [
+      "Anthropic",
+      400,
+      {
+        type: "error",
+        error: {
+          type: "invalid_request_error",
+          message: "Your credit balance is too low to access the Anthropic API.",
+        },
+      },
+    ],
+  ])("is no credit: %s", (_who, status, body) => {
+    const error = told(status, body);
+    expect(error).toBeInstanceOf(ModelUnavailable);
+    expect(error).toMatchObject({
+      message: "the gateway's account with the provider has no credit left",
+      retryable: false,
+    });
+  });
+
+  it.each([
+    [
+      "OpenAI",
+      400,
+      {
+        error: {
+          message: "This model's maximum context length is 128000 tokens.",
+          type: "invalid_request_error",
+          param: "messages",
+          code: "context_length_exceeded",
+        },
+      },
+    ],
+    [
+      "Anthropic",
+      400,
+      {
+        type: "error",
+        error: { type: "invalid_request_error", message: "prompt is too long: 210000 tokens > 200000 maximum" },
+      },
+    ],
+    [
+      "Google",
+      400,
+      {
+        error: {
+          code: 400,
+          message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+          status: "INVALID_ARGUMENT",
+        },
+      },
+    ],
+  ])("is a conversation too long for it: %s", (_who, status, body) => {
+    expect(told(status, body)).toMatchObject({
+      message: "the conversation is too long for the model",
+      retryable: false,
+    });
+  });
+
+  it.each([
+    [
+      "Google",
+      400,
+      [
+        {
+          error: {
+            code: 400,
+            message: "API key not valid.",
+            status: "INVALID_ARGUMENT",
+            details: [{ reason: "API_KEY_INVALID" }],
+          },
+        },
+      ],
+    ],
+    [
+      "OpenAI",
+      401,
+      {
+        error: {
+          message: "Incorrect API key provided: sk-abcd****wxyz.",
+          type: "invalid_request_error",
+          code: "invalid_api_key",
+        },
+      },
+    ],
+  ])("is a key that it refuses: %s", (_who, status, body) => {
+    expect(told(status, body)).toMatchObject({ message: NO_KEY, retryable: false });
+  });
+
+  it.each([
+    ["Ollama", 404, { error: "model 'llama9' not found" }],
+    ["vLLM", 404, { object: "error", message: "The model `x` does not exist.", type: "NotFoundError", code: 404 }],
+    [
+      "Google",
+      404,
+      { error: { code: 404, message: "models/x is not found for API version v1beta", status: "NOT_FOUND" } },
+    ],
+  ])("is a model that it does not have: %s", (_who, status, body) => {
+    expect(told(status, body)).toBeInstanceOf(ModelUnavailable);
+    expect(told(status, body).message).toBe("the provider does not have the model, or not for the gateway");
+  });
+
+  it("is how long to wait, where Google tells it in its own way", () => {
+    const body = {
+      error: { code: 429, status: "RESOURCE_EXHAUSTED", message: "Quota", details: [{ retryDelay: "7.5s" }] },
+    };
+    expect(told(429, body)).toMatchObject({ message: TOO_FAST, retryable: true, retryAfterMs: 7_500 });
+  });
+
+  it("is an error in the middle of a good answer", () => {
+    expect(told(undefined, { type: "overloaded_error", message: "Overloaded" })).toMatchObject({
+      message: OUT_OF_ORDER,
+      retryable: true,
+    });
+    expect(told(undefined, { code: "rate_limit_exceeded", message: "Rate limit" })).toMatchObject({
+      message: TOO_FAST,
+    });
+    expect(told(undefined, { code: 502, message: "Provider returned error" })).toMatchObject({ message: OUT_OF_ORDER });
+    expect(told(undefined, { what: "ever" })).toMatchObject({ message: WITH_ERROR, retryable: true });
+  });
+});

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Tool } from "#tools/tool.ts";
+import { KINDS, modelAt, openModels } from "./model-kinds.ts";
+import type { ModelStandIn } from "./stand-ins/model-answers.ts";
+import { collect, textOf, turnOf } from "./suite.ts";
+
+describe("an agent with several models", () => {
+  let first: ModelStandIn;
+  let second: ModelStandIn;
+  beforeAll(async () => {
+    first = await KINDS.anthropic.start({ text: ["I am", " the first."] });
+    second = await KINDS["openai-compatible"].start({ text: ["I am", " the second."] });
+  });
+  afterAll(async () => {
+    await first[Symbol.asyncDispose]();
+    await second[Symbol.asyncDispose]();
+  });
+  beforeEach(() => {
+    first.reset();
+    second.reset();
+  });
+  const open = (more = {}) =>
+    openModels({ good: modelAt("anthropic", first.url), spare: modelAt("openai-compatible", second.url) }, more);
+  const run = async (backend: ReturnType<typeof open>, model?: string, more = {}) =>
+    await collect(backend.run(turnOf({ model, ...more }), new AbortController().signal));
+
+  it("takes models by the names of its table alone, and knows what each can be told", () => {
+    const backend = open();
+    expect(backend.models).toEqual(["good", "spare"]);
+    expect(backend.contextTokens?.("spare")).toBe(100_000);
+    expect(backend.contextTokens?.(undefined)).toBe(100_000);
+    expect(backend.contextTokens?.("other")).toBeUndefined();
+    expect(backend.countTokens?.("12345")).toBe(2);
+  });
+
+  it("answers with the one that was asked for, its own, or the first, and says which, where nobody named it", async () => {
+    expect(textOf(await run(open(), "spare"))).toBe("I am the second.");
+    expect(textOf(await run(open({ model: "spare" })))).toBe("I am the second.");
+    const chunks = await run(open());
+    expect(textOf(chunks)).toBe("I am the first.");
+    expect(chunks).toContainEqual({ model: "good" });
+    expect(await run(open(), "good")).not.toContainEqual({ model: "good" });
+  });
+
+  it.each(["529", "429 with Retry-After", "reset before the answer", "401", "404", "an empty body"] as const)(
+    "goes on with the next before the first text, and says so: %s",
+    async (fault) => {
+      first.fail(fault);
+      const chunks = await run(open({ fallbacks: ["spare"] }), "good");
+      expect(textOf(chunks)).toBe("I am the second.");
+      expect(chunks).toContainEqual({ model: "spare" });
+      const notes = chunks.flatMap((chunk) => ("note" in chunk ? [chunk.note] : []));
+      expect(notes).toEqual([
+        {
+          name: "model.unavailable",
+          detail: { model: "good", reason: expect.stringMatching(/^the provider /), next: "spare" },
+        },
+      ]);
+    },
+  );
+
+  it.each(["400", "413"] as const)("does not, where the next would refuse the same: %s", async (fault) => {
+    first.fail(fault);
+    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toMatchObject({ retryable: false });
+    expect(second.seen).toHaveLength(0);
+  });
+
+  it("does not after the first text", async () => {
+    first.fail("reset in the middle");
+    first.say({ text: ["1", "2", "3", "4", "5", "6", "7", "8"] });
+    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toThrow("broke its answer off");
+    expect(second.seen).toHaveLength(0);
+  });
+
+  it("is worth another try when one of them is", async () => {
+    first.fail("429 with Retry-After");
+    second.fail("401");
+    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toMatchObject({ retryable: true, retryAfterMs: 7_000 });
+  });
+
+  it("spares a model that failed five times, and asks the next at once", async () => {
+    first.fail("529");
+    const backend = open({ fallbacks: ["spare"] });
+    for (let n = 0; n < 7; n++) expect(textOf(await run(backend))).toBe("I am the second.");
+    expect(first.seen).toHaveLength(5);
+    const alone = open();
+    for (let n = 0; n < 5; n++) await expect(run(alone)).rejects.toThrow("overloaded");
+    await expect(run(alone)).rejects.toMatchObject({
+      message: "the model has failed several times in a row, and is left alone for a while",
+      retryable: true,
+      retryAfterMs: expect.closeTo(5_000, -3),
+    });
+  });
+
+  it("asks again by itself once tools were called, for the turn cannot be begun anew, and takes the next then too", async () => {
+    const calls: unknown[] = [];
+    const tool: Tool = {
+      name: "order",
+      description: "Orders.",
+      parameters: { type: "object" },
+      call: async (args) => {
+        calls.push(args);
+        return "ordered";
+      },
+    };
+    const call = { thought: "I order.", calls: [{ name: "order", args: '{"n":1}' }] };
+    const tools = async () => [tool];
+    first.say(call, {}, { text: ["Done."] });
+    first.failNext(undefined, "503 with Retry-After");
+    expect(textOf(await run(open(), "good", { tools }))).toBe("Done.");
+    expect(calls).toHaveLength(1);
+
+    first.reset();
+    first.say(call);
+    first.failNext(undefined, "529");
+    expect(textOf(await run(open({ fallbacks: ["spare"] }), "good", { tools }))).toBe("I am the second.");
+    expect(calls).toHaveLength(2);
+    expect(second.seen[0]?.text).toContain("ordered");
+    expect(second.seen[0]?.text).not.toContain("signed I order.");
+  });
+
+  it("writes summaries with the model that is named for it, and tells what that used", async () => {
+    const used: unknown[] = [];
+    const backend = open({ summaryModel: "spare" });
+    const messages = [{ role: "user", text: "I live in Bern.", outside: true } as const];
+    expect(await backend.summarise(messages, new AbortController().signal, (usage) => used.push(usage))).toBe(
+      "I am the second.",
+    );
+    expect(used.at(-1)).toMatchObject({ input: 31, output: 12 });
+    expect(second.seen[0]?.text).toContain("I live in Bern.");
+    expect(second.seen[0]?.text).toContain("<outside-");
+    second.fail("401");
+    await expect(backend.summarise(messages, new AbortController().signal)).rejects.toThrow("refused its API key");
+  });
+});

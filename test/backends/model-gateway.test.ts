@@ -1,0 +1,199 @@
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { startAnthropic } from "./stand-ins/anthropic.ts";
+import { type Fault, RAW } from "./stand-ins/faults.ts";
+import { startChatCompletions } from "./stand-ins/openai.ts";
+
+const REPLY = "Good morning! I am well 🙂, thank you.";
+const KEY = "sk-live-0123456789abcdef0123456789";
+const main = await startChatCompletions();
+const spare = await startAnthropic({ text: ["I am", " the spare."] });
+
+const models = {
+  fast: { provider: "local", model: "the-model", price: { input: 1, output: 2 } },
+  spare: { provider: "anthropic", model: "claude-sonnet-4-5" },
+};
+const agents: SomeConfig["agents"] = {
+  main: { backend: "model", instructions: "Be kind.", models },
+  safe: { backend: "model", models, model: "fast", fallbacks: ["spare"] },
+  hasty: { backend: "model", models, timeouts: { firstByte: "500ms", silence: "500ms" } },
+  echo: { backend: "echo" },
+};
+// The breaker of an agent would tell of the tests before: each that wears one out has its own gateway.
+const open = () =>
+  startGateway({
+    config: {
+      gateway: { defaultAgent: "main" },
+      providers: {
+        local: { type: "openai-compatible", baseUrl: `${main.url}/v1`, apiKey: KEY },
+        anthropic: { type: "anthropic", baseUrl: `${spare.url}/v1`, apiKey: KEY },
+      },
+      agents,
+    },
+  });
+const gateway = await open();
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  for (const standIn of [main, spare]) await standIn[Symbol.asyncDispose]();
+});
+afterEach(() => {
+  for (const standIn of [main, spare]) standIn.reset();
+});
+
+const { rest } = gateway;
+const send = (body: object) => rest.call("chat.send", { body });
+const turnOf = async (turnId: unknown) =>
+  (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as Record<string, unknown>;
+const stepsOf = async (turnId: unknown) => {
+  const path = { delivery_id: String((await turnOf(turnId)).delivery_id) };
+  const { json } = await rest.call("deliveries.get", { path, key: gateway.adminKey });
+  return json.timeline as { name: string; detail: Record<string, unknown> | null }[];
+};
+
+describe("an agent that is a model, behind the gateway", () => {
+  it("answers, knows the conversation, and its usage is that of the model", async () => {
+    const { json } = await send({ message: "one", session_id: "chat:model" });
+    expect(json).toMatchObject({ reply: REPLY, usage: { input: 31, output: 12 } });
+    await send({ message: "two", session_id: "chat:model", model: "fast" });
+    expect(main.seen.at(-1)?.json).toMatchObject({
+      model: "the-model",
+      stream: true,
+      stream_options: { include_usage: true },
+      messages: [
+        { role: "system", content: "Be kind." },
+        { role: "user", content: "one" },
+        { role: "assistant", content: REPLY },
+        { role: "user", content: "two" },
+      ],
+    });
+    expect(main.seen.at(-1)?.headers.authorization).toBe(`Bearer ${KEY}`);
+  });
+
+  it("takes models by its own names for them, and names those where another is asked for", async () => {
+    expect((await send({ message: "one", model: "spare" })).json.reply).toBe("I am the spare.");
+    const refused = await send({ message: "one", model: "the-model" });
+    expect(refused.status).toBe(400);
+    expect(refused.text).toContain("fast, spare");
+  });
+
+  it("F06: fails its turn when the provider hangs, before its first piece or in the middle, and others never wait", async () => {
+    for (const fault of ["hang before the first byte", "hang in the middle"] as const) {
+      main.fail(fault);
+      const hanging = send({ message: "one", agent: "hasty" });
+      await main.next();
+      expect((await send({ message: "hello", agent: "echo" })).json.reply).toBe("hello");
+      const { status, text } = await hanging;
+      expect(status).toBe(504);
+      for (const seen of main.seen) expect(await seen.left).toBe(true);
+      expect(text).toContain(fault === "hang in the middle" ? "fell silent" : "did not begin to answer");
+      main.reset();
+    }
+  });
+
+  it("F07: is tried again as its provider asks, three times at most, and the timeline tells", async () => {
+    main.failNext("503 with Retry-After");
+    const began = performance.now();
+    const { json } = await send({ message: "one" });
+    expect(json.reply).toBe(REPLY);
+    expect(performance.now() - began).toBeGreaterThan(900);
+    const returned = (await stepsOf(json.turn_id)).find(({ name }) => name === "turn.returned");
+    expect(returned?.detail).toMatchObject({ attempt: 1, reason: "the provider is overloaded or out of order" });
+    main.reset();
+    main.fail("reset before the answer");
+    expect((await send({ message: "one" })).status).toBe(502);
+    expect(main.seen).toHaveLength(3);
+  });
+
+  it("F07: is answered by the fallback, which is on the turn, its timeline and its usage", async () => {
+    main.fail("529");
+    const { json } = await send({ message: "one", agent: "safe" });
+    expect(json.reply).toBe("I am the spare.");
+    const unavailable = (await stepsOf(json.turn_id)).find(({ name }) => name === "model.unavailable");
+    expect(unavailable?.detail).toEqual({
+      model: "fast",
+      reason: "the provider is overloaded or out of order",
+      next: "spare",
+    });
+    expect(main.seen).toHaveLength(1);
+  });
+
+  it("F07: spares a provider that is down, and answers without asking it", async () => {
+    await using other = await open();
+    main.fail("529");
+    for (let n = 0; n < 7; n++) {
+      const { json } = await other.rest.call("chat.send", { body: { message: "one", agent: "safe" } });
+      expect(json.reply).toBe("I am the spare.");
+    }
+    expect(main.seen).toHaveLength(5);
+  });
+
+  it.each([
+    "html",
+    "half JSON",
+    "an endless line",
+    "wrong UTF-8",
+    "a compression bomb",
+    "401",
+    "400",
+    "redirect",
+    "an endless head",
+  ] satisfies Fault[])(
+    "F08: answers garbage with an error of its own, lets nothing raw through, and goes on: %s",
+    async (fault) => {
+      main.failNext(fault);
+      const { status, text, json } = await send({ message: "one" });
+      expect([502, 504]).toContain(status);
+      expect(text).not.toContain(RAW.slice(0, 12));
+      const log = JSON.stringify(gateway.logs);
+      expect(log).not.toContain("sk-secret");
+      expect(log).not.toContain(KEY);
+      expect(json.detail).not.toBe("the agent's backend failed");
+      expect((await send({ message: "one" })).json.reply).toBe(REPLY);
+    },
+  );
+
+  it("F08: ends a reply that has no end", async () => {
+    main.failNext("a body without end");
+    main.say({ text: Array.from({ length: 4 }, () => "x".repeat(64 * 1024)) });
+    const { status, problem } = await send({ message: "one" });
+    expect([status, problem.detail]).toEqual([502, "the reply is longer than 4 MiB"]);
+    expect(await main.seen[0]?.left).toBe(true);
+  });
+
+  it("F09: goes on when its caller leaves, and the reply is kept", async () => {
+    main.say({ text: ["It", " goes", " on", "."], paceMs: 30 });
+    const stream = await rest.stream("chat.send", { body: { message: "one" } });
+    let turnId = "";
+    for await (const { data } of stream.events) {
+      turnId = String((data as { turn_id?: string }).turn_id ?? turnId);
+      if (turnId !== "") break;
+    }
+    await expect.poll(async () => (await turnOf(turnId)).status).toBe("completed");
+    expect((await turnOf(turnId)).reply).toBe("It goes on.");
+  });
+
+  it("F09: reaches its provider when it is cancelled, keeps what was said and books what it took", async () => {
+    main.say({ text: Array.from({ length: 100 }, () => "word "), paceMs: 20 });
+    const stream = await rest.stream("chat.send", { body: { message: "one" } });
+    let turnId = "";
+    for await (const { event, data } of stream.events) {
+      turnId ||= String((data as { turn_id?: string }).turn_id ?? "");
+      if (event === "message.delta") break;
+    }
+    const asked = await main.next();
+    expect((await rest.call("turns.cancel", { path: { turn_id: turnId } })).status).toBe(200);
+    expect(await asked.left).toBe(true);
+    const turn = await turnOf(turnId);
+    expect(turn).toMatchObject({ status: "cancelled", reply: expect.stringMatching(/^(word )+$/) });
+    const { input, output } = turn.usage as { input: number; output: number };
+    expect(input).toBeGreaterThan(0);
+    expect(output).toBeGreaterThan(0);
+  });
+
+  it("F21: fails a turn whose model answers nothing that can be read, and the process lives", async () => {
+    main.failNext("no HTTP", "html under a good head", "html under a good head", "html under a good head");
+    expect((await send({ message: "one" })).status).toBe(502);
+    expect((await send({ message: "one" })).status).toBe(502);
+    expect((await send({ message: "one" })).json.reply).toBe(REPLY);
+  });
+});

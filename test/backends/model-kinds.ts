@@ -1,0 +1,48 @@
+import type { ModelBackendSettings } from "#backends/model/model.ts";
+import { createModelBackend } from "#backends/model/model.ts";
+import type { ModelSettings } from "#backends/model/models.ts";
+import type { ProviderSettings } from "#backends/model/providers.ts";
+import { systemClock } from "#core/clock.ts";
+import { startAnthropic } from "./stand-ins/anthropic.ts";
+import { startGoogle } from "./stand-ins/google.ts";
+import type { ModelAnswer, ModelStandIn } from "./stand-ins/model-answers.ts";
+import { startChatCompletions, startResponses } from "./stand-ins/openai.ts";
+
+/** Every kind of provider, with its stand-in, and the path below its address at which it answers. */
+export const KINDS = {
+  openai: { start: startResponses, base: "/v1", path: "/v1/responses" },
+  anthropic: { start: startAnthropic, base: "/v1", path: "/v1/messages" },
+  google: { start: startGoogle, base: "/v1beta", path: "/v1beta/models/the-model:streamGenerateContent?alt=sse" },
+  "openai-compatible": { start: startChatCompletions, base: "/v1", path: "/v1/chat/completions" },
+} satisfies Record<
+  ProviderSettings["type"],
+  { start: (usual?: ModelAnswer) => Promise<ModelStandIn>; base: string; path: string }
+>;
+
+export type KindName = keyof typeof KINDS;
+export const KIND_NAMES = Object.keys(KINDS) as KindName[];
+
+export const API_KEY = "key-of-the-tests-0123456789abcdef";
+
+export const modelAt = (type: KindName, url: string, more: Partial<ModelSettings> = {}): ModelSettings => ({
+  provider: { type, apiKey: API_KEY, baseUrl: `${url}${KINDS[type].base}`, headers: { "x-team": "tests" } },
+  providerName: `the ${type} at ${url}`,
+  model: "the-model",
+  contextTokens: 100_000,
+  maxOutputTokens: undefined,
+  temperature: undefined,
+  options: undefined,
+  ...more,
+});
+
+export const openModels = (table: ModelBackendSettings["table"], more: Partial<ModelBackendSettings> = {}) =>
+  createModelBackend({
+    table,
+    model: undefined,
+    fallbacks: [],
+    summaryModel: undefined,
+    steps: 20,
+    connectMs: 2_000,
+    clock: systemClock,
+    ...more,
+  });

@@ -1,0 +1,212 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type SomeConfig, type Start, startGateway } from "#test/harness/gateway.ts";
+import { leastOf, timeOf } from "#test/harness/loop.ts";
+import { startProcess } from "#test/harness/process.ts";
+import { createRest } from "#test/harness/rest.ts";
+import { agentProgram } from "./stand-ins/acp.ts";
+import { isAlive, pidsIn, sh, untilGone } from "./stand-ins/programs.ts";
+
+const DEAF = "trap '' TERM; sleep 60 & echo \"$$ $!.\"; while :; do sleep 1; done";
+
+const AGENTS = {
+  text: { backend: "command", command: { run: sh("command-agent.sh", "echo", "text") } },
+  lines: { backend: "command", command: { run: sh("command-agent.sh", "echo", "json-lines"), output: "json-lines" } },
+  slow: { backend: "command", command: { run: sh("command-agent.sh", "slow", "text") } },
+  failing: { backend: "command", command: { run: ["sh", "-c", "echo 'secret plans' >&2; exit 3"] } },
+  waiting: { backend: "command", command: { run: ["sh", "-c", 'echo "$$ $$."; exec sleep 60'] } },
+  deaf: { backend: "command", command: { run: ["sh", "-c", DEAF] } },
+  coder: { backend: "acp", acp: { run: agentProgram() } },
+} as const satisfies SomeConfig["agents"];
+type Agent = keyof typeof AGENTS;
+
+const configOf = (...agents: Agent[]): SomeConfig => ({
+  gateway: { defaultAgent: agents[0] as string },
+  agents: Object.fromEntries(agents.map((agent) => [agent, AGENTS[agent]])),
+});
+const gatewayWith = (agents: Agent[], more: Omit<Start, "config"> = {}) =>
+  startGateway({ config: configOf(...agents), ...more });
+type Gateway = Awaited<ReturnType<typeof gatewayWith>>;
+
+/** Sends a message whose reply begins with the numbers of processes, and goes on. */
+const sendToDeaf = async ({ rest }: Pick<Gateway, "rest">, agent: Agent, message = "Hi") => {
+  // Who only listens may go: the turn goes on.
+  const leaving = new AbortController();
+  const stream = await rest.stream("chat.send", { body: { message, agent }, signal: leaving.signal });
+  let told = "";
+  let turnId = "";
+  for await (const { event, data } of stream.events) {
+    turnId = String((data as { turn_id?: unknown }).turn_id ?? turnId);
+    if (event === "message.delta") told += (data as { text: string }).text;
+    if (told.trimEnd().endsWith(".")) break;
+  }
+  leaving.abort();
+  const pids = pidsIn(told);
+  expect(pids.filter(isAlive)).toHaveLength(2);
+  return { pids, turnId };
+};
+
+describe("a gateway with agents that are programs", () => {
+  it("answers with what a command writes, whole and streamed", async () => {
+    await using gateway = await gatewayWith(["text", "lines"]);
+    for (const agent of ["text", "lines"]) {
+      const body = { message: "Hello 🙂", agent };
+      const reply = { status: 200, json: { reply: "> Hello 🙂" } };
+      expect(await gateway.rest.call("chat.send", { body })).toMatchObject(reply);
+      const events = await (await gateway.rest.stream("chat.send", { body })).all();
+      const deltas = events.filter(({ event }) => event === "message.delta");
+      expect(deltas.map(({ data }) => (data as { text: string }).text).join("")).toBe("> Hello 🙂");
+      expect(events.at(-1)?.event).toBe("turn.completed");
+    }
+  });
+
+  it("answers with what an agent that speaks ACP says, whole and streamed, and notes its tools", async () => {
+    await using gateway = await gatewayWith(["coder"]);
+    const body = { message: "Hello 🙂", session_id: "a" };
+    expect(await gateway.rest.call("chat.send", { body })).toMatchObject({ status: 200, json: { reply: "Hello 🙂" } });
+    const events = await (await gateway.rest.stream("chat.send", { body })).all();
+    expect(events.at(-1)?.event).toBe("turn.completed");
+    const sent = await gateway.rest.call("chat.send", { body: { message: "do: tool" } });
+    expect(sent.json).toMatchObject({ reply: "Let me look.\n\nIt was reject_once." });
+    const listed = await gateway.console.call("deliveries.list", { query: { limit: "1" } });
+    const [{ delivery_id }] = (listed.json as { deliveries: { delivery_id: string }[] }).deliveries as [
+      { delivery_id: string },
+    ];
+    const path = { delivery_id };
+    const told = JSON.stringify((await gateway.console.call("deliveries.get", { path })).json);
+    expect(told).toContain('"tool.called"');
+    expect(told).toContain('"tool":"Read /etc/motd"');
+  });
+
+  it("fails a turn whose program fails, in words that hold none of the program's", async () => {
+    await using gateway = await gatewayWith(["failing"]);
+    const { status, text } = await gateway.rest.call("chat.send", { body: { message: "Hi" } });
+    expect(status).toBeGreaterThanOrEqual(500);
+    expect(text).toContain("the agent's program ended with 3");
+    expect(text).not.toContain("secret plans");
+    expect(await gateway.logged("program.said")).toMatchObject({ program: "agents.failing", line: "secret plans" });
+  });
+
+  it("keeps what a program wrote until its turn was cancelled, and counts it", async () => {
+    await using gateway = await gatewayWith(["slow"]);
+    const leaving = new AbortController();
+    const stream = await gateway.rest.stream("chat.send", { body: { message: "Hi" }, signal: leaving.signal });
+    let turn_id = "";
+    for await (const { event, data } of stream.events) {
+      turn_id = (data as { turn_id?: string }).turn_id ?? turn_id;
+      if (event === "message.delta") break;
+    }
+    leaving.abort();
+    const cancelled = await gateway.rest.call("turns.cancel", { path: { turn_id } });
+    expect(cancelled.json).toMatchObject({ status: "cancelled", usage: { input: 1 } });
+    const { reply, usage } = cancelled.json as { reply: string; usage: { output: number } };
+    expect(reply).toMatch(/^piece 0 /);
+    expect(usage.output).toBe(Math.ceil(reply.length / 4));
+  });
+
+  it("reaches a program with a cancel within 100 ms", async () => {
+    await using gateway = await gatewayWith(["waiting", "coder"]);
+    const waiting = async () => {
+      const { pids, turnId } = await sendToDeaf(gateway, "waiting");
+      return await timeOf(async () => {
+        await gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });
+        await untilGone(pids);
+      });
+    };
+    expect(await leastOf(5, 100, waiting)).toBeLessThan(100);
+    let told = 0;
+    const coder = async () => {
+      const { turnId } = await sendToDeaf(gateway, "coder", "do: obey");
+      told++;
+      return await timeOf(async () => {
+        await gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });
+        await gateway.until(() => gateway.linesOf("program.said", { line: "cancelled" })[told - 1]);
+      });
+    };
+    expect(await leastOf(5, 100, coder)).toBeLessThan(100);
+  });
+
+  it("ends all processes of a turn that is cancelled", async () => {
+    await using gateway = await gatewayWith(["deaf"]);
+    const { pids, turnId } = await sendToDeaf(gateway, "deaf");
+    await gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });
+    await untilGone(pids);
+  });
+
+  it("ends all processes of a turn that is left when it stops", async () => {
+    const gateway = await gatewayWith(["coder"]);
+    const { pids } = await sendToDeaf(gateway, "coder", "do: deaf");
+    await gateway[Symbol.asyncDispose]();
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  it("ends the processes of an agent that a new configuration has otherwise, and keeps those of the others", async () => {
+    await using gateway = await gatewayWith(["coder", "text"]);
+    const pidOf = async () => {
+      const sent = await gateway.rest.call("chat.send", {
+        body: { message: "do: pid", agent: "coder", session_id: "a" },
+      });
+      return Number((sent.json as { reply: string }).reply);
+    };
+    const first = await pidOf();
+    await gateway.reload(configOf("coder", "slow"));
+    expect(await pidOf()).toBe(first);
+    const { agents, ...rest } = configOf("coder", "slow");
+    const acp = { ...AGENTS.coder.acp, permissions: "allow" as const };
+    await gateway.reload({ ...rest, agents: { ...agents, coder: { backend: "acp", acp } } });
+    await untilGone([first]);
+    expect(await pidOf()).not.toBe(first);
+  });
+});
+
+describe("a gateway's process with agents that are programs", () => {
+  const startWith = async (...agents: Agent[]) => {
+    const key = "rest-key-of-the-process-tests";
+    const config = { ...configOf(...agents) };
+    const gateway = await startProcess({
+      config: { ...config, gateway: { ...config.gateway, rest: { auth: { keys: [{ name: "ci", key }] } } } },
+    });
+    return { gateway, rest: createRest(gateway.url, key) };
+  };
+
+  it("ends with 0 on SIGTERM, and so do the processes that it keeps", async () => {
+    const { gateway, rest } = await startWith("coder");
+    await using _ = gateway;
+    const sent = await rest.call("chat.send", { body: { message: "do: pid" } });
+    const pid = Number((sent.json as { reply: string }).reply);
+    expect(isAlive(pid)).toBe(true);
+    gateway.kill("SIGTERM");
+    expect(await gateway.exited).toEqual({ code: 0, signal: null });
+    expect(isAlive(pid)).toBe(false);
+  }, 20_000);
+
+  it.each(["SIGKILL", "SIGTERM and SIGINT"])(
+    "takes its programs with it on %s",
+    async (signals) => {
+      const { gateway, rest } = await startWith("deaf");
+      await using _ = gateway;
+      const { pids } = await sendToDeaf({ rest }, "deaf");
+      for (const signal of signals.split(" and ")) gateway.kill(signal as NodeJS.Signals);
+      await gateway.exited;
+      await untilGone(pids);
+    },
+    20_000,
+  );
+});
+
+describe("a configuration", () => {
+  it("has its programs run in its own folder", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "programs-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const key = "rest-key-of-the-process-tests";
+    const config = {
+      gateway: { rest: { auth: { keys: [{ name: "ci", key }] } } },
+      agents: { main: { backend: "command", command: { run: ["pwd"] } } },
+    };
+    await using gateway = await startProcess({ cwd: folder, config });
+    const sent = await createRest(gateway.url, key).call("chat.send", { body: { message: "Where?" } });
+    expect(sent.json).toMatchObject({ reply: folder });
+  }, 20_000);
+});

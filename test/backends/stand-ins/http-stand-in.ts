@@ -1,0 +1,93 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Answer, type Fault, giveAnswer } from "./faults.ts";
+
+/** A request as the stand-in got it. */
+export type Seen = {
+  method: string;
+  path: string;
+  headers: IncomingHttpHeaders;
+  text: string;
+  /** The body, where it is JSON. */
+  json: Record<string, unknown>;
+  /** Which fault it met. */
+  fault: Fault | undefined;
+  /** Resolves when its answer is over or its connection is: true where the caller went before the answer's end. */
+  left: Promise<boolean>;
+};
+
+/** A server of somebody else's, on a free port of this machine. It answers as it should until it is told of a fault. */
+export const startHttpStandIn = async (answer: (seen: Seen) => Answer | Promise<Answer>) => {
+  const seen: Seen[] = [];
+  const waiting: ((one: Seen) => void)[] = [];
+  let taken = 0;
+  let faults: (Fault | undefined)[] = [];
+  let always: Fault | undefined;
+  let connections = 0;
+
+  const server = createServer(async (req, res) => {
+    const left = new Promise<boolean>((resolve) => res.once("close", () => resolve(!res.writableFinished)));
+    const parts: Buffer[] = [];
+    req.on("error", () => {});
+    res.on("error", () => {});
+    for await (const part of req) parts.push(part as Buffer);
+    const text = Buffer.concat(parts).toString();
+    const fault = faults.length > 0 ? faults.shift() : always;
+    const one: Seen = {
+      method: req.method ?? "",
+      path: req.url ?? "",
+      headers: req.headers,
+      text,
+      json: text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : {},
+      fault,
+      left,
+    };
+    seen.push(one);
+    if (waiting.length > 0) {
+      taken++;
+      waiting.shift()?.(one);
+    }
+    await giveAnswer(await answer(one), fault, req, res);
+  });
+  server.on("connection", (socket) => {
+    connections++;
+    socket.on("error", () => {});
+  });
+  server.keepAliveTimeout = 60_000;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  return {
+    url,
+    /** Every request so far. */
+    seen: seen as readonly Seen[],
+    /** How many connections were made so far. */
+    connections: () => connections,
+    /** The next request that no test has taken yet. */
+    next: (): Promise<Seen> =>
+      taken < seen.length ? Promise.resolve(seen[taken++] as Seen) : new Promise((resolve) => waiting.push(resolve)),
+    /** The next requests meet these, one each. */
+    failNext(...next: (Fault | undefined)[]): void {
+      faults = next;
+    },
+    /** Every request meets this, until told otherwise. */
+    fail(fault: Fault | undefined): void {
+      always = fault;
+    },
+    /** Forgets what it has seen and every fault. */
+    reset(): void {
+      seen.length = 0;
+      taken = 0;
+      faults = [];
+      always = undefined;
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+};
+
+export type HttpStandIn = Awaited<ReturnType<typeof startHttpStandIn>>;

@@ -1,0 +1,61 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { createCommandBackend } from "#backends/command/command.ts";
+import { systemClock } from "#core/clock.ts";
+import type { BackendError } from "#core/errors.ts";
+import { collect, textOf, turnOf } from "../suite.ts";
+
+const folder = import.meta.dirname;
+
+export type CommandOptions = {
+  output?: "text" | "json-lines";
+  cwd?: string;
+  env?: Record<string, string>;
+  said?: { line: string }[];
+};
+
+/** A command backend for a program, and what it wrote to standard error. */
+export const commandOf = (
+  run: readonly string[],
+  { output = "text", cwd = folder, env = {}, said = [] }: CommandOptions = {},
+) =>
+  createCommandBackend({
+    ...{ run, cwd, env, output, agent: "main", models: [], clock: systemClock },
+    events: { programSaid: (line) => void said.push(line) },
+  });
+
+/** A program of a few words for the shell. */
+export const shell = (script: string, options?: CommandOptions) => commandOf(["sh", "-c", script], options);
+
+export const sh = (name: string, ...args: string[]): string[] => ["sh", join(folder, name), ...args];
+
+type Runs = Pick<ReturnType<typeof commandOf>, "run">;
+
+export const replyOf = async (backend: Runs, text = "Hello", signal = new AbortController().signal): Promise<string> =>
+  textOf(await collect(backend.run(turnOf({ message: { text, outside: false, context: undefined } }), signal)));
+
+export const failureOf = (running: Promise<unknown>): Promise<BackendError> =>
+  running.then(
+    () => Promise.reject(new Error("it did not fail")),
+    (error: BackendError) => error,
+  );
+
+/** Whether a process is there and no zombie. */
+export const isAlive = (pid: number): boolean => {
+  try {
+    return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch {
+    return false;
+  }
+};
+
+/** Resolves when these are no more; answers after how long. */
+export const untilGone = async (pids: readonly number[]): Promise<number> => {
+  const began = performance.now();
+  await expect.poll(() => pids.filter(isAlive), { interval: 5, timeout: 10_000 }).toEqual([]);
+  return performance.now() - began;
+};
+
+/** The numbers that a program tells in its reply, and the reply of it so far. */
+export const pidsIn = (text: string): number[] => (text.match(/\d+/g) ?? []).map(Number);

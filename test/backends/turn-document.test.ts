@@ -1,0 +1,43 @@
+import { expect, it } from "vitest";
+import { newest, readPiece, turnDocument } from "#backends/turn-document.ts";
+import { createJoiner } from "#backends/whole-text.ts";
+import { turnOf } from "./suite.ts";
+
+const said = (text: string) => ({ role: "user" as const, text, outside: false });
+
+it("tells the newest messages that fit, and how many do not", () => {
+  const all = ["aaaa", "bb", "cc"].map(said);
+  expect(newest(all, 8)).toEqual({ history: all, historyOmitted: 0 });
+  expect(newest(all, 7)).toEqual({ history: all.slice(1), historyOmitted: 1 });
+  expect(newest(all, 1)).toEqual({ history: [], historyOmitted: 3 });
+  expect(newest([])).toEqual({ history: [], historyOmitted: 0 });
+});
+
+it("reads no history where nobody wants it", async () => {
+  const history = () => Promise.reject(new Error("read"));
+  expect(await turnDocument(turnOf({ history }), { history: false })).toMatchObject({ history: [], historyOmitted: 0 });
+});
+
+it.each([
+  [{ text: 1 }],
+  [null],
+  ["text"],
+  [[]],
+  [{ usage: { input: 1.5, output: 0 } }],
+  [{ alive: false }],
+  [{ error: "x" }],
+  [{}],
+])("takes %j for no piece", (piece) => {
+  expect(() => readPiece(piece)).toThrow("the agent answered with something that is no piece of a reply");
+});
+
+it("joins the halves of characters, wherever they were cut", () => {
+  const text = "a🙂🙂b👩‍🚀";
+  for (let size = 1; size < 5; size++) {
+    const whole = createJoiner();
+    const pieces: string[] = [];
+    for (let from = 0; from < text.length; from += size) pieces.push(whole(text.slice(from, from + size)));
+    expect(pieces.join("")).toBe(text);
+    for (const piece of pieces) expect(piece).toBe(Buffer.from(piece).toString());
+  }
+});

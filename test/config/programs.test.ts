@@ -1,0 +1,53 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { loadConfig } from "#config/load.ts";
+import { BUILT } from "../../src/gateway.ts";
+
+/** The problems of a configuration with one agent that is a program, in a folder with a program and a text. */
+const problemsOf = async (backend: "command" | "acp", program: { run: string[]; cwd?: string; env?: object }) => {
+  const folder = mkdtempSync(join(tmpdir(), "programs-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, "bin"));
+  writeFileSync(join(folder, "bin/agent"), "#!/bin/sh\n");
+  chmodSync(join(folder, "bin/agent"), 0o755);
+  writeFileSync(join(folder, "text"), "", { mode: 0o644 });
+  const file = join(folder, "gateway.json5");
+  writeFileSync(file, JSON.stringify({ agents: { main: { backend, [backend]: program } } }));
+  const loading = loadConfig({ file, env: {}, built: BUILT });
+  return await loading.then(
+    () => [],
+    (error: { problems: { key: string; message: string }[] }) =>
+      error.problems.map(({ key, message }) => `${key} ${message.replaceAll(folder, "~")}`),
+  );
+};
+
+test.each(["command", "acp"] as const)(
+  "an agent's program is refused that is not there, or may not be run (%s)",
+  async (backend) => {
+    const at = `agents.main.${backend}`;
+    const problems = (program: Parameters<typeof problemsOf>[1]) => problemsOf(backend, program);
+    expect(await problems({ run: ["no-such-program"] })).toEqual([
+      `${at}.run names a program that is not there: no-such-program (in no folder of PATH).`,
+    ]);
+    expect(await problems({ run: ["./missing"] })).toEqual([
+      `${at}.run names a program that is not there: ./missing (~/missing).`,
+    ]);
+    expect(await problems({ run: ["./text"] })).toEqual([`${at}.run names a file that may not be run: ~/text.`]);
+    expect(await problems({ run: ["./bin"] })).toEqual([`${at}.run names a program that is not there: ./bin (~/bin).`]);
+    expect(await problems({ run: ["sh"], cwd: "missing" })).toEqual([`${at}.cwd is no folder: ~/missing.`]);
+    expect(await problems({ run: ["agent"], env: { PATH: "/nowhere" } })).toHaveLength(1);
+  },
+);
+
+test("an agent's program is found beside the configuration, in its folder, and in the PATH that it is given", async () => {
+  for (const program of [
+    { run: ["sh"] },
+    { run: ["./bin/agent"] },
+    { run: ["./agent"], cwd: "bin" },
+    { run: ["agent"], env: { PATH: "/nowhere:bin" } },
+  ]) {
+    expect(await problemsOf("command", program)).toEqual([]);
+  }
+});
