@@ -3,6 +3,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import manifest from "../../package.json" with { type: "json" };
 import { buildGateway, buildServer } from "./builds.ts";
 import { nextMessage, startChild, stopChild } from "./children.ts";
 import { pinned, SERVER_CORE } from "./machine.ts";
@@ -60,13 +61,16 @@ const makeFolder = (wish: ConfigWish) => {
   return { folder, config, log: openSync(join(folder, "log"), "w") };
 };
 
+/** What `npm start` hands to Node: the gateway is measured as it is started. */
+const SHIPPED_ARGS = manifest.scripts.start.match(/--[\w-]+=\S+/g) ?? [];
+
 const startServer = (
   file: string,
   nodeArgs: readonly string[],
   args: readonly string[],
   { folder, log, channel }: { folder: string; log: number; channel: boolean },
 ) => {
-  const [command, all] = pinned(SERVER_CORE, process.execPath, [...nodeArgs, file, ...args]);
+  const [command, all] = pinned(SERVER_CORE, process.execPath, [...SHIPPED_ARGS, ...nodeArgs, file, ...args]);
   const env = { ...process.env, LOG_LEVEL: "info", LOG_FORMAT: "json" };
   const child = startChild(command, all, {
     stdio: ["ignore", log, "inherit", ...(channel ? ["ipc" as const] : [])],

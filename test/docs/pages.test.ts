@@ -24,7 +24,7 @@ describe("README.md", () => {
 
   it("starts the gateway with two commands that are there", () => {
     expect(start.text.trim()).toBe("npm ci && npm start");
-    expect(manifest.scripts.start).toMatch(/node dist\/main\.js$/);
+    expect(manifest.scripts.start).toMatch(/node (--[\w=-]+ )*dist\/main\.js$/);
     expect(tests.text.trim()).toBe("npm test");
   });
 
