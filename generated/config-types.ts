@@ -425,7 +425,7 @@ export interface components {
             options?: {
                 [key: string]: unknown;
             };
-            /** @description What a million tokens cost, in a currency of yours. With it, usage has a cost. */
+            /** @description What a million tokens cost, in a currency of yours. */
             price?: {
                 /** @description Of tokens that it reads. */
                 input: number;

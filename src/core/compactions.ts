@@ -18,6 +18,8 @@ const AT_ONCE = 8;
 const KEEP = 20;
 /** Messages are counted in bytes until a session is due: about as many make a token. */
 const BYTES_PER_TOKEN = 4;
+/** Of what a model can be told at once so much is for the conversation; the rest is for instructions, tools and the reply. */
+const CONTEXT_SHARE = 0.8;
 /** A session that was compacted in vain has to grow by so much before that is tried again. */
 const GROWTH = 1.25;
 
@@ -174,12 +176,21 @@ export const createCompactions = (parts: CompactionParts) => {
     }
   };
 
+  /** Tokens past which a session of this agent is compacted by itself: it has to fit into what its model can be told at once. */
+  const dueAt = (name: string): number => {
+    const most = compactAt();
+    const agent = most === 0 ? undefined : agents.find(name);
+    const fits = agent?.backend.contextTokens?.(agent.model);
+    return fits === undefined ? most : Math.min(most, Math.floor(fits * CONTEXT_SHARE));
+  };
+
   const runByItself = async (sessionId: string, agent: string, contextBytes: number): Promise<void> => {
-    const keepTokens = Math.floor(compactAt() / 2);
+    const due = dueAt(agent);
+    const keepTokens = Math.floor(due / 2);
     try {
       await run(sessionId, { keep: KEEP, keepTokens }, ITSELF);
       const left = (await store.getSession(sessionId))?.contextBytes ?? 0;
-      if (left * GROWTH > compactAt() * BYTES_PER_TOKEN) pausedUntil.set(sessionId, left * GROWTH);
+      if (left * GROWTH > due * BYTES_PER_TOKEN) pausedUntil.set(sessionId, left * GROWTH);
       else pausedUntil.delete(sessionId);
     } catch (error) {
       pausedUntil.set(sessionId, contextBytes * GROWTH);
@@ -211,7 +222,7 @@ export const createCompactions = (parts: CompactionParts) => {
     /** What the store's watcher is told. */
     watcher: {
       entries(session: SessionRef, entries: readonly Entry[]): void {
-        const limit = compactAt() * BYTES_PER_TOKEN;
+        const limit = dueAt(session.agent) * BYTES_PER_TOKEN;
         if (limit === 0 || session.contextBytes <= limit || isStopped || !entries.some(isTurnEnd)) return;
         if (session.contextBytes <= (pausedUntil.get(session.sessionId) ?? 0)) return;
         pausedUntil.set(session.sessionId, Infinity);

@@ -248,6 +248,26 @@ describe("a compaction's place in the queue", () => {
     );
   });
 
+  it("is done by itself before a session passes what its agent's model can be told at once", async () => {
+    const contextTokens = () => 1_000;
+    await using core = await startPlayed({ settings: { compactAt: 100_000 }, backendWith: { contextTokens } });
+    await core.talk("a".repeat(1_500));
+    expect(core.asked).toHaveLength(0);
+    await core.talk("b".repeat(100));
+    const asked = await core.nextAsked();
+    expect(asked.messages[0]).toMatch(/^user: aaa/);
+    asked.answer("in short");
+    await core.clock.settle();
+    expect((await core.store.readSummary("chat:a"))?.text).toBe("in short");
+  });
+
+  it("is never done by itself where that is off, whatever a model can be told", async () => {
+    await using core = await startPlayed({ settings: { compactAt: 0 }, backendWith: { contextTokens: () => 1_000 } });
+    await core.talk("a".repeat(5_000));
+    await core.clock.settle();
+    expect(core.asked).toHaveLength(0);
+  });
+
   it("goes on where its usage cannot be counted", async () => {
     const wrapStore = (store: Store): Store => ({
       ...store,
