@@ -1,5 +1,6 @@
 import { BackendError } from "#core/errors.ts";
 import type { Backend, BackendTurn, Chunk } from "./backend.ts";
+import { digestOf, isLowSurrogate } from "./digest.ts";
 
 export type EchoSettings = {
   /** Wait before each piece of the reply. */
@@ -12,8 +13,6 @@ export type EchoSettings = {
   fail?: string | undefined;
 };
 
-const SUMMARY_CHARACTERS = 80;
-
 /** The built-in backend: repeats the message. Deterministic, so that tests and try-outs can tell what will come. */
 export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
   kind: "echo",
@@ -22,7 +21,7 @@ export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
   replyAtOnce: isPlain(settings) ? echoAtOnce : undefined,
   countTokens,
   summarise: async (messages, _signal, used) => {
-    const summary = messages.map(({ role, text }) => `${role}: ${cut(text, SUMMARY_CHARACTERS)}`).join("\n");
+    const summary = digestOf(messages);
     const input = messages.reduce((sum, { text }) => sum + countTokens(text), 0);
     used?.({ input, output: countTokens(summary) });
     return summary;
@@ -68,11 +67,6 @@ const split = (text: string, count: number): string[] => {
   }
   return pieces;
 };
-
-const cut = (text: string, length: number): string =>
-  text.slice(0, isLowSurrogate(text.charCodeAt(length)) ? length - 1 : length);
-
-const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 
 const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
