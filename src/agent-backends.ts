@@ -53,7 +53,7 @@ export const openBackend = (
   if (agent.backend === "model") {
     const { fallbacks, model, modelTable, steps, summaryModel, timeouts } = agent;
     const table = Object.fromEntries(
-      Object.entries(modelTable).map(([key, { provider, price: _price, ...settings }]) => {
+      Object.entries(modelTable).map(([key, { provider, ...settings }]) => {
         return [key, { ...settings, providerName: provider, provider: providers[provider] as ProviderConfig }];
       }),
     );
@@ -68,7 +68,7 @@ export const openBackend = (
       return (await import("#backends/a2a/a2a.ts")).createA2aBackend(settings);
     });
   }
-  throw new Error(`the backend of ${name}, ${agent.backend}, is not there yet`);
+  throw new Error(`the agent ${name} lacks what its backend ${agent.backend} needs`);
 };
 
 /** The models that a caller may name, of an agent that is handed their names. */
@@ -102,8 +102,9 @@ export const createAgentBackends = (parts: AnsweringParts) => {
   let open = new Map<string, Answering>();
   let next = new Map<string, Answering>();
   return {
-    answering: ((name, agent, shared) => {
-      const key = JSON.stringify([name, agent, agent.backend === "model" ? shared.providers : null, shared.tools]);
+    answering(name: string, agent: AgentConfig, shared: Shared): Answering {
+      const providers = agent.backend === "model" ? shared.providers : null;
+      const key = JSON.stringify([name, agent, providers, agent.tools.length > 0 ? shared.tools : null]);
       const kept = open.get(key) ?? next.get(key);
       const one = kept ?? {
         backend: openBackend(name, agent, shared, parts),
@@ -111,7 +112,7 @@ export const createAgentBackends = (parts: AnsweringParts) => {
       };
       next.set(key, one);
       return one;
-    }) satisfies AnsweringFor as AnsweringFor,
+    },
     /** Those that were asked for since the last time are in force: closes the others. */
     async settle(): Promise<void> {
       const gone = [...open].filter(([key]) => !next.has(key)).map(([, one]) => one);
