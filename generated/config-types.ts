@@ -425,15 +425,6 @@ export interface components {
             options?: {
                 [key: string]: unknown;
             };
-            /** @description What a million tokens cost, in a currency of yours. */
-            price?: {
-                /** @description Of tokens that it reads. */
-                input: number;
-                /** @description Of tokens that it writes. */
-                output: number;
-                /** @description Of tokens that it had read before; as `input` without it. */
-                cachedInput?: number;
-            };
         };
         /**
          * @description A model, by a name that the agent knows. The echo agent takes any.

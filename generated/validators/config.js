@@ -2997,7 +2997,7 @@ return errors === 0;
 validate35.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema62 = {"type":"object","additionalProperties":false,"required":["backend"],"properties":{"backend":{"type":"string","enum":["echo","model","a2a","http","command","acp"]},"description":{"type":"string","default":""},"instructions":{"type":"string","default":""},"instructionsFile":{"type":"string","minLength":1},"model":{"$ref":"shape:ModelName"},"models":{"oneOf":[{"type":"array","uniqueItems":true,"items":{"$ref":"shape:ModelName"}},{"type":"object","propertyNames":{"$ref":"shape:ModelName"},"additionalProperties":{"$ref":"shape:Model"}}],"default":[]},"fallbacks":{"type":"array","default":[],"uniqueItems":true,"maxItems":8,"items":{"$ref":"shape:ModelName"}},"summaryModel":{"$ref":"shape:ModelName"},"tools":{"type":"array","default":[],"uniqueItems":true,"maxItems":256,"items":{"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"}},"steps":{"type":"integer","minimum":1,"maximum":1000,"default":20},"timeouts":{"$ref":"shape:Timeouts","default":{}},"http":{"$ref":"shape:Http"},"a2a":{"$ref":"shape:A2a"},"command":{"$ref":"shape:Command"},"acp":{"$ref":"shape:Acp"},"skills":{"type":"array","default":["*"],"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":64}},"heartbeat":{"type":"object","additionalProperties":false,"default":{},"properties":{"every":{"type":"string","default":"30m","pattern":"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"}}},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":256},"deadline":{"$ref":"shape:Duration","default":"10m"},"echo":{"type":"object","additionalProperties":false,"default":{},"properties":{"delayMs":{"type":"integer","minimum":0,"maximum":3600000,"default":0},"chunks":{"type":"integer","minimum":1,"maximum":100000,"default":1},"failTimes":{"type":"integer","minimum":0,"maximum":1000000,"default":0},"fail":{"type":"string","minLength":1}}}}};
-const schema66 = {"type":"object","additionalProperties":false,"required":["provider","model"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":64},"model":{"type":"string","minLength":1,"maxLength":256},"contextTokens":{"type":"integer","minimum":1024,"maximum":100000000},"maxOutputTokens":{"type":"integer","minimum":1,"maximum":10000000},"temperature":{"type":"number","minimum":0,"maximum":2},"options":{"type":"object","additionalProperties":true},"price":{"type":"object","additionalProperties":false,"required":["input","output"],"properties":{"input":{"type":"number","minimum":0,"maximum":1000000},"output":{"type":"number","minimum":0,"maximum":1000000},"cachedInput":{"type":"number","minimum":0,"maximum":1000000}}}}};
+const schema66 = {"type":"object","additionalProperties":false,"required":["provider","model"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":64},"model":{"type":"string","minLength":1,"maxLength":256},"contextTokens":{"type":"integer","minimum":1024,"maximum":100000000},"maxOutputTokens":{"type":"integer","minimum":1,"maximum":10000000},"temperature":{"type":"number","minimum":0,"maximum":2},"options":{"type":"object","additionalProperties":true}}};
 const schema87 = {"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"};
 const func0 = equal;
 const pattern10 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$", "u");
@@ -4448,7 +4448,7 @@ vErrors.push(err21);
 errors++;
 }
 for(const key3 in data7){
-if(!(((((((key3 === "provider") || (key3 === "model")) || (key3 === "contextTokens")) || (key3 === "maxOutputTokens")) || (key3 === "temperature")) || (key3 === "options")) || (key3 === "price"))){
+if(!((((((key3 === "provider") || (key3 === "model")) || (key3 === "contextTokens")) || (key3 === "maxOutputTokens")) || (key3 === "temperature")) || (key3 === "options"))){
 const err22 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err22];
@@ -4649,11 +4649,9 @@ vErrors.push(err38);
 errors++;
 }
 }
-if(data7.price !== undefined){
-let data14 = data7.price;
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-if(data14.input === undefined){
-const err39 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/required",keyword:"required",params:{missingProperty: "input"},message:"must have required property '"+"input"+"'"};
+}
+else {
+const err39 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -4662,165 +4660,15 @@ vErrors.push(err39);
 }
 errors++;
 }
-if(data14.output === undefined){
-const err40 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/required",keyword:"required",params:{missingProperty: "output"},message:"must have required property '"+"output"+"'"};
+}
+}
+else {
+const err40 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err40];
 }
 else {
 vErrors.push(err40);
-}
-errors++;
-}
-for(const key4 in data14){
-if(!(((key4 === "input") || (key4 === "output")) || (key4 === "cachedInput"))){
-const err41 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err41];
-}
-else {
-vErrors.push(err41);
-}
-errors++;
-}
-}
-if(data14.input !== undefined){
-let data15 = data14.input;
-if((typeof data15 == "number") && (isFinite(data15))){
-if(data15 > 1000000 || isNaN(data15)){
-const err42 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/input",schemaPath:"shape:Model/properties/price/properties/input/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err42];
-}
-else {
-vErrors.push(err42);
-}
-errors++;
-}
-if(data15 < 0 || isNaN(data15)){
-const err43 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/input",schemaPath:"shape:Model/properties/price/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err43];
-}
-else {
-vErrors.push(err43);
-}
-errors++;
-}
-}
-else {
-const err44 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/input",schemaPath:"shape:Model/properties/price/properties/input/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err44];
-}
-else {
-vErrors.push(err44);
-}
-errors++;
-}
-}
-if(data14.output !== undefined){
-let data16 = data14.output;
-if((typeof data16 == "number") && (isFinite(data16))){
-if(data16 > 1000000 || isNaN(data16)){
-const err45 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/output",schemaPath:"shape:Model/properties/price/properties/output/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err45];
-}
-else {
-vErrors.push(err45);
-}
-errors++;
-}
-if(data16 < 0 || isNaN(data16)){
-const err46 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/output",schemaPath:"shape:Model/properties/price/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err46];
-}
-else {
-vErrors.push(err46);
-}
-errors++;
-}
-}
-else {
-const err47 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/output",schemaPath:"shape:Model/properties/price/properties/output/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err47];
-}
-else {
-vErrors.push(err47);
-}
-errors++;
-}
-}
-if(data14.cachedInput !== undefined){
-let data17 = data14.cachedInput;
-if((typeof data17 == "number") && (isFinite(data17))){
-if(data17 > 1000000 || isNaN(data17)){
-const err48 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/cachedInput",schemaPath:"shape:Model/properties/price/properties/cachedInput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err48];
-}
-else {
-vErrors.push(err48);
-}
-errors++;
-}
-if(data17 < 0 || isNaN(data17)){
-const err49 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/cachedInput",schemaPath:"shape:Model/properties/price/properties/cachedInput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err49];
-}
-else {
-vErrors.push(err49);
-}
-errors++;
-}
-}
-else {
-const err50 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price/cachedInput",schemaPath:"shape:Model/properties/price/properties/cachedInput/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err50];
-}
-else {
-vErrors.push(err50);
-}
-errors++;
-}
-}
-}
-else {
-const err51 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/price",schemaPath:"shape:Model/properties/price/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err51];
-}
-else {
-vErrors.push(err51);
-}
-errors++;
-}
-}
-}
-else {
-const err52 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err52];
-}
-else {
-vErrors.push(err52);
-}
-errors++;
-}
-}
-}
-else {
-const err53 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err53];
-}
-else {
-vErrors.push(err53);
 }
 errors++;
 }
@@ -4836,12 +4684,12 @@ passing0 = 1;
 }
 }
 if(!valid2){
-const err54 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err41 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err54];
+vErrors = [err41];
 }
 else {
-vErrors.push(err54);
+vErrors.push(err41);
 }
 errors++;
 }
@@ -4856,67 +4704,67 @@ vErrors = null;
 }
 }
 }
-let data18 = data.fallbacks;
-if(Array.isArray(data18)){
-if(data18.length > 8){
-const err55 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/maxItems",keyword:"maxItems",params:{limit: 8},message:"must NOT have more than 8 items"};
+let data14 = data.fallbacks;
+if(Array.isArray(data14)){
+if(data14.length > 8){
+const err42 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/maxItems",keyword:"maxItems",params:{limit: 8},message:"must NOT have more than 8 items"};
 if(vErrors === null){
-vErrors = [err55];
+vErrors = [err42];
 }
 else {
-vErrors.push(err55);
+vErrors.push(err42);
 }
 errors++;
 }
-const len1 = data18.length;
+const len1 = data14.length;
 for(let i2=0; i2<len1; i2++){
-let data19 = data18[i2];
-if(typeof data19 === "string"){
-if(func3(data19) > 128){
-const err56 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+let data15 = data14[i2];
+if(typeof data15 === "string"){
+if(func3(data15) > 128){
+const err43 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
 if(vErrors === null){
-vErrors = [err56];
+vErrors = [err43];
 }
 else {
-vErrors.push(err56);
+vErrors.push(err43);
 }
 errors++;
 }
-if(func3(data19) < 1){
-const err57 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data15) < 1){
+const err44 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err57];
+vErrors = [err44];
 }
 else {
-vErrors.push(err57);
-}
-errors++;
-}
-}
-else {
-const err58 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err58];
-}
-else {
-vErrors.push(err58);
+vErrors.push(err44);
 }
 errors++;
 }
 }
-let i3 = data18.length;
+else {
+const err45 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+}
+let i3 = data14.length;
 let j1;
 if(i3 > 1){
 outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
-if(func0(data18[i3], data18[j1])){
-const err59 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+if(func0(data14[i3], data14[j1])){
+const err46 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err59];
+vErrors = [err46];
 }
 else {
-vErrors.push(err59);
+vErrors.push(err46);
 }
 errors++;
 break outer1;
@@ -4926,105 +4774,105 @@ break outer1;
 }
 }
 else {
-const err60 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err47 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err60];
+vErrors = [err47];
 }
 else {
-vErrors.push(err60);
+vErrors.push(err47);
 }
 errors++;
 }
 if(data.summaryModel !== undefined){
-let data20 = data.summaryModel;
-if(typeof data20 === "string"){
-if(func3(data20) > 128){
-const err61 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+let data16 = data.summaryModel;
+if(typeof data16 === "string"){
+if(func3(data16) > 128){
+const err48 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
 if(vErrors === null){
-vErrors = [err61];
+vErrors = [err48];
 }
 else {
-vErrors.push(err61);
+vErrors.push(err48);
 }
 errors++;
 }
-if(func3(data20) < 1){
-const err62 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data16) < 1){
+const err49 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err62];
+vErrors = [err49];
 }
 else {
-vErrors.push(err62);
-}
-errors++;
-}
-}
-else {
-const err63 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err63];
-}
-else {
-vErrors.push(err63);
+vErrors.push(err49);
 }
 errors++;
 }
 }
-let data21 = data.tools;
-if(Array.isArray(data21)){
-if(data21.length > 256){
-const err64 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+else {
+const err50 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err64];
+vErrors = [err50];
 }
 else {
-vErrors.push(err64);
+vErrors.push(err50);
 }
 errors++;
 }
-const len2 = data21.length;
+}
+let data17 = data.tools;
+if(Array.isArray(data17)){
+if(data17.length > 256){
+const err51 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+const len2 = data17.length;
 for(let i4=0; i4<len2; i4++){
-let data22 = data21[i4];
-if(typeof data22 === "string"){
-if(!pattern10.test(data22)){
-const err65 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"+"\""};
+let data18 = data17[i4];
+if(typeof data18 === "string"){
+if(!pattern10.test(data18)){
+const err52 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"+"\""};
 if(vErrors === null){
-vErrors = [err65];
+vErrors = [err52];
 }
 else {
-vErrors.push(err65);
+vErrors.push(err52);
 }
 errors++;
 }
 }
 else {
-const err66 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err53 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err66];
+vErrors = [err53];
 }
 else {
-vErrors.push(err66);
+vErrors.push(err53);
 }
 errors++;
 }
 }
-let i5 = data21.length;
+let i5 = data17.length;
 let j2;
 if(i5 > 1){
 const indices0 = {};
 for(;i5--;){
-let item0 = data21[i5];
+let item0 = data17[i5];
 if(typeof item0 !== "string"){
 continue;
 }
 if(typeof indices0[item0] == "number"){
 j2 = indices0[item0];
-const err67 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+const err54 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
-vErrors = [err67];
+vErrors = [err54];
 }
 else {
-vErrors.push(err67);
+vErrors.push(err54);
 }
 errors++;
 break;
@@ -5034,44 +4882,44 @@ indices0[item0] = i5;
 }
 }
 else {
-const err68 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err55 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err68];
+vErrors = [err55];
 }
 else {
-vErrors.push(err68);
+vErrors.push(err55);
 }
 errors++;
 }
-let data23 = data.steps;
-if(!(((typeof data23 == "number") && (!(data23 % 1) && !isNaN(data23))) && (isFinite(data23)))){
-const err69 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+let data19 = data.steps;
+if(!(((typeof data19 == "number") && (!(data19 % 1) && !isNaN(data19))) && (isFinite(data19)))){
+const err56 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
-vErrors = [err69];
+vErrors = [err56];
 }
 else {
-vErrors.push(err69);
+vErrors.push(err56);
 }
 errors++;
 }
-if((typeof data23 == "number") && (isFinite(data23))){
-if(data23 > 1000 || isNaN(data23)){
-const err70 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"};
+if((typeof data19 == "number") && (isFinite(data19))){
+if(data19 > 1000 || isNaN(data19)){
+const err57 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"};
 if(vErrors === null){
-vErrors = [err70];
+vErrors = [err57];
 }
 else {
-vErrors.push(err70);
+vErrors.push(err57);
 }
 errors++;
 }
-if(data23 < 1 || isNaN(data23)){
-const err71 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(data19 < 1 || isNaN(data19)){
+const err58 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
-vErrors = [err71];
+vErrors = [err58];
 }
 else {
-vErrors.push(err71);
+vErrors.push(err58);
 }
 errors++;
 }
@@ -5104,61 +4952,61 @@ vErrors = vErrors === null ? validate48.errors : vErrors.concat(validate48.error
 errors = vErrors.length;
 }
 }
-let data29 = data.skills;
-if(Array.isArray(data29)){
-const len3 = data29.length;
+let data25 = data.skills;
+if(Array.isArray(data25)){
+const len3 = data25.length;
 for(let i6=0; i6<len3; i6++){
-let data30 = data29[i6];
-if(typeof data30 === "string"){
-if(func3(data30) > 64){
-const err72 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+let data26 = data25[i6];
+if(typeof data26 === "string"){
+if(func3(data26) > 64){
+const err59 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
-vErrors = [err72];
+vErrors = [err59];
 }
 else {
-vErrors.push(err72);
+vErrors.push(err59);
 }
 errors++;
 }
-if(func3(data30) < 1){
-const err73 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data26) < 1){
+const err60 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err73];
+vErrors = [err60];
 }
 else {
-vErrors.push(err73);
-}
-errors++;
-}
-}
-else {
-const err74 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err74];
-}
-else {
-vErrors.push(err74);
+vErrors.push(err60);
 }
 errors++;
 }
 }
-let i7 = data29.length;
+else {
+const err61 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err61];
+}
+else {
+vErrors.push(err61);
+}
+errors++;
+}
+}
+let i7 = data25.length;
 let j3;
 if(i7 > 1){
 const indices1 = {};
 for(;i7--;){
-let item1 = data29[i7];
+let item1 = data25[i7];
 if(typeof item1 !== "string"){
 continue;
 }
 if(typeof indices1[item1] == "number"){
 j3 = indices1[item1];
-const err75 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/uniqueItems",keyword:"uniqueItems",params:{i: i7, j: j3},message:"must NOT have duplicate items (items ## "+j3+" and "+i7+" are identical)"};
+const err62 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/uniqueItems",keyword:"uniqueItems",params:{i: i7, j: j3},message:"must NOT have duplicate items (items ## "+j3+" and "+i7+" are identical)"};
 if(vErrors === null){
-vErrors = [err75];
+vErrors = [err62];
 }
 else {
-vErrors.push(err75);
+vErrors.push(err62);
 }
 errors++;
 break;
@@ -5168,7 +5016,169 @@ indices1[item1] = i7;
 }
 }
 else {
-const err76 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err63 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err63];
+}
+else {
+vErrors.push(err63);
+}
+errors++;
+}
+let data27 = data.heartbeat;
+if(data27 && typeof data27 == "object" && !Array.isArray(data27)){
+if(data27.every === undefined){
+data27.every = "30m";
+}
+for(const key4 in data27){
+if(!(key4 === "every")){
+const err64 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err64];
+}
+else {
+vErrors.push(err64);
+}
+errors++;
+}
+}
+let data28 = data27.every;
+if(typeof data28 === "string"){
+if(!pattern23.test(data28)){
+const err65 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(vErrors === null){
+vErrors = [err65];
+}
+else {
+vErrors.push(err65);
+}
+errors++;
+}
+}
+else {
+const err66 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err66];
+}
+else {
+vErrors.push(err66);
+}
+errors++;
+}
+}
+else {
+const err67 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err67];
+}
+else {
+vErrors.push(err67);
+}
+errors++;
+}
+let data29 = data.concurrency;
+if(!(((typeof data29 == "number") && (!(data29 % 1) && !isNaN(data29))) && (isFinite(data29)))){
+const err68 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err68];
+}
+else {
+vErrors.push(err68);
+}
+errors++;
+}
+if((typeof data29 == "number") && (isFinite(data29))){
+if(data29 > 100000 || isNaN(data29)){
+const err69 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+if(vErrors === null){
+vErrors = [err69];
+}
+else {
+vErrors.push(err69);
+}
+errors++;
+}
+if(data29 < 1 || isNaN(data29)){
+const err70 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err70];
+}
+else {
+vErrors.push(err70);
+}
+errors++;
+}
+}
+let data30 = data.deadline;
+if(typeof data30 === "string"){
+if(!pattern22.test(data30)){
+const err71 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(vErrors === null){
+vErrors = [err71];
+}
+else {
+vErrors.push(err71);
+}
+errors++;
+}
+}
+else {
+const err72 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err72];
+}
+else {
+vErrors.push(err72);
+}
+errors++;
+}
+let data31 = data.echo;
+if(data31 && typeof data31 == "object" && !Array.isArray(data31)){
+if(data31.delayMs === undefined){
+data31.delayMs = 0;
+}
+if(data31.chunks === undefined){
+data31.chunks = 1;
+}
+if(data31.failTimes === undefined){
+data31.failTimes = 0;
+}
+for(const key5 in data31){
+if(!((((key5 === "delayMs") || (key5 === "chunks")) || (key5 === "failTimes")) || (key5 === "fail"))){
+const err73 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err73];
+}
+else {
+vErrors.push(err73);
+}
+errors++;
+}
+}
+let data32 = data31.delayMs;
+if(!(((typeof data32 == "number") && (!(data32 % 1) && !isNaN(data32))) && (isFinite(data32)))){
+const err74 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err74];
+}
+else {
+vErrors.push(err74);
+}
+errors++;
+}
+if((typeof data32 == "number") && (isFinite(data32))){
+if(data32 > 3600000 || isNaN(data32)){
+const err75 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3600000},message:"must be <= 3600000"};
+if(vErrors === null){
+vErrors = [err75];
+}
+else {
+vErrors.push(err75);
+}
+errors++;
+}
+if(data32 < 0 || isNaN(data32)){
+const err76 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -5177,14 +5187,10 @@ vErrors.push(err76);
 }
 errors++;
 }
-let data31 = data.heartbeat;
-if(data31 && typeof data31 == "object" && !Array.isArray(data31)){
-if(data31.every === undefined){
-data31.every = "30m";
 }
-for(const key5 in data31){
-if(!(key5 === "every")){
-const err77 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties"};
+let data33 = data31.chunks;
+if(!(((typeof data33 == "number") && (!(data33 % 1) && !isNaN(data33))) && (isFinite(data33)))){
+const err77 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -5193,11 +5199,9 @@ vErrors.push(err77);
 }
 errors++;
 }
-}
-let data32 = data31.every;
-if(typeof data32 === "string"){
-if(!pattern23.test(data32)){
-const err78 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if((typeof data33 == "number") && (isFinite(data33))){
+if(data33 > 100000 || isNaN(data33)){
+const err78 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -5206,9 +5210,8 @@ vErrors.push(err78);
 }
 errors++;
 }
-}
-else {
-const err79 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data33 < 1 || isNaN(data33)){
+const err79 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -5218,8 +5221,9 @@ vErrors.push(err79);
 errors++;
 }
 }
-else {
-const err80 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/type",keyword:"type",params:{type: "object"},message:"must be object"};
+let data34 = data31.failTimes;
+if(!(((typeof data34 == "number") && (!(data34 % 1) && !isNaN(data34))) && (isFinite(data34)))){
+const err80 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -5228,9 +5232,9 @@ vErrors.push(err80);
 }
 errors++;
 }
-let data33 = data.concurrency;
-if(!(((typeof data33 == "number") && (!(data33 % 1) && !isNaN(data33))) && (isFinite(data33)))){
-const err81 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if((typeof data34 == "number") && (isFinite(data34))){
+if(data34 > 1000000 || isNaN(data34)){
+const err81 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -5239,9 +5243,8 @@ vErrors.push(err81);
 }
 errors++;
 }
-if((typeof data33 == "number") && (isFinite(data33))){
-if(data33 > 100000 || isNaN(data33)){
-const err82 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+if(data34 < 0 || isNaN(data34)){
+const err82 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -5250,8 +5253,12 @@ vErrors.push(err82);
 }
 errors++;
 }
-if(data33 < 1 || isNaN(data33)){
-const err83 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+}
+if(data31.fail !== undefined){
+let data35 = data31.fail;
+if(typeof data35 === "string"){
+if(func3(data35) < 1){
+const err83 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err83];
 }
@@ -5261,10 +5268,8 @@ vErrors.push(err83);
 errors++;
 }
 }
-let data34 = data.deadline;
-if(typeof data34 === "string"){
-if(!pattern22.test(data34)){
-const err84 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+else {
+const err84 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err84];
 }
@@ -5274,8 +5279,9 @@ vErrors.push(err84);
 errors++;
 }
 }
+}
 else {
-const err85 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err85 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err85];
 }
@@ -5284,172 +5290,14 @@ vErrors.push(err85);
 }
 errors++;
 }
-let data35 = data.echo;
-if(data35 && typeof data35 == "object" && !Array.isArray(data35)){
-if(data35.delayMs === undefined){
-data35.delayMs = 0;
 }
-if(data35.chunks === undefined){
-data35.chunks = 1;
-}
-if(data35.failTimes === undefined){
-data35.failTimes = 0;
-}
-for(const key6 in data35){
-if(!((((key6 === "delayMs") || (key6 === "chunks")) || (key6 === "failTimes")) || (key6 === "fail"))){
-const err86 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties"};
+else {
+const err86 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err86];
 }
 else {
 vErrors.push(err86);
-}
-errors++;
-}
-}
-let data36 = data35.delayMs;
-if(!(((typeof data36 == "number") && (!(data36 % 1) && !isNaN(data36))) && (isFinite(data36)))){
-const err87 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err87];
-}
-else {
-vErrors.push(err87);
-}
-errors++;
-}
-if((typeof data36 == "number") && (isFinite(data36))){
-if(data36 > 3600000 || isNaN(data36)){
-const err88 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3600000},message:"must be <= 3600000"};
-if(vErrors === null){
-vErrors = [err88];
-}
-else {
-vErrors.push(err88);
-}
-errors++;
-}
-if(data36 < 0 || isNaN(data36)){
-const err89 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err89];
-}
-else {
-vErrors.push(err89);
-}
-errors++;
-}
-}
-let data37 = data35.chunks;
-if(!(((typeof data37 == "number") && (!(data37 % 1) && !isNaN(data37))) && (isFinite(data37)))){
-const err90 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err90];
-}
-else {
-vErrors.push(err90);
-}
-errors++;
-}
-if((typeof data37 == "number") && (isFinite(data37))){
-if(data37 > 100000 || isNaN(data37)){
-const err91 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
-if(vErrors === null){
-vErrors = [err91];
-}
-else {
-vErrors.push(err91);
-}
-errors++;
-}
-if(data37 < 1 || isNaN(data37)){
-const err92 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err92];
-}
-else {
-vErrors.push(err92);
-}
-errors++;
-}
-}
-let data38 = data35.failTimes;
-if(!(((typeof data38 == "number") && (!(data38 % 1) && !isNaN(data38))) && (isFinite(data38)))){
-const err93 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err93];
-}
-else {
-vErrors.push(err93);
-}
-errors++;
-}
-if((typeof data38 == "number") && (isFinite(data38))){
-if(data38 > 1000000 || isNaN(data38)){
-const err94 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err94];
-}
-else {
-vErrors.push(err94);
-}
-errors++;
-}
-if(data38 < 0 || isNaN(data38)){
-const err95 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err95];
-}
-else {
-vErrors.push(err95);
-}
-errors++;
-}
-}
-if(data35.fail !== undefined){
-let data39 = data35.fail;
-if(typeof data39 === "string"){
-if(func3(data39) < 1){
-const err96 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err96];
-}
-else {
-vErrors.push(err96);
-}
-errors++;
-}
-}
-else {
-const err97 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err97];
-}
-else {
-vErrors.push(err97);
-}
-errors++;
-}
-}
-}
-else {
-const err98 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err98];
-}
-else {
-vErrors.push(err98);
-}
-errors++;
-}
-}
-else {
-const err99 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err99];
-}
-else {
-vErrors.push(err99);
 }
 errors++;
 }
@@ -9087,7 +8935,7 @@ vErrors.push(err1);
 errors++;
 }
 for(const key0 in data){
-if(!(((((((key0 === "provider") || (key0 === "model")) || (key0 === "contextTokens")) || (key0 === "maxOutputTokens")) || (key0 === "temperature")) || (key0 === "options")) || (key0 === "price"))){
+if(!((((((key0 === "provider") || (key0 === "model")) || (key0 === "contextTokens")) || (key0 === "maxOutputTokens")) || (key0 === "temperature")) || (key0 === "options"))){
 const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err2];
@@ -9288,166 +9136,14 @@ vErrors.push(err18);
 errors++;
 }
 }
-if(data.price !== undefined){
-let data6 = data.price;
-if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
-if(data6.input === undefined){
-const err19 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/required",keyword:"required",params:{missingProperty: "input"},message:"must have required property '"+"input"+"'"};
+}
+else {
+const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err19];
 }
 else {
 vErrors.push(err19);
-}
-errors++;
-}
-if(data6.output === undefined){
-const err20 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/required",keyword:"required",params:{missingProperty: "output"},message:"must have required property '"+"output"+"'"};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-for(const key1 in data6){
-if(!(((key1 === "input") || (key1 === "output")) || (key1 === "cachedInput"))){
-const err21 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-if(data6.input !== undefined){
-let data7 = data6.input;
-if((typeof data7 == "number") && (isFinite(data7))){
-if(data7 > 1000000 || isNaN(data7)){
-const err22 = {instancePath:instancePath+"/price/input",schemaPath:"#/properties/price/properties/input/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-if(data7 < 0 || isNaN(data7)){
-const err23 = {instancePath:instancePath+"/price/input",schemaPath:"#/properties/price/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-else {
-const err24 = {instancePath:instancePath+"/price/input",schemaPath:"#/properties/price/properties/input/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-if(data6.output !== undefined){
-let data8 = data6.output;
-if((typeof data8 == "number") && (isFinite(data8))){
-if(data8 > 1000000 || isNaN(data8)){
-const err25 = {instancePath:instancePath+"/price/output",schemaPath:"#/properties/price/properties/output/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-if(data8 < 0 || isNaN(data8)){
-const err26 = {instancePath:instancePath+"/price/output",schemaPath:"#/properties/price/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-else {
-const err27 = {instancePath:instancePath+"/price/output",schemaPath:"#/properties/price/properties/output/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-if(data6.cachedInput !== undefined){
-let data9 = data6.cachedInput;
-if((typeof data9 == "number") && (isFinite(data9))){
-if(data9 > 1000000 || isNaN(data9)){
-const err28 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"#/properties/price/properties/cachedInput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-if(data9 < 0 || isNaN(data9)){
-const err29 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"#/properties/price/properties/cachedInput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err29];
-}
-else {
-vErrors.push(err29);
-}
-errors++;
-}
-}
-else {
-const err30 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"#/properties/price/properties/cachedInput/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err30];
-}
-else {
-vErrors.push(err30);
-}
-errors++;
-}
-}
-}
-else {
-const err31 = {instancePath:instancePath+"/price",schemaPath:"#/properties/price/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err31];
-}
-else {
-vErrors.push(err31);
-}
-errors++;
-}
-}
-}
-else {
-const err32 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err32];
-}
-else {
-vErrors.push(err32);
 }
 errors++;
 }

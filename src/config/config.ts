@@ -130,8 +130,6 @@ export type ModelConfig = {
   maxOutputTokens: number | undefined;
   temperature: number | undefined;
   options: Readonly<Record<string, unknown>> | undefined;
-  /** What a million tokens cost. */
-  price: { input: number; output: number; cachedInput: number } | undefined;
 };
 
 /** A server of tools. */

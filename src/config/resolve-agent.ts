@@ -44,14 +44,13 @@ export const resolveAgent = (agent: CheckedAgent, from: string, instructions = a
   };
 };
 
-const resolveModel = ({ provider, model, price, ...limits }: CheckedModel): ModelConfig => ({
+const resolveModel = ({ provider, model, ...limits }: CheckedModel): ModelConfig => ({
   provider,
   model,
   contextTokens: limits.contextTokens,
   maxOutputTokens: limits.maxOutputTokens,
   temperature: limits.temperature,
   options: limits.options,
-  price: price && { ...price, cachedInput: price.cachedInput ?? price.input },
 });
 
 export const resolveProvider = (provider: CheckedConfig["providers"][string]): ProviderConfig => ({

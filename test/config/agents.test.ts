@@ -29,7 +29,7 @@ describe("an agent whose backend is a model", () => {
     const { main } = config.agents;
     expect(main).toMatchObject({
       models: ["fast", "deep"],
-      modelTable: { fast: { provider: "local", model: "llama3.2", price: undefined } },
+      modelTable: { fast: { provider: "local", model: "llama3.2" } },
       timeouts: { connect: 10_000, firstByte: 120_000, silence: 5_000 },
       tools: ["files/*"],
       steps: 20,
