@@ -10,7 +10,7 @@ const main = await startChatCompletions();
 const spare = await startAnthropic({ text: ["I am", " the spare."] });
 
 const models = {
-  fast: { provider: "local", model: "the-model", price: { input: 1, output: 2 } },
+  fast: { provider: "local", model: "the-model" },
   spare: { provider: "anthropic", model: "claude-sonnet-4-5" },
 };
 const agents: SomeConfig["agents"] = {
