@@ -225,6 +225,22 @@ describe("the log arena", () => {
     expect(arena.liveBytes).toBe(0);
   });
 
+  it("gives back what is empty, but for a little that may be used soon", () => {
+    const arena = new LogArena();
+    const chunks = Array.from({ length: 200_000 }, (_, n) => arena.take(100, NONE, n));
+    const full = arena.heldBytes;
+    expect(full).toBeGreaterThanOrEqual(200_000 * UNIT);
+    // A tenth goes: as much is given back, though most is in use.
+    for (const chunk of chunks.splice(0, 20_000)) arena.give(chunk);
+    expect(arena.heldBytes).toBeLessThan(full * 0.97);
+    for (const chunk of chunks.splice(0)) arena.give(chunk);
+    expect(arena.heldBytes).toBeLessThan(full / 10);
+    // What stayed is used before more is taken.
+    const { heldBytes } = arena;
+    arena.take(100, NONE, 1);
+    expect(arena.heldBytes).toBe(heldBytes);
+  });
+
   it("uses freed chunks again, and never one that is in use", () => {
     const arena = new LogArena();
     const live = new Set<number>();

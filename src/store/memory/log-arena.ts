@@ -31,6 +31,10 @@ const LARGE = 2 ** 40;
 /** Room behind a larger entry: the end of a turn takes its reply from the entry before, where both are in one chunk. */
 const REST = 32;
 
+/** So many empty arenas stay, and one in so many of all. */
+const MOST_EMPTY = 3;
+const EMPTY_SHARE = 32;
+
 /** No chunk. */
 export const NONE = -1;
 
@@ -48,10 +52,17 @@ export class LogArena {
   #largeIds = LARGE;
   #largeBytes = 0;
   #liveUnits = 0;
+  /** Arenas of which no chunk is in use. */
+  #empty = 0;
 
   /** How many bytes the chunks in use cover. */
   get liveBytes(): number {
     return this.#liveUnits * UNIT + this.#largeBytes;
+  }
+
+  /** How many bytes are held, in use or not. */
+  get heldBytes(): number {
+    return (this.#arenas.length - this.#gaps.length) * UNITS * UNIT + this.#largeBytes;
   }
 
   /** A chunk with room for `bytes`, behind the chunk `before`. */
@@ -82,6 +93,7 @@ export class LogArena {
     arena.used[unit] = 0;
     arena.firstSeq[unit] = firstSeq;
     arena.before[unit] = before;
+    if (arena.live === 0) this.#empty--;
     arena.live += SIZES[size] as number;
     this.#liveUnits += SIZES[size] as number;
     return index * UNITS + unit;
@@ -155,7 +167,7 @@ export class LogArena {
     const units = SIZES[arena.cut] as number;
     arena.live -= units;
     this.#liveUnits -= units;
-    if (arena.live === 0) this.#dropEmptyArenas();
+    if (arena.live === 0) this.#leaveEmpty();
     return before;
   }
 
@@ -199,12 +211,17 @@ export class LogArena {
       free,
     };
     this.#open[size]?.push(index);
+    this.#empty++;
   }
 
-  /** Gives empty arenas back to the system, once they are half of all: what is freed is mostly used again. */
-  #dropEmptyArenas(): void {
+  /**
+   * What is freed is mostly used again, so a few empty arenas stay; the others go back to the system. More that stay would let memory grow
+   * for as long as each size has now and then more chunks than ever before.
+   */
+  #leaveEmpty(): void {
     const kept = this.#arenas.length - this.#gaps.length;
-    if (kept < 4 || this.#liveUnits * 2 > kept * UNITS) return;
+    if (++this.#empty <= MOST_EMPTY + kept / EMPTY_SHARE) return;
+    this.#empty = 0;
     const isEmpty = (index: number): boolean => this.#arenas[index]?.live === 0;
     for (const [size, open] of this.#open.entries()) {
       const empty = open.filter(isEmpty);
