@@ -24,7 +24,11 @@ const openBatches = () => {
   const db = openDatabase(path);
   migrate(db, path, 1);
   const posted: FromWorker[] = [];
-  const batches = new Batches(db, loadState(db, { time: 0, offset: 0 }), (message) => posted.push(message));
+  const batches = new Batches(db, {
+    state: loadState(db, { time: 0, offset: 0 }),
+    post: (message) => posted.push(message),
+    startThread: () => expect.unreachable("so few batches need no other thread"),
+  });
   return { db, batches, answers: () => posted.at(-1) as Answers, posted };
 };
 

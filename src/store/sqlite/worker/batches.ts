@@ -1,5 +1,6 @@
 import { GatewayError } from "#core/errors.ts";
 import { type Answers, CALL_WIDTH, type Calls, type FromWorker, type Refusal } from "../messages.ts";
+import { Checkpoints, type StartCheckpointer } from "./checkpoints.ts";
 import type { Database } from "./database.ts";
 import { kindOf } from "./failures.ts";
 import { methods, type Slices } from "./methods.ts";
@@ -10,8 +11,6 @@ type Parked = { ticket: number; slices: Slices };
 /** So long nothing is written after the disk was full: each try costs a rollback. */
 const FULL_MS = 250;
 const RETRY_MS = 1_000;
-/** Meanwhile the calls wait: seldom enough that few meet one, and before the log is some ten MiB long. */
-const BATCHES_A_CHECKPOINT = 256;
 /** Finds out whether there is room again for more than a row. */
 const PROBE = "INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(32768))";
 
@@ -30,15 +29,20 @@ export class Batches {
   #fullUntil = 0;
   /** The disk was full, and nothing was written since. */
   #isFull = false;
-  #sinceCheckpoint = 0;
+  readonly #checkpoints: Checkpoints;
   #toldTotals = "";
+  #hasCommitted = false;
   /** The connection is not to be relied on: nothing runs any more. */
   isLost = false;
 
-  constructor(db: Database, state: State, post: (message: FromWorker) => void) {
+  constructor(
+    db: Database,
+    { state, post, startThread }: { state: State; post: (message: FromWorker) => void; startThread: StartCheckpointer },
+  ) {
     this.#db = db;
     this.#state = state;
     this.#post = post;
+    this.#checkpoints = new Checkpoints(db, startThread, (error) => this.#lose(error));
   }
 
   get hasParked(): boolean {
@@ -50,6 +54,7 @@ export class Batches {
     const answers = newAnswers();
     const parked = this.#parked.shift();
     const isFull = this.#fullUntil > lastTime(calls);
+    this.#hasCommitted = false;
     try {
       try {
         this.#runTogether(calls, answers, isFull ? FULL : undefined);
@@ -58,13 +63,14 @@ export class Batches {
       }
       if (parked) this.#goOn(parked, answers);
       this.#answer(answers);
-      this.#checkpoint();
+      if (this.#hasCommitted) this.#checkpoints.committed();
     } catch (error) {
       this.#lose(error);
     }
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await this.#checkpoints.close();
     if (this.isLost) return;
     try {
       this.#db.checkpoint("TRUNCATE");
@@ -86,7 +92,7 @@ export class Batches {
       flush(this.#state);
       this.#db.commit();
       this.#isFull = false;
-      this.#sinceCheckpoint++;
+      this.#hasCommitted = true;
     }
     for (const news of this.#state.news) answers.news.push(news);
     this.#state.news = [];
@@ -189,17 +195,6 @@ export class Batches {
     for (const ticket of this.#lostTickets) answers.late.push({ ticket, value: undefined, refusal: ROLLED_BACK });
     this.#lostTickets = [];
     this.#post(answers);
-  }
-
-  #checkpoint(): void {
-    if (this.#sinceCheckpoint < BATCHES_A_CHECKPOINT) return;
-    this.#sinceCheckpoint = 0;
-    try {
-      this.#db.checkpoint("PASSIVE");
-    } catch (error) {
-      // The log grows meanwhile, and is read.
-      if (kindOf(error) === "lost") throw error;
-    }
   }
 
   #lose(error: unknown): void {

@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { receiveMessageOnPort } from "node:worker_threads";
+import { receiveMessageOnPort, type Worker } from "node:worker_threads";
 import type { StoreNotice } from "#store/store.ts";
 import type { Calls, FromWorker, WorkerOrder } from "../messages.ts";
 import { migrations } from "../migrations/all.ts";
@@ -13,13 +13,13 @@ import { checkLog } from "./wal.ts";
 
 const VERSION = migrations.length;
 
-/** Opens the file and answers calls until the port closes. */
-export const serve = ({ port, ...order }: WorkerOrder): void => {
+/** Opens the file and answers calls until the port closes. `startCheckpointer`: see `checkpoints.ts`. */
+export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path: string) => Worker): void => {
   const post = (message: FromWorker): void => port.postMessage(message);
   let batches: Batches;
   try {
     const { db, state, notices } = open(order);
-    batches = new Batches(db, state, post);
+    batches = new Batches(db, { state, post, startThread: () => startCheckpointer(order.path) });
     const [epoch] = db.query("SELECT value FROM meta WHERE name = 'epoch'").get<[string]>([]) ?? [""];
     post({ kind: "opened", epoch, totals: state.totals.counts, agents: state.agents.all(), notices });
   } catch (error) {
@@ -45,8 +45,7 @@ export const serve = ({ port, ...order }: WorkerOrder): void => {
     }
     if (all.length > 0) batches.run(all);
     if (isClosing) {
-      batches.close();
-      port.close();
+      void batches.close().then(() => port.close());
     } else if (batches.hasParked) {
       setImmediate(goOn);
     }

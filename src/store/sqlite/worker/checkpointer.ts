@@ -1,0 +1,30 @@
+import { parentPort } from "node:worker_threads";
+import { openDriver } from "../driver.ts";
+
+const BUSY_MS = 1_000;
+
+/**
+ * The program of a thread beside the store's own: for each word it gets it brings into the file what the log holds by then, while commits go
+ * on, and says what came of it: nothing, or what went wrong. What is brought is on disk before the log may be written over.
+ */
+export const serveCheckpoints = (path: string): void => {
+  const driver = openDriver(path);
+  driver.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+  driver.exec("PRAGMA synchronous = NORMAL");
+  const checkpoint = driver.prepare("PRAGMA wal_checkpoint(PASSIVE)").raw();
+  parentPort?.on("message", (word: "bring" | "close") => {
+    if (word === "close") {
+      driver.close();
+      parentPort?.close();
+      return;
+    }
+    let failure: Error | undefined;
+    try {
+      checkpoint.get([]);
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error));
+    }
+    // The code says what an error means, and does not survive the way by itself.
+    parentPort?.postMessage(failure && { message: failure.message, code: Reflect.get(failure, "code") });
+  });
+};
