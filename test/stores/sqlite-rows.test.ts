@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { KINDS } from "#store/sqlite/delivery-codec.ts";
 import { openDriver } from "#store/sqlite/driver.ts";
-import { hookOf, list } from "./deliveries.ts";
+import { hookOf, list, record } from "./deliveries.ts";
 import { eventOrder, queueEvent, STREAM_KEEP, takeEvents, waiting } from "./inbound.ts";
 import { pathOf, sqlite } from "./sqlite-engine.ts";
 import { openWorld, type World } from "./world.ts";
@@ -16,6 +17,16 @@ const keptTexts = (world: World): string => {
   const driver = openDriver(pathOf(world.store));
   try {
     return String(driver.prepare("SELECT group_concat(body) FROM events").raw().get([]));
+  } finally {
+    driver.close();
+  }
+};
+
+/** Puts another row in the place of the only one. */
+const rewrite = async (world: World, head: string, body: string): Promise<void> => {
+  const driver = openDriver(pathOf(world.store));
+  try {
+    driver.prepare("UPDATE deliveries SET head = ?, body = ?").run([head, body]);
   } finally {
     driver.close();
   }
@@ -118,5 +129,38 @@ describe("deliveries that were recorded together", () => {
     await world.reopen();
     expect(await look()).toEqual(found);
     expect(await list(world)).toEqual([...ids].reverse());
+  });
+
+  it("are each as they came, whatever of them is alike", async () => {
+    await using world = await openWorld(sqlite);
+    const wishes = [
+      {},
+      { headers: "x-other: 1" },
+      { path: "/hooks/other", mapping: undefined, steps: [] },
+      { caller: "somebody", address: "10.0.0.7", method: "PUT" },
+      { headers: "x-other: 1", body: Buffer.from([0, 255]), senderId: undefined },
+    ];
+    const deliveries = wishes.map((wish, n) => hookOf(`dlv_${n}`, wish));
+    await Promise.all(deliveries.map((delivery) => record(world, delivery)));
+    const found = () => Promise.all(deliveries.map(({ deliveryId }) => world.store.getDelivery(deliveryId)));
+    expect(await found()).toMatchObject(deliveries);
+    await world.reopen();
+    expect(await found()).toMatchObject(deliveries);
+    expect(await list(world, { mapping: "github-push" })).toEqual(["dlv_4", "dlv_3", "dlv_1", "dlv_0"]);
+  });
+
+  it("are read as the first version kept them", async () => {
+    await using world = await openWorld(sqlite);
+    await record(world, hookOf("dlv_a"));
+    const asKept = await world.store.getDelivery("dlv_a");
+    const way = ["hooks", "hooks.mappedByName", asKept?.method, "/hooks/github-push", asKept?.address];
+    const ids = ["72d3162e-cc78-11e3-81ab-4c9367dc0958", null, null, null];
+    const info = ["dlv_a", 1_000, ...way, "req_of_dlv_a", "shared", asKept?.bytes, asKept?.answer, 200, "github-push"];
+    const steps = asKept?.steps.map(({ at, name, detail }) => [at, name, detail ?? null]);
+    const old = [KINDS.gone, [...info, "dlv_before", ...ids], asKept?.headers, steps, "{}"];
+    await rewrite(world, JSON.stringify([["dlv_a"], [KINDS.gone], [500]]), JSON.stringify([old]));
+    await world.reopen();
+    expect(await world.store.getDelivery("dlv_a")).toEqual(asKept);
+    expect(await list(world, { id: "dlv_a" })).toEqual(["dlv_a"]);
   });
 });

@@ -53,11 +53,39 @@ type KeptStep = [at: number, name: string, detail: string | null];
 /** Plain text stays text; other bytes are in base64. */
 type KeptBody = string | [base64: string] | null;
 
-/** A delivery as it is kept, in JSON. Steps that came later are kept beside it. */
+/** A delivery as it is kept, the whole of it in one. Steps that came later are kept beside it. */
 export type KeptDelivery = [kind: number, info: Info, headers: string, steps: KeptStep[], body: KeptBody];
 
-/** A delivery on its way to the worker: what that asks for, and the whole as the text of a `KeptDelivery`. */
-export type PackedDelivery = readonly [deliveryId: string, kind: number, text: string];
+/** What those that come one after another mostly have alike: each that differs is kept once for all of a row. */
+export type SharedPart = [
+  surface: Surface,
+  operation: string,
+  method: string,
+  path: string,
+  address: string,
+  caller: string,
+  answer: DeliveryAnswer,
+  headers: string,
+];
+/** What is one delivery's own. */
+type Own = [
+  deliveryId: string,
+  at: number,
+  requestId: string,
+  bytes: number,
+  status: number | null,
+  mapping: string | null,
+  replayOf: string | null,
+  senderId: string | null,
+  turnId: string | null,
+  sessionId: string | null,
+  eventId: string | null,
+];
+/** A delivery without what it shares, in JSON. */
+export type OwnPart = [kind: number, own: Own, steps: KeptStep[], body: KeptBody];
+
+/** A delivery on its way to the worker: what that asks for, and the texts of a `SharedPart` and an `OwnPart`. */
+export type PackedDelivery = readonly [deliveryId: string, kind: number, shared: string, text: string];
 
 /** Of a delivery that begins the work of `kind`, or has begun none. */
 export const packDelivery = (
@@ -65,28 +93,52 @@ export const packDelivery = (
   work: DeliveryWork,
   kind = kindOf(delivery.answer),
 ): PackedDelivery => {
-  const info: Info = [
-    delivery.deliveryId,
-    delivery.at,
-    delivery.surface,
-    delivery.operation,
-    delivery.method,
-    delivery.path,
-    delivery.address,
-    delivery.requestId,
-    delivery.caller,
-    delivery.bytes,
-    delivery.answer,
-    delivery.status ?? null,
-    delivery.mapping ?? null,
-    delivery.replayOf ?? null,
-    delivery.senderId ?? null,
+  const { deliveryId, at, requestId, bytes, status, mapping, replayOf, senderId } = delivery;
+  const own: Own = [
+    deliveryId,
+    at,
+    requestId,
+    bytes,
+    status ?? null,
+    mapping ?? null,
+    replayOf ?? null,
+    senderId ?? null,
     work.turnId ?? null,
     work.sessionId ?? null,
     work.eventId ?? null,
   ];
-  const kept: KeptDelivery = [kind, info, delivery.headers, packSteps(delivery.steps), packBody(delivery.body)];
-  return [delivery.deliveryId, kind, JSON.stringify(kept)];
+  const part: OwnPart = [kind, own, packSteps(delivery.steps), packBody(delivery.body)];
+  return [deliveryId, kind, sharedOf(delivery), JSON.stringify(part)];
+};
+
+let last: { of: Delivery; text: string } | undefined;
+
+/** Mostly that of the delivery before. */
+const sharedOf = (delivery: Delivery): string => {
+  if (last === undefined || !isAlike(last.of, delivery)) {
+    const { surface, operation, method, path, address, caller, answer, headers } = delivery;
+    const shared: SharedPart = [surface, operation, method, path, address, caller, answer, headers];
+    last = { of: { ...delivery, body: undefined }, text: JSON.stringify(shared) };
+  }
+  return last.text;
+};
+
+const isAlike = (one: Delivery, other: Delivery): boolean =>
+  one.headers === other.headers &&
+  one.path === other.path &&
+  one.address === other.address &&
+  one.caller === other.caller &&
+  one.operation === other.operation &&
+  one.method === other.method &&
+  one.answer === other.answer &&
+  one.surface === other.surface;
+
+/** The whole of a delivery, of its two parts. */
+export const joinParts = ([kind, own, steps, body]: OwnPart, shared: SharedPart): KeptDelivery => {
+  const [deliveryId, at, requestId, bytes, ...rest] = own;
+  const [surface, operation, method, path, address, caller, answer, headers] = shared;
+  const way = [surface, operation, method, path, address] as const;
+  return [kind, [deliveryId, at, ...way, requestId, caller, bytes, answer, ...rest], headers, steps, body];
 };
 
 const kindOf = (answer: DeliveryAnswer): number => KINDS[answer === "accepted" ? "gone" : answer];

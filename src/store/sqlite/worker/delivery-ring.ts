@@ -58,10 +58,12 @@ export class DeliveryRing {
   }
 
   /** Keeps a delivery, whose work begins with it or was none. */
-  add([deliveryId, kind, text]: PackedDelivery, limits: RecorderLimits): void {
+  add(packed: PackedDelivery, limits: RecorderLimits): void {
+    const [deliveryId, kind, shared, text] = packed;
     const place = this.#places.next();
-    const bytes = DELIVERY_BYTES + Buffer.byteLength(text);
-    const batch = this.#rows.add(place, deliveryId, kind, bytes, text);
+    // What it shares weighs as if it were its own: with whom it is shared changes.
+    const bytes = DELIVERY_BYTES + Buffer.byteLength(shared) + Buffer.byteLength(text);
+    const batch = this.#rows.add(place, packed, bytes);
     const isFinished = kind !== KINDS.turn && kind !== KINDS.event;
     this.#keep({ deliveryId, batch, place, bytes, isRefused: kind === KINDS.refused, isFinished });
     if (kind === KINDS.refused) this.#letGo(this.#refused, limits.refused, limits.bytes / REFUSED_SHARE);

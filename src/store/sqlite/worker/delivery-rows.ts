@@ -1,13 +1,35 @@
-import type { KeptDelivery, packSteps } from "../delivery-codec.ts";
+import {
+  joinParts,
+  type KeptDelivery,
+  type OwnPart,
+  type PackedDelivery,
+  type packSteps,
+  type SharedPart,
+} from "../delivery-codec.ts";
 import type { Database, Rows } from "./database.ts";
 
 type Steps = ReturnType<typeof packSteps>;
-type Head = [ids: string[], kinds: number[], weights: number[]];
+/** Of each its id, its kind and its weight; and where among those of the row is what it shares. Rows of version 1 share nothing. */
+type Head = [ids: string[], kinds: number[], weights: number[], sharedAt?: number[], shared?: SharedPart[]];
+/** What stands in a row: a part whose rest is in the head, or a whole one; 0 when it is gone. */
+type InRow = OwnPart | KeptDelivery | 0;
 type Stored = [first: number, head: string, gone: string | null, last: number];
 
 /** Deliveries that are kept together; their places follow one another from `first` on. */
 export type DeliveryBatch = { readonly first: number; size: number; left: number; readonly gone: Set<number> };
 export type StoredDelivery = { batch: DeliveryBatch; deliveryId: string; place: number; kind: number; weight: number };
+
+/** `shared`: the texts of what those of the row share, and the place of each. */
+type NextRow = {
+  batch: DeliveryBatch;
+  ids: string[];
+  kinds: number[];
+  weights: number[];
+  sharedAt: number[];
+  shared: Map<string, number>;
+  texts: string[];
+  length: number;
+};
 
 /** So much goes into one row at most: who reads one delivery reads the whole row. */
 const MOST_DELIVERIES = 64;
@@ -19,14 +41,13 @@ export class DeliveryRows {
   readonly #gone: Rows;
   readonly #steps: Rows;
   readonly #deletes: readonly Rows[];
-  readonly #head;
   readonly #body;
   readonly #below;
   readonly #stepsOf;
   readonly #rewrite;
   readonly #dropSteps;
   /** What is to become the next row. */
-  #next: { batch: DeliveryBatch; head: Head; texts: string[]; length: number } | undefined;
+  #next: NextRow | undefined;
   readonly #batches = new Map<number, DeliveryBatch>();
   readonly #dirty = new Set<DeliveryBatch>();
   /** Where steps were added. */
@@ -37,9 +58,8 @@ export class DeliveryRows {
     this.#gone = db.rows("INSERT OR REPLACE INTO deliveries_gone (first, places)", 2);
     this.#steps = db.rows("INSERT OR REPLACE INTO delivery_steps (place, steps)", 2);
     this.#deletes = ["deliveries", "deliveries_gone"].map((table) => db.keys(`DELETE FROM ${table} WHERE first IN`));
-    this.#head = db.query("SELECT head FROM deliveries WHERE first = ?");
-    this.#body = db.query("SELECT body FROM deliveries WHERE first = ?");
-    this.#below = db.query("SELECT first, body FROM deliveries WHERE first < ? ORDER BY first DESC LIMIT ?");
+    this.#body = db.query("SELECT head, body FROM deliveries WHERE first = ?");
+    this.#below = db.query("SELECT first, head, body FROM deliveries WHERE first < ? ORDER BY first DESC LIMIT ?");
     this.#stepsOf = db.query("SELECT steps FROM delivery_steps WHERE place = ?");
     this.#rewrite = db.run("UPDATE deliveries SET head = ?, body = ? WHERE first = ?");
     this.#dropSteps = db.run("DELETE FROM delivery_steps WHERE place = ?");
@@ -73,18 +93,25 @@ export class DeliveryRows {
     }
   }
 
-  add(place: number, deliveryId: string, kind: number, weight: number, text: string): DeliveryBatch {
+  add(place: number, [deliveryId, kind, shared, text]: PackedDelivery, weight: number): DeliveryBatch {
     let next = this.#next;
     if (!next || next.texts.length >= MOST_DELIVERIES || next.length > MOST_TEXT) {
       this.#write();
       const batch = { first: place, size: 0, left: 0, gone: new Set<number>() };
-      next = { batch, head: [[], [], []], texts: [], length: 0 };
+      next = { batch, ids: [], kinds: [], weights: [], sharedAt: [], shared: new Map(), texts: [], length: 0 };
       this.#next = next;
       this.#batches.set(place, batch);
     }
-    next.head[0].push(deliveryId);
-    next.head[1].push(kind);
-    next.head[2].push(weight);
+    let at = next.shared.get(shared);
+    if (at === undefined) {
+      at = next.shared.size;
+      next.shared.set(shared, at);
+      next.length += shared.length;
+    }
+    next.ids.push(deliveryId);
+    next.kinds.push(kind);
+    next.weights.push(weight);
+    next.sharedAt.push(at);
     next.texts.push(text);
     next.length += text.length;
     next.batch.size++;
@@ -101,8 +128,9 @@ export class DeliveryRows {
 
   /** A delivery that was not let go. */
   read(batch: DeliveryBatch, place: number): KeptDelivery {
-    const kept = this.#bodyOf(batch)[place - batch.first] as KeptDelivery;
-    return this.#withItsSteps(kept, place);
+    const { head, bodies } = this.#rowOf(batch);
+    const at = place - batch.first;
+    return this.#withItsSteps(wholeOf(head, bodies[at] as Exclude<InRow, 0>, at), place);
   }
 
   /** Those of so many rows below a place, the newest first; and whether there are more. Rows without a text are passed over. */
@@ -113,17 +141,18 @@ export class DeliveryRows {
   ): { rows: [place: number, kept: KeptDelivery][]; looked: number; next: number } {
     this.#write();
     const rows: [number, KeptDelivery][] = [];
-    const found = this.#below.all<[number, string]>([place, limit]);
+    const found = this.#below.all<[number, string, string]>([place, limit]);
     let looked = 0;
-    for (const [first, body] of found) {
+    for (const [first, head, body] of found) {
       const batch = this.#batches.get(first);
       if (!batch) continue;
       looked += batch.size;
       if (holds !== null && !body.includes(holds)) continue;
-      const all = JSON.parse(body) as (KeptDelivery | 0)[];
+      const all = JSON.parse(body) as InRow[];
+      const heads = JSON.parse(head) as Head;
       for (let at = Math.min(batch.size, place - first) - 1; at >= 0; at--) {
         const kept = all[at];
-        if (kept && !batch.gone.has(first + at)) rows.push([first + at, kept]);
+        if (kept && !batch.gone.has(first + at)) rows.push([first + at, wholeOf(heads, kept, at)]);
       }
     }
     return { rows, looked, next: found.length < limit ? 0 : (found.at(-1)?.[0] ?? 0) };
@@ -142,10 +171,9 @@ export class DeliveryRows {
   /** Puts another in the place of one, of which no byte is kept. */
   replace(batch: DeliveryBatch, place: number, kept: KeptDelivery, weight: number): void {
     this.#write();
-    const bodies = this.#bodyOf(batch);
+    const { head, bodies } = this.#rowOf(batch);
     bodies[place - batch.first] = kept;
     for (const gone of batch.gone) bodies[gone - batch.first] = 0;
-    const head = JSON.parse((this.#head.get<[string]>([batch.first]) ?? ["[[],[],[]]"])[0]) as Head;
     head[2][place - batch.first] = weight;
     this.#rewrite([JSON.stringify(head), JSON.stringify(bodies), batch.first]);
     this.#steps.flush();
@@ -165,10 +193,10 @@ export class DeliveryRows {
     for (const rows of this.#deletes) rows.flush();
   }
 
-  #bodyOf({ first }: DeliveryBatch): (KeptDelivery | 0)[] {
+  #rowOf({ first }: DeliveryBatch): { head: Head; bodies: InRow[] } {
     this.#write();
-    const [body] = this.#body.get<[string]>([first]) ?? ["[]"];
-    return JSON.parse(body) as (KeptDelivery | 0)[];
+    const [head, body] = this.#body.get<[string, string]>([first]) ?? ["[[],[],[]]", "[]"];
+    return { head: JSON.parse(head) as Head, bodies: JSON.parse(body) as InRow[] };
   }
 
   #withItsSteps(kept: KeptDelivery, place: number): KeptDelivery {
@@ -183,7 +211,12 @@ export class DeliveryRows {
     const next = this.#next;
     if (!next) return;
     this.#next = undefined;
-    this.#rows.add(next.batch.first, JSON.stringify(next.head), `[${next.texts.join(",")}]`);
+    const lists = [next.ids, next.kinds, next.weights, next.sharedAt].map((list) => JSON.stringify(list));
+    const head = `[${lists.join(",")},[${[...next.shared.keys()].join(",")}]]`;
+    this.#rows.add(next.batch.first, head, `[${next.texts.join(",")}]`);
     this.#rows.flush();
   }
 }
+
+const wholeOf = ([, , , sharedAt = [], shared = []]: Head, kept: OwnPart | KeptDelivery, at: number): KeptDelivery =>
+  kept.length === 5 ? kept : joinParts(kept, shared[sharedAt[at] as number] as SharedPart);
