@@ -4,6 +4,9 @@ import type { Rows } from "./database.ts";
 import type { Parts } from "./parts.ts";
 import { type State, tellGateway } from "./state.ts";
 
+/** So many entries that are not kept any more may still be in the file. */
+const GONE_TOGETHER = 1_000;
+
 type Row = [lastSeq: number, body: string];
 
 /** The gateway's stream: its newest entries, in order and without a gap. Those of a batch share a row. */
@@ -78,7 +81,8 @@ export class GatewayLog {
       this.#rows.flush();
       this.#unwritten = [];
     }
-    if (this.#first === this.#writtenFirst) return;
+    // The newest row tells what is kept. Each look at the oldest rows costs a commit a page, so that they go many at a time.
+    if (this.#first === this.#writtenFirst || (hasNew && this.#first - this.#writtenFirst < GONE_TOGETHER)) return;
     this.#writtenFirst = this.#first;
     // The newest row stays: it says how far the stream has come.
     this.#delete([Math.min(this.#first, this.#last)]);
