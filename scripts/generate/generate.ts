@@ -41,8 +41,10 @@ export async function generate(folder: string): Promise<Output> {
     "reference.ts": printReference({ openapi, openrpc, asyncapi, errors, pushes, socketCalls }),
     "routes.ts": printRoutes(operations),
     "rest-handlers.ts": printHandlers("rest", operations),
+    "openai-handlers.ts": printHandlers("openai", operations),
     "hooks-handlers.ts": printHandlers("hooks", operations),
-    "clients/rest.ts": printRestClient(operations),
+    // OpenAI's own clients call the others.
+    "clients/rest.ts": printRestClient(operations.filter(({ surface }) => surface !== "openai")),
     "rpc-types.ts": await rpcTypes(openrpc, methods),
     "push-types.ts": await pushTypes(asyncapi, pushes),
     "config-types.ts": await configTypes(config),

@@ -5,14 +5,15 @@ import { refTo } from "./schema.ts";
 import { typeOf } from "./types.ts";
 
 /** Prints the interface that the handlers of one surface satisfy: an operation without a body does not compile. */
-export function printHandlers(surface: "rest" | "hooks", operations: Operation[]): string {
+export function printHandlers(surface: "rest" | "openai" | "hooks", operations: Operation[]): string {
   const mine = operations.filter((operation) => operation.surface === surface);
-  const prefix = surface === "rest" ? "Rest" : "Hooks";
+  const prefix = { rest: "Rest", openai: "OpenAi", hooks: "Hooks" }[surface];
+  const isAtOnce = surface === "hooks";
   const shapes = new Set<string>();
   const name: Name = (schema, path) => typeOf(schema, path, shapes);
   const calls = mine.map((operation) => `  ${literal(operation.id)}: ${printCall(operation, name)};`);
   const replies = mine.map((operation) => `  ${literal(operation.id)}: ${printReplies(operation, name)};`);
-  const answer = surface === "rest" ? "Promise" : "Answer";
+  const answer = isAtOnce ? "Answer" : "Promise";
   const handlers = mine.map(
     ({ id, summary }) =>
       `${comment(summary, "  ")}  ${literal(id)}: (call: ${prefix}Calls[${literal(id)}], ctx: Ctx) => ${answer}<${prefix}Replies[${literal(id)}]>;`,
@@ -27,12 +28,12 @@ export interface ${prefix}Replies {
 ${replies.join("\n")}
 }
 
-/** One body for each operation${surface === "rest" ? "" : "; it may answer at once"}. \`Ctx\` is what the server gives a handler beside the call. */
+/** One body for each operation${isAtOnce ? "; it may answer at once" : ""}. \`Ctx\` is what the server gives a handler beside the call. */
 export interface ${prefix}Handlers<Ctx> {
 ${handlers.join("\n")}
 }
 
-${surface === "rest" ? "" : "type Answer<Reply> = Reply | Promise<Reply>;\n\n"}export type ${prefix}Operation = keyof ${prefix}Handlers<unknown>;
+${isAtOnce ? "type Answer<Reply> = Reply | Promise<Reply>;\n\n" : ""}export type ${prefix}Operation = keyof ${prefix}Handlers<unknown>;
 `;
   const imported = [...shapes].sort();
   const exported = imported.filter((shape) => shape !== "operations");

@@ -11,7 +11,7 @@ export type Answer = { status: number; type: string; schema: Schema };
 /** One operation of openapi.yaml, as the printers need it. */
 export type Operation = {
   id: string;
-  surface: "rest" | "hooks" | "public";
+  surface: "rest" | "openai" | "hooks" | "public";
   method: string;
   path: string;
   summary: string;
@@ -29,7 +29,9 @@ export type Operation = {
   answers: Answer[];
 };
 
-const surfaces = ["rest", "hooks", "public"];
+const surfaces = ["rest", "openai", "hooks", "public"];
+/** Their errors are told by status, as on every surface, but in the shape that clients of OpenAI read. */
+const plainErrors = (surface: Operation["surface"], status: number) => surface === "openai" && status >= 400;
 const scopes = ["chat", "admin", "console"];
 const bodyLimits = ["restBody", "webhookBody"];
 const eventStream = "text/event-stream";
@@ -75,7 +77,7 @@ export function readOperations({ document, components }: Bundle, errors: ErrorRo
       const types = Object.entries(object(content));
       for (const [type, media] of types) {
         answers.push({ status, type, schema: (object(media).schema as Schema | undefined) ?? true });
-        if (type === "application/problem+json") problems.add(status);
+        if (type === "application/problem+json" || plainErrors(surface, status)) problems.add(status);
         if (status < 300) replies.push({ as: type === eventStream ? "events" : text(name) || "ok", status, type });
       }
       if (types.length === 0 && status < 300) replies.push({ as: text(name) || "ok", status, type: null });
@@ -119,7 +121,7 @@ export function readOperations({ document, components }: Bundle, errors: ErrorRo
       method,
       path,
       summary: text(node.summary),
-      scope: surface === "rest" ? one(node["x-scope"], scopes, "x-scope") : null,
+      scope: surface === "rest" || surface === "openai" ? one(node["x-scope"], scopes, "x-scope") : null,
       errors: names,
       idempotent,
       bodyLimit: node["x-body-limit"] === undefined ? null : one(node["x-body-limit"], bodyLimits, "x-body-limit"),

@@ -34,6 +34,7 @@ const files: [pattern: RegExp, name: string, what: string][] = [
     "rest-handlers.ts",
     "The interface that `src/handlers/rest` satisfies. A missing operation does not compile.",
   ],
+  [/^openai-handlers\.ts$/, "openai-handlers.ts", "The same for `src/handlers/openai`."],
   [/^hooks-handlers\.ts$/, "hooks-handlers.ts", "The same for `src/handlers/hooks`."],
   [/^rpc-handlers\.ts$/, "rpc-handlers.ts", "The same for `src/handlers/rpc`."],
   [

@@ -23,7 +23,7 @@ import type { ErrorName } from "./errors.ts";
 
 export interface Route {
   operation: string;
-  surface: "rest" | "hooks" | "public";
+  surface: "rest" | "openai" | "hooks" | "public";
   method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
   /** As the contract writes it: \`{turn_id}\` stands for a part that varies. */
   path: string;

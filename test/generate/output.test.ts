@@ -38,6 +38,7 @@ describe("what the generator prints from the pinned specs", () => {
     "errors.ts",
     "hooks-handlers.ts",
     "methods.ts",
+    "openai-handlers.ts",
     "openapi.json",
     "openrpc.json",
     "push-types.ts",
@@ -48,7 +49,7 @@ describe("what the generator prints from the pinned specs", () => {
     "routes.ts",
     "rpc-handlers.ts",
     "rpc-types.ts",
-    ...["config", "hooks", "pushes", "rest", "rpc", "socket-calls"].flatMap((name) => [
+    ...["config", "hooks", "openai", "openai-replies", "pushes", "rest", "rpc", "socket-calls"].flatMap((name) => [
       `validators/${name}.js`,
       `validators/${name}.d.ts`,
     ]),
