@@ -276,6 +276,8 @@ export interface components {
             /** @default {} */
             rest: components["schemas"]["Rest"];
             /** @default {} */
+            openai: components["schemas"]["OpenAi"];
+            /** @default {} */
             rpc: components["schemas"]["Rpc"];
             /** @default {} */
             console: components["schemas"]["Console"];
@@ -425,6 +427,7 @@ export interface components {
             options?: {
                 [key: string]: unknown;
             };
+            price?: components["schemas"]["Price"];
         };
         /**
          * @description A model, by a name that the agent knows. The echo agent takes any.
@@ -439,11 +442,35 @@ export interface components {
          * @example ::1
          */
         Network: string;
+        /** @description The door for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: an agent is a model to them. It is served where `rest` is, and takes its keys, limits and rate limit. */
+        OpenAi: {
+            /**
+             * @description Whether it is open. `true` while REST is off is refused.
+             * @default false
+             */
+            enabled: boolean;
+        };
         /**
          * @description The most that a model is shown of one call's answer: the rest is cut, and it is told so.
          * @example 256KiB
          */
         Output: string;
+        /**
+         * @description What a million tokens cost, to a millionth, in a currency of your choice: the same for all models, as costs are added up.
+         * @example {
+         *       "input": 0.25,
+         *       "cachedInput": 0.025,
+         *       "output": 2
+         *     }
+         */
+        Price: {
+            /** @description Of tokens that it reads. */
+            input: number;
+            /** @description Of those among them that it had read before; as `input` without it. */
+            cachedInput?: number;
+            /** @description Of tokens that it writes, those of its reasoning too. */
+            output: number;
+        };
         /**
          * @description A provider of models.
          * @example {
@@ -1020,6 +1047,7 @@ export interface components {
             /** @description The channel, by its key in `channels`, for announcements that name none, or one that is only a label. By default such a reply reaches subscribers alone. */
             announceTo?: string;
             rest?: components["schemas"]["RestWritten"];
+            openai?: components["schemas"]["OpenAiWritten"];
             rpc?: components["schemas"]["RpcWritten"];
             console?: components["schemas"]["Console"];
         };
@@ -1090,6 +1118,11 @@ export interface components {
             /** @description `announce` also sends the reply to the channel. */
             delivery?: components["schemas"]["DeliveryMode"];
             verify?: components["schemas"]["Verify"];
+        };
+        /** @description The door for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: an agent is a model to them. It is served where `rest` is, and takes its keys, limits and rate limit. */
+        OpenAiWritten: {
+            /** @description Whether it is open. `true` while REST is off is refused. */
+            enabled?: boolean;
         };
         /**
          * @description A provider of models.
@@ -1363,7 +1396,9 @@ export type ModelConfig = components["schemas"]["Model"];
 export type ModelNameConfig = components["schemas"]["ModelName"];
 export type NameConfig = components["schemas"]["Name"];
 export type NetworkConfig = components["schemas"]["Network"];
+export type OpenAiConfig = components["schemas"]["OpenAi"];
 export type OutputConfig = components["schemas"]["Output"];
+export type PriceConfig = components["schemas"]["Price"];
 export type ProviderConfig = components["schemas"]["Provider"];
 export type RateLimitConfig = components["schemas"]["RateLimit"];
 export type RecorderConfig = components["schemas"]["Recorder"];

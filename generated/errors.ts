@@ -309,6 +309,13 @@ export const errors = {
     meaning: "The turn passed its deadline; turn_id names it.",
     retry: false,
   },
+  "turn-running": {
+    code: null,
+    status: 504,
+    title: "Turn still running",
+    meaning: "The reply was not there as long as a call waits. The turn goes on; turn_id names it.",
+    retry: false,
+  },
   "agent-removed": {
     code: -32005,
     status: 502,

@@ -179,11 +179,18 @@ export interface components {
          */
         Unsubscribed: Record<string, unknown>;
         /**
-         * @description Tokens, summed over every attempt that reached the backend.
+         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells.
          * @example {
          *       "input": 12,
          *       "output": 34,
          *       "total": 46
+         *     }
+         * @example {
+         *       "input": 1200,
+         *       "output": 80,
+         *       "total": 1280,
+         *       "cached": 1024,
+         *       "cost": 0.0002296
          *     }
          */
         Usage: {
@@ -193,6 +200,12 @@ export interface components {
             output: number;
             /** @description Both. */
             total: number;
+            /** @description Of `input`, what the model had read before. */
+            cached?: number;
+            /** @description Of `output`, what no reader sees. */
+            reasoning?: number;
+            /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
+            cost?: number;
         };
         "push.message.created": {
             seq: components["schemas"]["Seq"];

@@ -93,6 +93,10 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#hooks.agent">POST /hooks/agent</a>
 <a href="#hooks.mapped">POST /hooks</a>
 <a href="#hooks.mappedByName">POST /hooks/{name}</a>
+<b><a href="#of-openai">openai</a></b>
+<a href="#completions.create">POST /v1/chat/completions</a>
+<a href="#models.list">GET /v1/models</a>
+<a href="#models.get">GET /v1/models/{model}</a>
 <b><a href="#of-announcements">announcements</a></b>
 <a href="#announcements.receive">POST {channel}</a>
 <b><a href="#of-ops">ops</a></b>
@@ -151,7 +155,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <h2>REST and webhooks</h2>
 <p>Two of the gateway's three surfaces: REST under <code>/api/v1</code>, and the inbound webhooks. The third, JSON-RPC, is described by <code>/openrpc.json</code>.</p>
 <p><strong>Turns.</strong> Sending a message or triggering a skill starts a <em>turn</em>: one run of an agent on a session. A turn goes queued → running → completed, failed or cancelled. A call waits for its turn, streams it, or leaves it to be read later by its id.</p>
-<p><strong>Errors</strong> are <code>application/problem+json</code> (RFC 9457) on every path, with the request id under which the gateway's log has the cause. The last part of <code>type</code> is the error's name. A path that is not in this document answers 404 <code>urn:agent-gateway:error:not-found</code>, and so does one whose surface is off.</p>
+<p><strong>Errors</strong> are <code>application/problem+json</code> (RFC 9457) on every path, with the request id under which the gateway's log has the cause. The last part of <code>type</code> is the error's name. A path that is not in this document answers 404 <code>urn:agent-gateway:error:not-found</code>, and so does one whose surface is off. Under <code>/v1</code> alone errors have the shape of OpenAI's.</p>
 <p><strong>Sending again.</strong> Calls that start work take an <code>Idempotency-Key</code>. A repeat gets the same ids, marked <code>Idempotent-Replayed</code>.</p>
 <p><strong>What came in</strong> is kept as a <em>delivery</em>: each call that starts work, each webhook request, and those that were refused. A delivery has a timeline, from the request as it came to the agent's reply, and can be sent again. A webhook's answer names its delivery.</p>
 <p><strong>Fields</strong> are snake_case in REST, camelCase in webhooks. An unknown field is refused, by name.</p>
@@ -223,7 +227,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <dt><code>turn_id</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>status</code> <i><code>&quot;completed&quot;</code></i></dt><dd></dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's whole reply.</dd>
-<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 </dl>
 <figure><figcaption>The echo agent's reply</figcaption><pre>{
   &quot;message_id&quot;: &quot;msg_01M7YN0XEKR8W5T2N6QZ9H7XDB&quot;,
@@ -360,7 +364,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>turn_id</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>status</code> <i><code>&quot;completed&quot;</code></i></dt><dd></dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's whole reply.</dd>
-<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 </dl>
 <figure><figcaption>What the echo agent makes of it</figcaption><pre>{
   &quot;message_id&quot;: &quot;msg_01M7YN0XEKR8W5T2N6QZ9H7XDB&quot;,
@@ -439,7 +443,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>started_at</code> <i>string or null</i></dt><dd>When the latest attempt began.</dd>
 <dt><code>ended_at</code> <i>string or null</i></dt><dd>When it completed, failed or was cancelled.</dd>
-<dt><code>model</code> <i>string or null</i></dt><dd>The model that answers; null where the backend has no models.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one.</dd>
 <dt><code>reply</code> <i>string or null</i></dt><dd>The whole reply once completed; after a cancellation, what was written so far, if anything.</dd>
 <dt><code>error</code> <i><a href="#http-TurnError">TurnError</a> or null</i></dt><dd>Why it failed; null unless it did.</dd>
 <dt><code>usage</code> <i><a href="#http-Usage">Usage</a> or null</i></dt><dd>What it cost, failed attempts too; null until it ended.</dd>
@@ -601,7 +605,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>started_at</code> <i>string or null</i></dt><dd>When the latest attempt began.</dd>
 <dt><code>ended_at</code> <i>string or null</i></dt><dd>When it completed, failed or was cancelled.</dd>
-<dt><code>model</code> <i>string or null</i></dt><dd>The model that answers; null where the backend has no models.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one.</dd>
 <dt><code>reply</code> <i>string or null</i></dt><dd>The whole reply once completed; after a cancellation, what was written so far, if anything.</dd>
 <dt><code>error</code> <i><a href="#http-TurnError">TurnError</a> or null</i></dt><dd>Why it failed; null unless it did.</dd>
 <dt><code>usage</code> <i><a href="#http-Usage">Usage</a> or null</i></dt><dd>What it cost, failed attempts too; null until it ended.</dd>
@@ -1684,6 +1688,226 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h4>Errors</h4>
 <p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
 </section>
+<h2 id="of-openai">openai</h2>
+<p>For clients that speak OpenAI's chat completions: an agent is a model to them. Off unless <code>gateway.openai.enabled</code>; a REST key is the API key, and the base URL ends in <code>/v1</code>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
+<section id="completions.create">
+<h3><a href="#completions.create"><code class="verb">POST</code> <code>/v1/chat/completions</code></a></h3>
+<p class="summary">Send a conversation to an agent, as to a model of OpenAI</p>
+<p class="who"><code>completions.create</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>chat</code> · takes <code>Idempotency-Key</code></p>
+<p><code>model</code> names the agent; <code>&lt;agent&gt;/&lt;model&gt;</code> also picks one of its models. The last message of role <code>user</code> starts a turn.</p>
+<ul><li>With <code>user</code>, the turn belongs to that user's session with the agent (<code>agent:&lt;agent&gt;:openai:&lt;user&gt;</code>): the gateway keeps the conversation and sends the last message alone. Where the session is new, the newest 64 Ki characters of what stands before that message begin it.</li><li>Without <code>user</code>, each request has a session of its own, and all that stands before its last message is the conversation that the agent sees.</li></ul>
+<p>Messages of role <code>system</code> and <code>developer</code> are told to the agent behind its own instructions. A turn that fails before the first piece of a streamed reply, or within ten seconds, is answered by a status; later the stream ends with an event <code>{&quot;error&quot;: …}</code>. A reply that is not there after 90 seconds is 504 <code>turn_running</code>: the turn goes on, and the same request with the same <code>Idempotency-Key</code> waits for it again. A client that goes away stops its stream and nothing else.</p>
+<p><strong>Fields.</strong> What would change the meaning and cannot be done is refused by its name: see the schema. All others are taken, and left to the agent's own configuration: <code>temperature</code>, <code>top_p</code>, <code>max_tokens</code>, <code>max_completion_tokens</code>, <code>stop</code>, <code>seed</code>, <code>metadata</code>, <code>reasoning_effort</code> and whatever else a client sends.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>Idempotency-Key</code> <i>string</i></dt><dd>Makes sending again safe. A refused request leaves the key free. 1 to 255 characters, such as <code>order-4711-welcome</code>.</dd>
+</dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>model</code> <i>string</i> <b>required</b></dt><dd>The agent, or <code>&lt;agent&gt;/&lt;model&gt;</code>. <code>GET /v1/models</code> lists them. 1 to 256 characters, such as <code>main</code>.</dd>
+<dt><code>messages</code> <i>list of <a href="#http-ChatMessage">ChatMessage</a></i> <b>required</b></dt><dd>The conversation, oldest first. One message at least is of role <code>user</code>, and none of the assistant's stands behind the last of them. At least 1 item.</dd>
+<dt><code>user</code> <i>string or null</i></dt><dd>Who is talking, as you name people. It chooses the conversation. 1 to 128 characters, such as <code>ada</code>.</dd>
+<dt><code>stream</code> <i>boolean or null</i></dt><dd><code>true</code> answers in chunks while the reply is written. Default <code>false</code>.</dd>
+<dt><code>stream_options</code> <i>object or null</i></dt><dd>How it is streamed.</dd>
+<dt><code>n</code> <i><code>1</code> or <code>null</code></i></dt><dd>One reply is written.</dd>
+<dt><code>tools</code> <i>list of any value or null</i></dt><dd>None. An agent uses the tools of its own configuration. At most 0 items.</dd>
+<dt><code>functions</code> <i>list of any value or null</i></dt><dd>None. At most 0 items.</dd>
+<dt><code>response_format</code> <i>object or null</i></dt><dd>Replies are text.</dd>
+<dt><code>modalities</code> <i>list of <code>&quot;text&quot;</code> or null</i></dt><dd>Replies are text.</dd>
+<dt><code>audio</code> <i>null</i></dt><dd>None.</dd>
+<dt><code>logprobs</code> <i><code>false</code> or <code>null</code></i></dt><dd>None.</dd>
+<dt><code>top_logprobs</code> <i><code>0</code> or <code>null</code></i></dt><dd>None.</dd>
+<dt><code>web_search_options</code> <i>null</i></dt><dd>None.</dd>
+</dl>
+<figure><figcaption>A conversation that the client keeps</figcaption><pre>POST /v1/chat/completions
+
+{
+  &quot;model&quot;: &quot;main&quot;,
+  &quot;messages&quot;: [
+    {
+      &quot;role&quot;: &quot;system&quot;,
+      &quot;content&quot;: &quot;You answer in one sentence.&quot;
+    },
+    {
+      &quot;role&quot;: &quot;user&quot;,
+      &quot;content&quot;: &quot;What changed since yesterday?&quot;
+    }
+  ]
+}</pre></figure>
+<figure><figcaption>The reply as it is written</figcaption><pre>POST /v1/chat/completions
+
+{
+  &quot;model&quot;: &quot;main&quot;,
+  &quot;messages&quot;: [
+    {
+      &quot;role&quot;: &quot;user&quot;,
+      &quot;content&quot;: &quot;What changed since yesterday?&quot;
+    }
+  ],
+  &quot;stream&quot;: true,
+  &quot;stream_options&quot;: {
+    &quot;include_usage&quot;: true
+  }
+}</pre></figure>
+<figure><figcaption>A conversation that the gateway keeps</figcaption><pre>POST /v1/chat/completions
+
+{
+  &quot;model&quot;: &quot;main&quot;,
+  &quot;user&quot;: &quot;ada&quot;,
+  &quot;messages&quot;: [
+    {
+      &quot;role&quot;: &quot;user&quot;,
+      &quot;content&quot;: [
+        {
+          &quot;type&quot;: &quot;text&quot;,
+          &quot;text&quot;: &quot;What changed since yesterday?&quot;
+        }
+      ]
+    }
+  ],
+  &quot;temperature&quot;: 0.7,
+  &quot;max_tokens&quot;: 500
+}</pre></figure>
+<h4>200</h4>
+<p>The turn has completed (JSON), or its reply follows in chunks (<code>stream</code> is true).</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>id</code> <i>string</i></dt><dd>The turn's id behind <code>chatcmpl-</code>. The turn is at <code>/api/v1/turns/{turn_id}</code>. Such as <code>chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
+<dt><code>object</code> <i><code>&quot;chat.completion&quot;</code></i></dt><dd></dd>
+<dt><code>created</code> <i>integer</i></dt><dd>A moment, in seconds since 1970. Such as <code>1795251271</code>.</dd>
+<dt><code>model</code> <i>string</i></dt><dd>As it was asked for.</dd>
+<dt><code>choices</code> <i>list of object</i></dt><dd>The reply. 1 to 1 item.</dd>
+<dt><code>usage</code> <i><a href="#http-CompletionUsage">CompletionUsage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>turn_id</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
+<dt><code>session_id</code> <i>string</i></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
+</dl>
+<figure><figcaption>The echo agent's reply</figcaption><pre>{
+  &quot;id&quot;: &quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+  &quot;object&quot;: &quot;chat.completion&quot;,
+  &quot;created&quot;: 1795251271,
+  &quot;model&quot;: &quot;main&quot;,
+  &quot;choices&quot;: [
+    {
+      &quot;index&quot;: 0,
+      &quot;message&quot;: {
+        &quot;role&quot;: &quot;assistant&quot;,
+        &quot;content&quot;: &quot;What changed since yesterday?&quot;,
+        &quot;refusal&quot;: null
+      },
+      &quot;logprobs&quot;: null,
+      &quot;finish_reason&quot;: &quot;stop&quot;
+    }
+  ],
+  &quot;usage&quot;: {
+    &quot;prompt_tokens&quot;: 8,
+    &quot;completion_tokens&quot;: 8,
+    &quot;total_tokens&quot;: 16,
+    &quot;prompt_tokens_details&quot;: {
+      &quot;cached_tokens&quot;: 0
+    },
+    &quot;completion_tokens_details&quot;: {
+      &quot;reasoning_tokens&quot;: 0
+    }
+  },
+  &quot;turn_id&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+  &quot;session_id&quot;: &quot;agent:main:openai:ada&quot;
+}</pre></figure>
+<p class="type">text/event-stream</p>
+<p class="type">string</p>
+<figure><figcaption>A whole turn of the echo agent</figcaption><pre>data: {&quot;id&quot;:&quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;object&quot;:&quot;chat.completion.chunk&quot;,&quot;created&quot;:1795251271,&quot;model&quot;:&quot;main&quot;,&quot;choices&quot;:[{&quot;index&quot;:0,&quot;delta&quot;:{&quot;role&quot;:&quot;assistant&quot;,&quot;content&quot;:&quot;&quot;},&quot;logprobs&quot;:null,&quot;finish_reason&quot;:null}],&quot;usage&quot;:null,&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;session_id&quot;:&quot;agent:main:openai:ada&quot;}
+
+data: {&quot;id&quot;:&quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;object&quot;:&quot;chat.completion.chunk&quot;,&quot;created&quot;:1795251271,&quot;model&quot;:&quot;main&quot;,&quot;choices&quot;:[{&quot;index&quot;:0,&quot;delta&quot;:{&quot;content&quot;:&quot;What changed &quot;},&quot;logprobs&quot;:null,&quot;finish_reason&quot;:null}],&quot;usage&quot;:null}
+
+data: {&quot;id&quot;:&quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;object&quot;:&quot;chat.completion.chunk&quot;,&quot;created&quot;:1795251271,&quot;model&quot;:&quot;main&quot;,&quot;choices&quot;:[{&quot;index&quot;:0,&quot;delta&quot;:{&quot;content&quot;:&quot;since yesterday?&quot;},&quot;logprobs&quot;:null,&quot;finish_reason&quot;:null}],&quot;usage&quot;:null}
+
+data: {&quot;id&quot;:&quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;object&quot;:&quot;chat.completion.chunk&quot;,&quot;created&quot;:1795251271,&quot;model&quot;:&quot;main&quot;,&quot;choices&quot;:[{&quot;index&quot;:0,&quot;delta&quot;:{},&quot;logprobs&quot;:null,&quot;finish_reason&quot;:&quot;stop&quot;}],&quot;usage&quot;:null}
+
+data: {&quot;id&quot;:&quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;object&quot;:&quot;chat.completion.chunk&quot;,&quot;created&quot;:1795251271,&quot;model&quot;:&quot;main&quot;,&quot;choices&quot;:[],&quot;usage&quot;:{&quot;prompt_tokens&quot;:8,&quot;completion_tokens&quot;:8,&quot;total_tokens&quot;:16,&quot;prompt_tokens_details&quot;:{&quot;cached_tokens&quot;:0},&quot;completion_tokens_details&quot;:{&quot;reasoning_tokens&quot;:0}}}
+
+data: [DONE]
+
+</pre></figure>
+<figure><figcaption>A turn that fails in the middle of its reply</figcaption><pre>data: {&quot;id&quot;:&quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;object&quot;:&quot;chat.completion.chunk&quot;,&quot;created&quot;:1795251271,&quot;model&quot;:&quot;main&quot;,&quot;choices&quot;:[{&quot;index&quot;:0,&quot;delta&quot;:{&quot;role&quot;:&quot;assistant&quot;,&quot;content&quot;:&quot;&quot;},&quot;logprobs&quot;:null,&quot;finish_reason&quot;:null}],&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;session_id&quot;:&quot;agent:main:openai:ada&quot;}
+
+data: {&quot;id&quot;:&quot;chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;object&quot;:&quot;chat.completion.chunk&quot;,&quot;created&quot;:1795251271,&quot;model&quot;:&quot;main&quot;,&quot;choices&quot;:[{&quot;index&quot;:0,&quot;delta&quot;:{&quot;content&quot;:&quot;What changed &quot;},&quot;logprobs&quot;:null,&quot;finish_reason&quot;:null}]}
+
+data: {&quot;error&quot;:{&quot;message&quot;:&quot;Turn failed: The model's connection was cut.&quot;,&quot;type&quot;:&quot;server_error&quot;,&quot;param&quot;:null,&quot;code&quot;:&quot;turn_failed&quot;,&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;}}
+
+</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-turn-timeout">turn-timeout</a>, <a href="#error-turn-running">turn-running</a></p>
+</section>
+<section id="models.list">
+<h3><a href="#models.list"><code class="verb">GET</code> <code>/v1/models</code></a></h3>
+<p class="summary">List the agents, as OpenAI lists models</p>
+<p class="who"><code>models.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>chat</code></p>
+<p>Each agent, and <code>&lt;agent&gt;/&lt;model&gt;</code> for each model of an agent that has several.</p>
+<h4>200</h4>
+<p>The agents.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>object</code> <i><code>&quot;list&quot;</code></i></dt><dd></dd>
+<dt><code>data</code> <i>list of <a href="#http-Model">Model</a></i></dt><dd></dd>
+</dl>
+<figure><figcaption>An agent that echoes, and one with two models</figcaption><pre>{
+  &quot;object&quot;: &quot;list&quot;,
+  &quot;data&quot;: [
+    {
+      &quot;id&quot;: &quot;main&quot;,
+      &quot;object&quot;: &quot;model&quot;,
+      &quot;created&quot;: 0,
+      &quot;owned_by&quot;: &quot;agent-gateway&quot;
+    },
+    {
+      &quot;id&quot;: &quot;support&quot;,
+      &quot;object&quot;: &quot;model&quot;,
+      &quot;created&quot;: 0,
+      &quot;owned_by&quot;: &quot;agent-gateway&quot;
+    },
+    {
+      &quot;id&quot;: &quot;support/fast&quot;,
+      &quot;object&quot;: &quot;model&quot;,
+      &quot;created&quot;: 0,
+      &quot;owned_by&quot;: &quot;agent-gateway&quot;
+    },
+    {
+      &quot;id&quot;: &quot;support/deep&quot;,
+      &quot;object&quot;: &quot;model&quot;,
+      &quot;created&quot;: 0,
+      &quot;owned_by&quot;: &quot;agent-gateway&quot;
+    }
+  ]
+}</pre></figure>
+
+</section>
+<section id="models.get">
+<h3><a href="#models.get"><code class="verb">GET</code> <code>/v1/models/{model}</code></a></h3>
+<p class="summary">One of them</p>
+<p class="who"><code>models.get</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>chat</code></p>
+
+<h4>Parameters</h4>
+<dl>
+<dt><code>model</code> <i>string</i> <b>required</b></dt><dd>As the list has it; the <code>/</code> before a model's name is written <code>%2F</code>.</dd>
+</dl>
+<h4>200</h4>
+<p>It is there.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>id</code> <i>string</i></dt><dd>What <code>model</code> of a request takes. Such as <code>main</code>.</dd>
+<dt><code>object</code> <i><code>&quot;model&quot;</code></i></dt><dd></dd>
+<dt><code>created</code> <i><code>0</code></i></dt><dd>Not known: agents are in the configuration.</dd>
+<dt><code>owned_by</code> <i><code>&quot;agent-gateway&quot;</code></i></dt><dd></dd>
+</dl>
+<figure><figcaption>An agent</figcaption><pre>{
+  &quot;id&quot;: &quot;main&quot;,
+  &quot;object&quot;: &quot;model&quot;,
+  &quot;created&quot;: 0,
+  &quot;owned_by&quot;: &quot;agent-gateway&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-agent-not-found">agent-not-found</a></p>
+</section>
 <h2 id="of-announcements">announcements</h2>
 <p>What the gateway sends: replies, to the channels of the configuration.</p>
 
@@ -2012,7 +2236,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>sessionId</code> <i>string</i></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>reply</code> <i>string</i> <b>optional</b></dt><dd>The agent's answer. Only with <code>wait: true</code>, and only if the turn completed in time.</dd>
-<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i> <b>optional</b></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i> <b>optional</b></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 <dt><code>replayed</code> <i><code>true</code></i> <b>optional</b></dt><dd>Present if an earlier call with the same idempotency key started the work.</dd>
 </dl>
 <figure><figcaption>A message, without waiting for the reply.</figcaption><pre>{
@@ -2847,7 +3071,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's answer.</dd>
-<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -2879,7 +3103,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>error</code> <i><a href="#push-TurnError">TurnError</a></i></dt><dd>Why a turn failed.</dd>
-<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -2915,7 +3139,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>reply</code> <i>string</i></dt><dd>What was written until then; may be empty.</dd>
-<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -3250,6 +3474,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-shutting-down"><code>shutting-down</code> <i>HTTP 503 · RPC -32004 · may be tried again</i></dt><dd>Shutting down. The gateway is draining. Send the request again in a moment.</dd>
 <dt id="error-turn-failed"><code>turn-failed</code> <i>HTTP 502 · RPC -32005</i></dt><dd>Turn failed. The agent's backend failed; the detail says how, turn_id names the turn.</dd>
 <dt id="error-turn-timeout"><code>turn-timeout</code> <i>HTTP 504 · RPC -32005</i></dt><dd>Turn timed out. The turn passed its deadline; turn_id names it.</dd>
+<dt id="error-turn-running"><code>turn-running</code> <i>HTTP 504</i></dt><dd>Turn still running. The reply was not there as long as a call waits. The turn goes on; turn_id names it.</dd>
 <dt id="error-agent-removed"><code>agent-removed</code> <i>HTTP 502 · RPC -32005</i></dt><dd>Agent removed. The agent left the configuration while the turn was queued.</dd>
 </dl>
 </section>
@@ -3259,15 +3484,34 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>sessionId</code> <i>string</i></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
 <dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
 <dt><code>channel</code> <i>string</i></dt><dd>The channel that it was sent to, by its key in <code>channels</code>. Such as <code>ops</code>.</dd>
-<dt><code>model</code> <i>string or null</i></dt><dd>The model that was asked for, null where none was.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model that answered, null where nobody named one.</dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's reply. It may be made of what strangers sent: treat it as outside content.</dd>
-<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 <dt><code>deliveryId</code> <i>string or null</i></dt><dd>The request that started the turn, as the flight recorder keeps it.</dd>
 <dt><code>createdAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>endedAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 </dl></section>
 <section id="http-ChallengeReply"><h3>ChallengeReply</h3><p>The answer to Slack's <code>url_verification</code>.</p><dl>
 <dt><code>challenge</code> <i>string</i></dt><dd>As Slack sent it.</dd>
+</dl></section>
+<section id="http-ChatMessage"><h3>ChatMessage</h3><p>One message of the conversation.</p><dl>
+<dt><code>role</code> <i><code>&quot;system&quot;</code> or <code>&quot;developer&quot;</code> or <code>&quot;user&quot;</code> or <code>&quot;assistant&quot;</code></i></dt><dd></dd>
+<dt><code>content</code> <i>string or list of <a href="#http-ChatTextPart">ChatTextPart</a> or null</i> <b>optional</b></dt><dd>Its text, whole or in parts, which are joined by line breaks. Empty messages are left out; the last of the user may not be empty.</dd>
+<dt><code>tool_calls</code> <i>list of any value or null</i> <b>optional</b></dt><dd>None. At most 0 items.</dd>
+<dt><code>function_call</code> <i>null</i> <b>optional</b></dt><dd>None.</dd>
+<dt><code>audio</code> <i>null</i> <b>optional</b></dt><dd>None.</dd>
+</dl></section>
+<section id="http-ChatTextPart"><h3>ChatTextPart</h3><p>A part of a message. Agents read text alone.</p><dl>
+<dt><code>type</code> <i><code>&quot;text&quot;</code></i></dt><dd></dd>
+<dt><code>text</code> <i>string</i></dt><dd></dd>
+</dl></section>
+<section id="http-CompletionUsage"><h3>CompletionUsage</h3><p>Tokens, summed over every attempt that reached the backend.</p><dl>
+<dt><code>prompt_tokens</code> <i>integer</i></dt><dd>Tokens read.</dd>
+<dt><code>completion_tokens</code> <i>integer</i></dt><dd>Tokens written.</dd>
+<dt><code>total_tokens</code> <i>integer</i></dt><dd>Both.</dd>
+<dt><code>prompt_tokens_details</code> <i>object</i></dt><dd></dd>
+<dt><code>completion_tokens_details</code> <i>object</i></dt><dd></dd>
+<dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>What they cost, where prices are configured.</dd>
 </dl></section>
 <section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
 <dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
@@ -3316,6 +3560,12 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
 <dt><code>mapping</code> <i>string</i></dt><dd>The mapping, by its key in <code>webhooks.mappings</code>. Such as <code>github-push</code>.</dd>
 </dl></section>
+<section id="http-Model"><h3>Model</h3><p>An agent, or one of its models.</p><dl>
+<dt><code>id</code> <i>string</i></dt><dd>What <code>model</code> of a request takes. Such as <code>main</code>.</dd>
+<dt><code>object</code> <i><code>&quot;model&quot;</code></i></dt><dd></dd>
+<dt><code>created</code> <i><code>0</code></i></dt><dd>Not known: agents are in the configuration.</dd>
+<dt><code>owned_by</code> <i><code>&quot;agent-gateway&quot;</code></i></dt><dd></dd>
+</dl></section>
 <section id="http-PlannedTurn"><h3>PlannedTurn</h3><p>The turn that would be started.</p><dl>
 <dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
 <dt><code>session_id</code> <i>string or null</i></dt><dd>The session that it goes on with; null where it would get a fresh one.</dd>
@@ -3355,7 +3605,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 </dl></section>
 <section id="http-TimelineStep"><h3>TimelineStep</h3><p>One thing that happened.</p><dl>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
-<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
+<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;usage.unknown&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
 
 On its way in:
 
@@ -3375,7 +3625,8 @@ Its turn: <code>turn.queued</code>, <code>turn.started</code> (with <code>attemp
 <code>detail</code>, <code>usage</code> and <code>latency_ms</code>), <code>turn.cancelled</code> (with what there was of the <code>reply</code>, and <code>usage</code>).
 
 While it ran: <code>tool.called</code> (the <code>tool</code>, whether that was <code>ok</code>, its <code>ms</code>, and the <code>reason</code> where it was not), <code>tool.unavailable</code> (the
-<code>server</code>, and the <code>reason</code>), <code>model.unavailable</code> (the <code>model</code>, the <code>reason</code>, and the <code>next</code> that was asked instead).
+<code>server</code>, and the <code>reason</code>), <code>model.unavailable</code> (the <code>model</code>, the <code>reason</code>, and the <code>next</code> that was asked instead), <code>usage.unknown</code> (the agent
+does not tell what it used, for this <code>reason</code>: its zeros stand for that).
 
 Its event: <code>event.queued</code>, <code>event.taken</code> (by <code>turn_id</code>, whose steps follow), <code>event.returned</code> (that turn failed: <code>turn_id</code>, <code>attempts</code>, <code>reason</code>),
 <code>event.handled</code>, <code>event.dead</code> (with <code>attempts</code> and <code>reason</code>), <code>event.requeued</code> (by <code>by</code>).
@@ -3404,10 +3655,13 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>message</code> <i><code>&quot;no mapping matched&quot;</code></i></dt><dd></dd>
 <dt><code>deliveryId</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
 </dl></section>
-<section id="http-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend.</p><dl>
+<section id="http-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</p><dl>
 <dt><code>input</code> <i>integer</i></dt><dd>Tokens read.</dd>
 <dt><code>output</code> <i>integer</i></dt><dd>Tokens written.</dd>
 <dt><code>total</code> <i>integer</i></dt><dd>Both.</dd>
+<dt><code>cached</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>input</code>, what the model had read before.</dd>
+<dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
+<dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
 </dl></section>
 <h2 id="of-shapes-of-rpc">Shapes of RPC</h2>
 <section id="rpc-Agent"><h3>Agent</h3><p>A conversational agent and what it is doing now.</p><dl>
@@ -3468,7 +3722,7 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>updatedAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>messageCount</code> <i>integer</i></dt><dd>Messages it ever had: the compacted ones too, and those that are not kept any more.</dd>
 <dt><code>turnsQueued</code> <i>integer</i></dt><dd>Turns that wait in its queue; the one that runs is not counted.</dd>
-<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 </dl></section>
 <section id="rpc-SessionSize"><h3>SessionSize</h3><p>How much of the session the agent reads with its next turn.</p><dl>
 <dt><code>messages</code> <i>integer</i></dt><dd>Messages that are not compacted.</dd>
@@ -3483,20 +3737,23 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>enabled</code> <i>boolean</i></dt><dd><code>false</code> if it answers 404.</dd>
 <dt><code>path</code> <i>string</i></dt><dd>Where it begins. Such as <code>/rpc</code>.</dd>
 </dl></section>
-<section id="rpc-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend.</p><dl>
+<section id="rpc-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</p><dl>
 <dt><code>input</code> <i>integer</i></dt><dd>Tokens read.</dd>
 <dt><code>output</code> <i>integer</i></dt><dd>Tokens written.</dd>
 <dt><code>total</code> <i>integer</i></dt><dd>Both.</dd>
+<dt><code>cached</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>input</code>, what the model had read before.</dd>
+<dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
+<dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
 </dl></section>
 <section id="rpc-UsageCounts"><h3>UsageCounts</h3><p>Counters. They outlive the sessions they came from.</p><dl>
 <dt><code>messages</code> <i>integer</i></dt><dd>Messages that started a turn.</dd>
 <dt><code>turns</code> <i>object</i></dt><dd>Turns that ended, by how.</dd>
 <dt><code>attempts</code> <i>integer</i></dt><dd>Attempts that reached a backend.</dd>
-<dt><code>tokens</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend.</dd>
+<dt><code>tokens</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
 <dt><code>latencyMs</code> <i>object</i></dt><dd>How long attempts took, in milliseconds.</dd>
 </dl></section>
 <section id="rpc-UsageGroup"><h3>UsageGroup</h3><p>The part of the use that has one key.</p><dl>
-<dt><code>key</code> <i>string</i></dt><dd>The agent, model, surface or token; for <code>hour</code> and <code>day</code> the moment it begins. Such as <code>main</code>.</dd>
+<dt><code>key</code> <i>string</i></dt><dd>The agent, the model that answered, the surface or the token; for <code>hour</code> and <code>day</code> the moment it begins. Such as <code>main</code>.</dd>
 <dt><code>counts</code> <i><a href="#rpc-UsageCounts">UsageCounts</a></i></dt><dd>Counters. They outlive the sessions they came from.</dd>
 </dl></section>
 <h2 id="of-shapes-of-pushes">Shapes of pushes</h2>
@@ -3514,10 +3771,13 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>title</code> <i>string</i></dt><dd>The short text of the error.</dd>
 <dt><code>detail</code> <i>string</i> <b>optional</b></dt><dd>What went wrong in this case, where more can be told.</dd>
 </dl></section>
-<section id="push-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend.</p><dl>
+<section id="push-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</p><dl>
 <dt><code>input</code> <i>integer</i></dt><dd>Tokens read.</dd>
 <dt><code>output</code> <i>integer</i></dt><dd>Tokens written.</dd>
 <dt><code>total</code> <i>integer</i></dt><dd>Both.</dd>
+<dt><code>cached</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>input</code>, what the model had read before.</dd>
+<dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
+<dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
 </dl></section>
 </main>
 </body>

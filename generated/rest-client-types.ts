@@ -407,6 +407,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a conversation to an agent, as to a model of OpenAI
+         * @description `model` names the agent; `<agent>/<model>` also picks one of its models. The last message of role `user` starts a turn.
+         *
+         *     - With `user`, the turn belongs to that user's session with the agent (`agent:<agent>:openai:<user>`): the gateway keeps the
+         *       conversation and sends the last message alone. Where the session is new, the newest 64 Ki characters of what stands before that message
+         *       begin it.
+         *     - Without `user`, each request has a session of its own, and all that stands before its last message is the conversation that the agent sees.
+         *
+         *     Messages of role `system` and `developer` are told to the agent behind its own instructions. A turn that fails before the first
+         *     piece of a streamed reply, or within ten seconds, is answered by a status; later the stream ends with an event `{"error": …}`. A reply that
+         *     is not there after 90 seconds is 504 `turn_running`: the turn goes on, and the same request with the same `Idempotency-Key` waits for it again.
+         *     A client that goes away stops its stream and nothing else.
+         *
+         *     **Fields.** What would change the meaning and cannot be done is refused by its name: see the schema. All others are taken, and left to
+         *     the agent's own configuration: `temperature`, `top_p`, `max_tokens`, `max_completion_tokens`, `stop`, `seed`, `metadata`, `reasoning_effort`
+         *     and whatever else a client sends.
+         */
+        post: operations["completions.create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the agents, as OpenAI lists models
+         * @description Each agent, and `<agent>/<model>` for each model of an agent that has several.
+         */
+        get: operations["models.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One of them */
+        get: operations["models.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -605,7 +676,7 @@ export interface components {
              * @example ops
              */
             channel: string;
-            /** @description The model that was asked for, null where none was. */
+            /** @description The model that answered, null where nobody named one. */
             model: string | null;
             /** @description The agent's reply. It may be made of what strangers sent: treat it as outside content. */
             reply: string;
@@ -661,6 +732,137 @@ export interface components {
             reply: string;
             usage: components["schemas"]["Usage"];
         };
+        /** @description A turn that has completed. */
+        ChatCompletion: {
+            id: components["schemas"]["CompletionId"];
+            /** @constant */
+            object: "chat.completion";
+            created: components["schemas"]["UnixSeconds"];
+            /** @description As it was asked for. */
+            model: string;
+            /** @description The reply. */
+            choices: {
+                /** @constant */
+                index: 0;
+                message: {
+                    /** @constant */
+                    role: "assistant";
+                    /** @description The agent's whole reply. */
+                    content: string;
+                    refusal: null;
+                };
+                logprobs: null;
+                /** @constant */
+                finish_reason: "stop";
+            }[];
+            usage: components["schemas"]["CompletionUsage"];
+            turn_id: components["schemas"]["TurnId"];
+            session_id: components["schemas"]["SessionId"];
+        };
+        /** @description A piece of a reply. The first has the role and no text; the last has `finish_reason`; behind that comes one with `usage` and no `choices`, where that was asked for. */
+        ChatCompletionChunk: {
+            id: components["schemas"]["CompletionId"];
+            /** @constant */
+            object: "chat.completion.chunk";
+            created: components["schemas"]["UnixSeconds"];
+            /** @description As it was asked for. */
+            model: string;
+            choices: {
+                /** @constant */
+                index: 0;
+                delta: {
+                    /** @constant */
+                    role?: "assistant";
+                    /** @description What was written since the piece before. */
+                    content?: string;
+                };
+                logprobs: null;
+                /** @enum {string|null} */
+                finish_reason: "stop" | null;
+            }[];
+            /** @description Null but in the last chunk, and absent where it was not asked for. */
+            usage?: components["schemas"]["CompletionUsage"] | null;
+            /** @description The turn; in the first chunk alone. */
+            turn_id?: components["schemas"]["TurnId"];
+            /** @description Its session; in the first chunk alone. */
+            session_id?: components["schemas"]["SessionId"];
+        };
+        /** @description A conversation for an agent. Fields that are not listed here are taken, too, and have no effect: an agent answers as its own configuration says, whatever a client would have a model do. */
+        ChatCompletionRequest: {
+            /**
+             * @description The agent, or `<agent>/<model>`. `GET /v1/models` lists them.
+             * @example main
+             */
+            model: string;
+            /** @description The conversation, oldest first. One message at least is of role `user`, and none of the assistant's stands behind the last of them. */
+            messages: components["schemas"]["ChatMessage"][];
+            /**
+             * @description Who is talking, as you name people. It chooses the conversation.
+             * @example ada
+             */
+            user?: string | null;
+            /**
+             * @description `true` answers in chunks while the reply is written.
+             * @default false
+             */
+            stream?: boolean | null;
+            /** @description How it is streamed. */
+            stream_options?: ({
+                /** @description `true` sends a last chunk with `usage`, and no `choices`. */
+                include_usage?: boolean | null;
+            } & {
+                [key: string]: unknown;
+            }) | null;
+            /**
+             * @description One reply is written.
+             * @enum {integer|null}
+             */
+            n?: 1 | null;
+            /** @description None. An agent uses the tools of its own configuration. */
+            tools?: unknown[] | null;
+            /** @description None. */
+            functions?: unknown[] | null;
+            /** @description Replies are text. */
+            response_format?: ({
+                /** @enum {string} */
+                type: "text";
+            } & {
+                [key: string]: unknown;
+            }) | null;
+            /** @description Replies are text. */
+            modalities?: "text"[] | null;
+            /** @description None. */
+            audio?: null;
+            /**
+             * @description None.
+             * @enum {boolean|null}
+             */
+            logprobs?: false | null;
+            /**
+             * @description None.
+             * @enum {integer|null}
+             */
+            top_logprobs?: 0 | null;
+            /** @description None. */
+            web_search_options?: null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description One message of the conversation. */
+        ChatMessage: {
+            /** @enum {string} */
+            role: "system" | "developer" | "user" | "assistant";
+            /** @description Its text, whole or in parts, which are joined by line breaks. Empty messages are left out; the last of the user may not be empty. */
+            content?: string | components["schemas"]["ChatTextPart"][] | null;
+            /** @description None. */
+            tool_calls?: unknown[] | null;
+            /** @description None. */
+            function_call?: null;
+            /** @description None. */
+            audio?: null;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description A message for an agent. */
         ChatRequest: {
             /** @description The text to send, kept and passed on exactly as it is. */
@@ -682,6 +884,40 @@ export interface components {
             /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
+        };
+        /** @description A part of a message. Agents read text alone. */
+        ChatTextPart: {
+            /** @enum {string} */
+            type: "text";
+            text: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description Server-sent events in UTF-8, each one line `data:` of JSON: chunks as `ChatCompletionChunk` describes them, then `[DONE]`; or, where the turn fails after the first of them, an `OpenAiError` and nothing more. */
+        ChunkStream: string;
+        /**
+         * @description The turn's id behind `chatcmpl-`. The turn is at `/api/v1/turns/{turn_id}`.
+         * @example chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N
+         */
+        CompletionId: string;
+        /** @description Tokens, summed over every attempt that reached the backend. */
+        CompletionUsage: {
+            /** @description Tokens read. */
+            prompt_tokens: number;
+            /** @description Tokens written. */
+            completion_tokens: number;
+            /** @description Both. */
+            total_tokens: number;
+            prompt_tokens_details: {
+                /** @description Of those read, what the model had read before. */
+                cached_tokens: number;
+            };
+            completion_tokens_details: {
+                /** @description Of those written, what no reader sees. */
+                reasoning_tokens: number;
+            };
+            /** @description What they cost, where prices are configured. */
+            cost?: number;
         };
         /**
          * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
@@ -1115,6 +1351,30 @@ export interface components {
             /** @description The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
             config_line: string;
         };
+        /** @description An agent, or one of its models. */
+        Model: {
+            /**
+             * @description What `model` of a request takes.
+             * @example main
+             * @example support/deep
+             */
+            id: string;
+            /** @constant */
+            object: "model";
+            /**
+             * @description Not known: agents are in the configuration.
+             * @constant
+             */
+            created: 0;
+            /** @constant */
+            owned_by: "agent-gateway";
+        };
+        /** @description The agents, in the configuration's order. */
+        ModelList: {
+            /** @constant */
+            object: "list";
+            data: components["schemas"]["Model"][];
+        };
         /**
          * @description A model, by a name that the agent knows. The echo agent takes any.
          * @example fast
@@ -1125,6 +1385,23 @@ export interface components {
          * @example null
          */
         NextCursor: string | null;
+        /** @description What went wrong, as clients of OpenAI read it. */
+        OpenAiError: {
+            error: {
+                /** @description What went wrong, for people. */
+                message: string;
+                /**
+                 * @description The kind of error.
+                 * @enum {string}
+                 */
+                type: "invalid_request_error" | "authentication_error" | "permission_error" | "rate_limit_error" | "server_error";
+                /** @description The field of the request that is to blame: `messages[0].content`. */
+                param: string | null;
+                /** @description The error's name, with `_` between its words; but `model_not_found` is agent-not-found, `invalid_api_key` unauthenticated, and `rate_limit_exceeded` rate-limited. */
+                code: string;
+                turn_id?: components["schemas"]["TurnId"];
+            };
+        };
         /** @description The turn that would be started. */
         PlannedTurn: {
             agent: components["schemas"]["AgentName"];
@@ -1318,7 +1595,8 @@ export interface components {
              *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
              *
              *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, and the `reason` where it was not), `tool.unavailable` (the
-             *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead).
+             *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead), `usage.unknown` (the agent
+             *     does not tell what it used, for this `reason`: its zeros stand for that).
              *
              *     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
              *     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
@@ -1329,7 +1607,7 @@ export interface components {
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
             /**
              * @description What more there is to tell; null where there is nothing.
              * @example {
@@ -1383,7 +1661,7 @@ export interface components {
             started_at: components["schemas"]["Timestamp"] | null;
             /** @description When it completed, failed or was cancelled. */
             ended_at: components["schemas"]["Timestamp"] | null;
-            /** @description The model that answers; null where the backend has no models. */
+            /** @description The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one. */
             model: components["schemas"]["ModelName"] | null;
             /** @description The whole reply once completed; after a cancellation, what was written so far, if anything. */
             reply: string | null;
@@ -1480,6 +1758,11 @@ export interface components {
          * @enum {string}
          */
         TurnStatus: "queued" | "running" | "completed" | "failed" | "cancelled";
+        /**
+         * @description A moment, in seconds since 1970.
+         * @example 1795251271
+         */
+        UnixSeconds: number;
         /** @description The request is authentic and the mapping does not match it. Nothing was started. */
         UnmatchedReply: {
             status: components["schemas"]["HookStatus"];
@@ -1493,11 +1776,18 @@ export interface components {
          */
         Uptime: number;
         /**
-         * @description Tokens, summed over every attempt that reached the backend.
+         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells.
          * @example {
          *       "input": 12,
          *       "output": 34,
          *       "total": 46
+         *     }
+         * @example {
+         *       "input": 1200,
+         *       "output": 80,
+         *       "total": 1280,
+         *       "cached": 1024,
+         *       "cost": 0.0002296
          *     }
          */
         Usage: {
@@ -1507,6 +1797,12 @@ export interface components {
             output: number;
             /** @description Both. */
             total: number;
+            /** @description Of `input`, what the model had read before. */
+            cached?: number;
+            /** @description Of `output`, what no reader sees. */
+            reasoning?: number;
+            /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
+            cost?: number;
         };
         /**
          * @description Who is talking, as the caller names people. Opaque to the gateway.
@@ -1623,6 +1919,17 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The turn has completed (JSON), or its reply follows in chunks (`stream` is true). */
+        Completed: {
+            headers: {
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ChatCompletion"];
+                "text/event-stream": components["schemas"]["ChunkStream"];
             };
         };
         /** @description There is no such delivery. */
@@ -1862,6 +2169,222 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The session cannot take the message, the turn was cancelled, or the first request with this key is still being stored. */
+        OpenAiConflict: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The headers are larger than the gateway reads. The connection is closed. Of a head that was not read whole nobody knows its path: that is told as everywhere. */
+        OpenAiHeadersTooLarge: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The idempotency key was used with another body. */
+        OpenAiIdempotencyMismatch: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The gateway failed; its log has the cause under the request id. */
+        OpenAiInternal: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description A body was sent where none is taken. */
+        OpenAiInvalid: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The body is not JSON, or has not the shape it must have. */
+        OpenAiInvalidBody: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description More requests than the limit allows, or the session's queue is full. Nothing was stored. */
+        OpenAiLimited: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The path does not take this HTTP method. */
+        OpenAiMethodNotAllowed: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                Allow: components["headers"]["Allow"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description There is no such agent, or it has no such model. */
+        OpenAiModelNotFound: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description More requests than the limit allows in its window. */
+        OpenAiRateLimited: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The way the request came is not allowed. */
+        OpenAiRefused: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The request did not arrive whole in time. The connection is closed. Of a head that was not read whole nobody knows its path: that is told as everywhere. */
+        OpenAiRequestTimeout: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such agent, it has no such model, or the turn is not kept any more. */
+        OpenAiTargetNotFound: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The body is larger than the limit. */
+        OpenAiTooLarge: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The turn failed. It is kept under its `turn_id`. */
+        OpenAiTurnFailed: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The turn passed its deadline, or it is not over yet and goes on. It is kept under its `turn_id`. */
+        OpenAiTurnTimeout: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description No token, or one that this surface does not know. */
+        OpenAiUnauthenticated: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
+                "Retry-After": components["headers"]["RetryAfterWhenGuessing"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The gateway cannot take work now. Nothing was stored. */
+        OpenAiUnavailable: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The body is not `application/json`, or it is compressed. */
+        OpenAiUnsupportedMediaType: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The request target is longer than the gateway reads. */
+        OpenAiUriTooLong: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
             };
         };
         /** @description More requests than the limit allows in its window. */
@@ -2143,6 +2666,11 @@ export interface components {
          * @example 60
          */
         RetryAfterWhenGuessing: number;
+        /**
+         * @description `true` where sending the same request again may succeed. OpenAI's clients go by it.
+         * @example false
+         */
+        ShouldRetry: "true" | "false";
         /**
          * @description The scheme that is expected.
          * @example Bearer realm="agent-gateway"
@@ -2987,6 +3515,110 @@ export interface operations {
             503: components["responses"]["HookUnavailable"];
         };
     };
+    "completions.create": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Makes sending again safe. A refused request leaves the key free.
+                 * @example order-4711-welcome
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChatCompletionRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Completed"];
+            400: components["responses"]["OpenAiInvalidBody"];
+            401: components["responses"]["OpenAiUnauthenticated"];
+            403: components["responses"]["OpenAiRefused"];
+            404: components["responses"]["OpenAiTargetNotFound"];
+            405: components["responses"]["OpenAiMethodNotAllowed"];
+            408: components["responses"]["OpenAiRequestTimeout"];
+            409: components["responses"]["OpenAiConflict"];
+            413: components["responses"]["OpenAiTooLarge"];
+            414: components["responses"]["OpenAiUriTooLong"];
+            415: components["responses"]["OpenAiUnsupportedMediaType"];
+            422: components["responses"]["OpenAiIdempotencyMismatch"];
+            429: components["responses"]["OpenAiLimited"];
+            431: components["responses"]["OpenAiHeadersTooLarge"];
+            500: components["responses"]["OpenAiInternal"];
+            502: components["responses"]["OpenAiTurnFailed"];
+            503: components["responses"]["OpenAiUnavailable"];
+            504: components["responses"]["OpenAiTurnTimeout"];
+        };
+    };
+    "models.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agents. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            400: components["responses"]["OpenAiInvalid"];
+            401: components["responses"]["OpenAiUnauthenticated"];
+            403: components["responses"]["OpenAiRefused"];
+            405: components["responses"]["OpenAiMethodNotAllowed"];
+            408: components["responses"]["OpenAiRequestTimeout"];
+            414: components["responses"]["OpenAiUriTooLong"];
+            429: components["responses"]["OpenAiRateLimited"];
+            431: components["responses"]["OpenAiHeadersTooLarge"];
+            500: components["responses"]["OpenAiInternal"];
+        };
+    };
+    "models.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description As the list has it; the `/` before a model's name is written `%2F`.
+                 * @example main
+                 */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is there. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Model"];
+                };
+            };
+            400: components["responses"]["OpenAiInvalid"];
+            401: components["responses"]["OpenAiUnauthenticated"];
+            403: components["responses"]["OpenAiRefused"];
+            404: components["responses"]["OpenAiModelNotFound"];
+            405: components["responses"]["OpenAiMethodNotAllowed"];
+            408: components["responses"]["OpenAiRequestTimeout"];
+            414: components["responses"]["OpenAiUriTooLong"];
+            429: components["responses"]["OpenAiRateLimited"];
+            431: components["responses"]["OpenAiHeadersTooLarge"];
+            500: components["responses"]["OpenAiInternal"];
+        };
+    };
     "ops.healthz": {
         parameters: {
             query?: never;
@@ -3212,7 +3844,15 @@ export type ChallengeReply = components["schemas"]["ChallengeReply"];
 export type Channel = components["schemas"]["Channel"];
 export type ChatAccepted = components["schemas"]["ChatAccepted"];
 export type ChatCompleted = components["schemas"]["ChatCompleted"];
+export type ChatCompletion = components["schemas"]["ChatCompletion"];
+export type ChatCompletionChunk = components["schemas"]["ChatCompletionChunk"];
+export type ChatCompletionRequest = components["schemas"]["ChatCompletionRequest"];
+export type ChatMessage = components["schemas"]["ChatMessage"];
 export type ChatRequest = components["schemas"]["ChatRequest"];
+export type ChatTextPart = components["schemas"]["ChatTextPart"];
+export type ChunkStream = components["schemas"]["ChunkStream"];
+export type CompletionId = components["schemas"]["CompletionId"];
+export type CompletionUsage = components["schemas"]["CompletionUsage"];
 export type Cursor = components["schemas"]["Cursor"];
 export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
@@ -3252,8 +3892,11 @@ export type MessageCompletedEvent = components["schemas"]["MessageCompletedEvent
 export type MessageDeltaEvent = components["schemas"]["MessageDeltaEvent"];
 export type MessageId = components["schemas"]["MessageId"];
 export type MintedKey = components["schemas"]["MintedKey"];
+export type Model = components["schemas"]["Model"];
+export type ModelList = components["schemas"]["ModelList"];
 export type ModelName = components["schemas"]["ModelName"];
 export type NextCursor = components["schemas"]["NextCursor"];
+export type OpenAiError = components["schemas"]["OpenAiError"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Problem = components["schemas"]["Problem"];
 export type Readiness = components["schemas"]["Readiness"];
@@ -3282,6 +3925,7 @@ export type TurnFailedEvent = components["schemas"]["TurnFailedEvent"];
 export type TurnId = components["schemas"]["TurnId"];
 export type TurnStartedEvent = components["schemas"]["TurnStartedEvent"];
 export type TurnStatus = components["schemas"]["TurnStatus"];
+export type UnixSeconds = components["schemas"]["UnixSeconds"];
 export type UnmatchedReply = components["schemas"]["UnmatchedReply"];
 export type Uptime = components["schemas"]["Uptime"];
 export type Usage = components["schemas"]["Usage"];

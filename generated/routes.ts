@@ -3,7 +3,7 @@ import type { ErrorName } from "./errors.ts";
 
 export interface Route {
   operation: string;
-  surface: "rest" | "hooks" | "public";
+  surface: "rest" | "openai" | "hooks" | "public";
   method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
   /** As the contract writes it: `{turn_id}` stands for a part that varies. */
   path: string;
@@ -259,6 +259,42 @@ export const routes = [
     errors: ["parse-error", "invalid-request", "unknown-model", "unauthenticated", "tls-required", "address-not-allowed", "origin-not-allowed", "agent-not-found", "mapping-not-found", "turn-not-found", "method-not-allowed", "request-timeout", "session-conflict", "session-full", "idempotency-in-progress", "too-large", "uri-too-long", "unsupported-media-type", "idempotency-mismatch", "rate-limited", "session-busy", "headers-too-large", "internal", "shutting-down", "store-unavailable", "store-full", "gateway-busy"],
     idempotent: true,
     bodyLimit: "webhookBody",
+    stream: false,
+    replies: { ok: { status: 200, type: "application/json" } },
+  },
+  {
+    operation: "completions.create",
+    surface: "openai",
+    method: "POST",
+    path: "/v1/chat/completions",
+    scope: "chat",
+    errors: ["parse-error", "invalid-request", "unauthenticated", "tls-required", "origin-not-allowed", "agent-not-found", "turn-not-found", "method-not-allowed", "request-timeout", "session-conflict", "session-full", "turn-cancelled", "idempotency-in-progress", "too-large", "uri-too-long", "unsupported-media-type", "idempotency-mismatch", "rate-limited", "session-busy", "headers-too-large", "internal", "turn-failed", "agent-removed", "shutting-down", "store-unavailable", "store-full", "gateway-busy", "turn-timeout", "turn-running"],
+    idempotent: true,
+    bodyLimit: "restBody",
+    stream: true,
+    replies: { completed: { status: 200, type: "application/json" }, events: { status: 200, type: "text/event-stream" } },
+  },
+  {
+    operation: "models.list",
+    surface: "openai",
+    method: "GET",
+    path: "/v1/models",
+    scope: "chat",
+    errors: ["invalid-request", "unauthenticated", "tls-required", "origin-not-allowed", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal"],
+    idempotent: false,
+    bodyLimit: null,
+    stream: false,
+    replies: { ok: { status: 200, type: "application/json" } },
+  },
+  {
+    operation: "models.get",
+    surface: "openai",
+    method: "GET",
+    path: "/v1/models/{model}",
+    scope: "chat",
+    errors: ["invalid-request", "unauthenticated", "tls-required", "origin-not-allowed", "agent-not-found", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal"],
+    idempotent: false,
+    bodyLimit: null,
     stream: false,
     replies: { ok: { status: 200, type: "application/json" } },
   },

@@ -5,13 +5,14 @@ import { ucs2length } from "./ucs2length.js";
 export const { config, agent, announceChannel, mapping, model, provider, toolServer } = /* @__PURE__ */ (() => {
 const x0 = validate20;
 const schema31 = {"type":"object","additionalProperties":false,"required":["agents"],"properties":{"$schema":{"type":"string"},"gateway":{"$ref":"shape:Gateway","default":{}},"webhooks":{"$ref":"shape:Webhooks","default":{}},"agents":{"type":"object","minProperties":1,"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Agent"}},"skills":{"$ref":"shape:Skills","default":{}},"providers":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Provider"}},"tools":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:ToolServer"}},"channels":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:AnnounceChannel"}},"store":{"$ref":"shape:Store","default":{"type":"memory"}},"sessions":{"$ref":"shape:Sessions","default":{}},"limits":{"$ref":"shape:Limits","default":{}},"recorder":{"$ref":"shape:Recorder","default":{}}}};
-const schema61 = {"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}$"};
-const schema88 = {"type":"object","additionalProperties":false,"properties":{"dirs":{"type":"array","default":["./skills"],"items":{"type":"string","minLength":1}}}};
-const schema119 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
+const schema62 = {"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}$"};
+const schema90 = {"type":"object","additionalProperties":false,"properties":{"dirs":{"type":"array","default":["./skills"],"items":{"type":"string","minLength":1}}}};
+const schema121 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
 const func1 = Object.prototype.hasOwnProperty;
 const func3 = ucs2length;
-const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"connectionsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
+const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"connectionsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"openai":{"$ref":"shape:OpenAi","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
 const schema35 = {"type":"string","minLength":2,"maxLength":64};
+const schema41 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean","default":false}}};
 const schema33 = {"type":"object","additionalProperties":false,"required":["port"],"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535},"tls":{"$ref":"shape:Tls"},"surfaces":{"type":"array","minItems":1,"uniqueItems":true,"default":["rest","rpc","webhooks","console","docs","metrics"],"items":{"type":"string","enum":["rest","rpc","webhooks","console","docs","metrics"]}}}};
 const schema34 = {"type":"object","additionalProperties":false,"required":["cert","key"],"properties":{"cert":{"type":"string","minLength":1},"key":{"type":"string","minLength":1}}};
 
@@ -686,9 +687,9 @@ return errors === 0;
 }
 validate24.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema41 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"auth":{"type":"object","additionalProperties":false,"default":{},"properties":{"type":{"type":"string","enum":["bearer"],"default":"bearer"},"tokens":{"type":"array","default":[],"items":{"$ref":"shape:RpcToken"}}}},"rateLimit":{"$ref":"shape:RateLimit"},"socketsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000}}};
-const schema42 = {"type":"object","additionalProperties":false,"required":["name","token","permissions"],"properties":{"name":{"$ref":"shape:TokenName"},"token":{"$ref":"shape:Secret"},"permissions":{"oneOf":[{"type":"string","const":"*"},{"type":"array","items":{"type":"string","minLength":1}}]}}};
-const schema44 = {"type":"string","minLength":1};
+const schema42 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"auth":{"type":"object","additionalProperties":false,"default":{},"properties":{"type":{"type":"string","enum":["bearer"],"default":"bearer"},"tokens":{"type":"array","default":[],"items":{"$ref":"shape:RpcToken"}}}},"rateLimit":{"$ref":"shape:RateLimit"},"socketsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000}}};
+const schema43 = {"type":"object","additionalProperties":false,"required":["name","token","permissions"],"properties":{"name":{"$ref":"shape:TokenName"},"token":{"$ref":"shape:Secret"},"permissions":{"oneOf":[{"type":"string","const":"*"},{"type":"array","items":{"type":"string","minLength":1}}]}}};
+const schema45 = {"type":"string","minLength":1};
 
 function validate29(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -996,7 +997,7 @@ vErrors.push(err3);
 errors++;
 }
 if(!(data2 === "bearer")){
-const err4 = {instancePath:instancePath+"/auth/type",schemaPath:"#/properties/auth/properties/type/enum",keyword:"enum",params:{allowedValues: schema41.properties.auth.properties.type.enum},message:"must be equal to one of the allowed values"};
+const err4 = {instancePath:instancePath+"/auth/type",schemaPath:"#/properties/auth/properties/type/enum",keyword:"enum",params:{allowedValues: schema42.properties.auth.properties.type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -1174,7 +1175,7 @@ return errors === 0;
 }
 validate28.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema46 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"$ref":"shape:Secret"}}};
+const schema47 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"$ref":"shape:Secret"}}};
 
 function validate32(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -1287,6 +1288,9 @@ data.allowedOrigins = [];
 }
 if(data.rest === undefined){
 data.rest = {};
+}
+if(data.openai === undefined){
+data.openai = {};
 }
 if(data.rpc === undefined){
 data.rpc = {};
@@ -1681,6 +1685,44 @@ if(!(validate24(data.rest, {instancePath:instancePath+"/rest",parentData:data,pa
 vErrors = vErrors === null ? validate24.errors : vErrors.concat(validate24.errors);
 errors = vErrors.length;
 }
+let data15 = data.openai;
+if(data15 && typeof data15 == "object" && !Array.isArray(data15)){
+if(data15.enabled === undefined){
+data15.enabled = false;
+}
+for(const key1 in data15){
+if(!(key1 === "enabled")){
+const err32 = {instancePath:instancePath+"/openai",schemaPath:"shape:OpenAi/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+}
+if(typeof data15.enabled !== "boolean"){
+const err33 = {instancePath:instancePath+"/openai/enabled",schemaPath:"shape:OpenAi/properties/enabled/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+}
+else {
+const err34 = {instancePath:instancePath+"/openai",schemaPath:"shape:OpenAi/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
+}
+errors++;
+}
 if(!(validate28(data.rpc, {instancePath:instancePath+"/rpc",parentData:data,parentDataProperty:"rpc",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate28.errors : vErrors.concat(validate28.errors);
 errors = vErrors.length;
@@ -1691,12 +1733,12 @@ errors = vErrors.length;
 }
 }
 else {
-const err32 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err35 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err32];
+vErrors = [err35];
 }
 else {
-vErrors.push(err32);
+vErrors.push(err35);
 }
 errors++;
 }
@@ -1705,18 +1747,18 @@ return errors === 0;
 }
 validate21.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema48 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["value"],"properties":{"name":{"$ref":"shape:TokenName"},"value":{"$ref":"shape:Secret"},"since":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}}]}}]},"path":{"type":"string","default":"/hooks","maxLength":200,"pattern":"^(/[A-Za-z0-9._~-]+)+$"},"allowedIps":{"type":"array","items":{"$ref":"shape:Network"}},"rateLimit":{"$ref":"shape:RateLimit","default":{}},"mappings":{"type":"object","default":{},"propertyNames":{"$ref":"shape:MappingName"},"additionalProperties":{"$ref":"shape:Mapping"}}}};
-const schema53 = {"type":"string","pattern":"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"};
+const schema49 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["value"],"properties":{"name":{"$ref":"shape:TokenName"},"value":{"$ref":"shape:Secret"},"since":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}}]}}]},"path":{"type":"string","default":"/hooks","maxLength":200,"pattern":"^(/[A-Za-z0-9._~-]+)+$"},"allowedIps":{"type":"array","items":{"$ref":"shape:Network"}},"rateLimit":{"$ref":"shape:RateLimit","default":{}},"mappings":{"type":"object","default":{},"propertyNames":{"$ref":"shape:MappingName"},"additionalProperties":{"$ref":"shape:Mapping"}}}};
+const schema54 = {"type":"string","pattern":"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"};
 const pattern4 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "u");
 const pattern5 = new RegExp("^(/[A-Za-z0-9._~-]+)+$", "u");
 const pattern6 = new RegExp("^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$", "u");
-const schema54 = {"type":"object","additionalProperties":false,"required":["match","message"],"properties":{"match":{"type":"object","propertyNames":{"$ref":"shape:MatchPath"},"additionalProperties":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"}]}}]}},"message":{"type":"string","minLength":1,"maxLength":65536},"agent":{"type":"string","minLength":1,"maxLength":64},"session":{"$ref":"shape:WebhookSessionId"},"model":{"$ref":"shape:ModelName"},"channel":{"$ref":"shape:Channel"},"delivery":{"$ref":"shape:DeliveryMode","default":"none"},"verify":{"$ref":"shape:Verify"}}};
-const schema55 = {"type":"string","pattern":"^(headers|body)\\..*[^.]$"};
-const schema56 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
-const schema57 = {"type":"string","minLength":1,"maxLength":128};
-const schema58 = {"type":"string","minLength":1,"maxLength":64};
-const schema59 = {"type":"string","enum":["none","announce"]};
-const schema60 = {"type":"object","additionalProperties":false,"required":["type","secret"],"properties":{"type":{"type":"string","enum":["standard-webhooks","github","stripe","slack"]},"secret":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"maxItems":10,"items":{"type":"string","minLength":1}}]}}};
+const schema55 = {"type":"object","additionalProperties":false,"required":["match","message"],"properties":{"match":{"type":"object","propertyNames":{"$ref":"shape:MatchPath"},"additionalProperties":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"}]}}]}},"message":{"type":"string","minLength":1,"maxLength":65536},"agent":{"type":"string","minLength":1,"maxLength":64},"session":{"$ref":"shape:WebhookSessionId"},"model":{"$ref":"shape:ModelName"},"channel":{"$ref":"shape:Channel"},"delivery":{"$ref":"shape:DeliveryMode","default":"none"},"verify":{"$ref":"shape:Verify"}}};
+const schema56 = {"type":"string","pattern":"^(headers|body)\\..*[^.]$"};
+const schema57 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
+const schema58 = {"type":"string","minLength":1,"maxLength":128};
+const schema59 = {"type":"string","minLength":1,"maxLength":64};
+const schema60 = {"type":"string","enum":["none","announce"]};
+const schema61 = {"type":"object","additionalProperties":false,"required":["type","secret"],"properties":{"type":{"type":"string","enum":["standard-webhooks","github","stripe","slack"]},"secret":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"maxItems":10,"items":{"type":"string","minLength":1}}]}}};
 const pattern7 = new RegExp("^(headers|body)\\..*[^.]$", "u");
 const pattern8 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
 
@@ -2213,7 +2255,7 @@ vErrors.push(err32);
 errors++;
 }
 if(!((data8 === "none") || (data8 === "announce"))){
-const err33 = {instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema59.enum},message:"must be equal to one of the allowed values"};
+const err33 = {instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema60.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -2270,7 +2312,7 @@ vErrors.push(err37);
 errors++;
 }
 if(!((((data10 === "standard-webhooks") || (data10 === "github")) || (data10 === "stripe")) || (data10 === "slack"))){
-const err38 = {instancePath:instancePath+"/verify/type",schemaPath:"shape:Verify/properties/type/enum",keyword:"enum",params:{allowedValues: schema60.properties.type.enum},message:"must be equal to one of the allowed values"};
+const err38 = {instancePath:instancePath+"/verify/type",schemaPath:"shape:Verify/properties/type/enum",keyword:"enum",params:{allowedValues: schema61.properties.type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -2996,21 +3038,421 @@ return errors === 0;
 }
 validate35.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema62 = {"type":"object","additionalProperties":false,"required":["backend"],"properties":{"backend":{"type":"string","enum":["echo","model","a2a","http","command","acp"]},"description":{"type":"string","default":""},"instructions":{"type":"string","default":""},"instructionsFile":{"type":"string","minLength":1},"model":{"$ref":"shape:ModelName"},"models":{"oneOf":[{"type":"array","uniqueItems":true,"items":{"$ref":"shape:ModelName"}},{"type":"object","propertyNames":{"$ref":"shape:ModelName"},"additionalProperties":{"$ref":"shape:Model"}}],"default":[]},"fallbacks":{"type":"array","default":[],"uniqueItems":true,"maxItems":8,"items":{"$ref":"shape:ModelName"}},"summaryModel":{"$ref":"shape:ModelName"},"tools":{"type":"array","default":[],"uniqueItems":true,"maxItems":256,"items":{"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"}},"steps":{"type":"integer","minimum":1,"maximum":1000,"default":20},"timeouts":{"$ref":"shape:Timeouts","default":{}},"http":{"$ref":"shape:Http"},"a2a":{"$ref":"shape:A2a"},"command":{"$ref":"shape:Command"},"acp":{"$ref":"shape:Acp"},"skills":{"type":"array","default":["*"],"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":64}},"heartbeat":{"type":"object","additionalProperties":false,"default":{},"properties":{"every":{"type":"string","default":"30m","pattern":"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"}}},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":256},"deadline":{"$ref":"shape:Duration","default":"10m"},"echo":{"type":"object","additionalProperties":false,"default":{},"properties":{"delayMs":{"type":"integer","minimum":0,"maximum":3600000,"default":0},"chunks":{"type":"integer","minimum":1,"maximum":100000,"default":1},"failTimes":{"type":"integer","minimum":0,"maximum":1000000,"default":0},"fail":{"type":"string","minLength":1}}}}};
-const schema66 = {"type":"object","additionalProperties":false,"required":["provider","model"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":64},"model":{"type":"string","minLength":1,"maxLength":256},"contextTokens":{"type":"integer","minimum":1024,"maximum":100000000},"maxOutputTokens":{"type":"integer","minimum":1,"maximum":10000000},"temperature":{"type":"number","minimum":0,"maximum":2},"options":{"type":"object","additionalProperties":true}}};
-const schema87 = {"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"};
+const schema63 = {"type":"object","additionalProperties":false,"required":["backend"],"properties":{"backend":{"type":"string","enum":["echo","model","a2a","http","command","acp"]},"description":{"type":"string","default":""},"instructions":{"type":"string","default":""},"instructionsFile":{"type":"string","minLength":1},"model":{"$ref":"shape:ModelName"},"models":{"oneOf":[{"type":"array","uniqueItems":true,"items":{"$ref":"shape:ModelName"}},{"type":"object","propertyNames":{"$ref":"shape:ModelName"},"additionalProperties":{"$ref":"shape:Model"}}],"default":[]},"fallbacks":{"type":"array","default":[],"uniqueItems":true,"maxItems":8,"items":{"$ref":"shape:ModelName"}},"summaryModel":{"$ref":"shape:ModelName"},"tools":{"type":"array","default":[],"uniqueItems":true,"maxItems":256,"items":{"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"}},"steps":{"type":"integer","minimum":1,"maximum":1000,"default":20},"timeouts":{"$ref":"shape:Timeouts","default":{}},"http":{"$ref":"shape:Http"},"a2a":{"$ref":"shape:A2a"},"command":{"$ref":"shape:Command"},"acp":{"$ref":"shape:Acp"},"skills":{"type":"array","default":["*"],"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":64}},"heartbeat":{"type":"object","additionalProperties":false,"default":{},"properties":{"every":{"type":"string","default":"30m","pattern":"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"}}},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":256},"deadline":{"$ref":"shape:Duration","default":"10m"},"echo":{"type":"object","additionalProperties":false,"default":{},"properties":{"delayMs":{"type":"integer","minimum":0,"maximum":3600000,"default":0},"chunks":{"type":"integer","minimum":1,"maximum":100000,"default":1},"failTimes":{"type":"integer","minimum":0,"maximum":1000000,"default":0},"fail":{"type":"string","minLength":1}}}}};
+const schema89 = {"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"};
 const func0 = equal;
-const pattern10 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$", "u");
-const pattern23 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
-const pattern22 = new RegExp("^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
-const schema69 = {"type":"object","additionalProperties":false,"properties":{"connect":{"$ref":"shape:Wait","default":"10s"},"firstByte":{"$ref":"shape:Wait","default":"2m"},"silence":{"$ref":"shape:Wait","default":"1m"}}};
-const schema70 = {"type":"string","pattern":"^[1-9][0-9]{0,8}(ms|s|m|h)$"};
-const pattern11 = new RegExp("^[1-9][0-9]{0,8}(ms|s|m|h)$", "u");
+const schema67 = {"type":"object","additionalProperties":false,"required":["provider","model"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":64},"model":{"type":"string","minLength":1,"maxLength":256},"contextTokens":{"type":"integer","minimum":1024,"maximum":100000000},"maxOutputTokens":{"type":"integer","minimum":1,"maximum":10000000},"temperature":{"type":"number","minimum":0,"maximum":2},"options":{"type":"object","additionalProperties":true},"price":{"$ref":"shape:Price"}}};
+const schema68 = {"type":"object","additionalProperties":false,"required":["input","output"],"properties":{"input":{"type":"number","minimum":0,"maximum":1000000},"cachedInput":{"type":"number","minimum":0,"maximum":1000000},"output":{"type":"number","minimum":0,"maximum":1000000}}};
 
 function validate40(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate40.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.provider === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "provider"},message:"must have required property '"+"provider"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.model === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "model"},message:"must have required property '"+"model"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(((((((key0 === "provider") || (key0 === "model")) || (key0 === "contextTokens")) || (key0 === "maxOutputTokens")) || (key0 === "temperature")) || (key0 === "options")) || (key0 === "price"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.provider !== undefined){
+let data0 = data.provider;
+if(typeof data0 === "string"){
+if(func3(data0) > 64){
+const err3 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(func3(data0) < 1){
+const err4 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+else {
+const err5 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.model !== undefined){
+let data1 = data.model;
+if(typeof data1 === "string"){
+if(func3(data1) > 256){
+const err6 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+if(func3(data1) < 1){
+const err7 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+else {
+const err8 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+if(data.contextTokens !== undefined){
+let data2 = data.contextTokens;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+const err9 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 > 100000000 || isNaN(data2)){
+const err10 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000000},message:"must be <= 100000000"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+if(data2 < 1024 || isNaN(data2)){
+const err11 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1024},message:"must be >= 1024"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+}
+if(data.maxOutputTokens !== undefined){
+let data3 = data.maxOutputTokens;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+const err12 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 > 10000000 || isNaN(data3)){
+const err13 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+if(data3 < 1 || isNaN(data3)){
+const err14 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+}
+if(data.temperature !== undefined){
+let data4 = data.temperature;
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 > 2 || isNaN(data4)){
+const err15 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+if(data4 < 0 || isNaN(data4)){
+const err16 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+else {
+const err17 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+}
+if(data.options !== undefined){
+let data5 = data.options;
+if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
+}
+else {
+const err18 = {instancePath:instancePath+"/options",schemaPath:"#/properties/options/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+if(data.price !== undefined){
+let data6 = data.price;
+if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
+if(data6.input === undefined){
+const err19 = {instancePath:instancePath+"/price",schemaPath:"shape:Price/required",keyword:"required",params:{missingProperty: "input"},message:"must have required property '"+"input"+"'"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+if(data6.output === undefined){
+const err20 = {instancePath:instancePath+"/price",schemaPath:"shape:Price/required",keyword:"required",params:{missingProperty: "output"},message:"must have required property '"+"output"+"'"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+for(const key1 in data6){
+if(!(((key1 === "input") || (key1 === "cachedInput")) || (key1 === "output"))){
+const err21 = {instancePath:instancePath+"/price",schemaPath:"shape:Price/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+}
+if(data6.input !== undefined){
+let data7 = data6.input;
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 > 1000000 || isNaN(data7)){
+const err22 = {instancePath:instancePath+"/price/input",schemaPath:"shape:Price/properties/input/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+if(data7 < 0 || isNaN(data7)){
+const err23 = {instancePath:instancePath+"/price/input",schemaPath:"shape:Price/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+else {
+const err24 = {instancePath:instancePath+"/price/input",schemaPath:"shape:Price/properties/input/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+if(data6.cachedInput !== undefined){
+let data8 = data6.cachedInput;
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 > 1000000 || isNaN(data8)){
+const err25 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"shape:Price/properties/cachedInput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+if(data8 < 0 || isNaN(data8)){
+const err26 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"shape:Price/properties/cachedInput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+else {
+const err27 = {instancePath:instancePath+"/price/cachedInput",schemaPath:"shape:Price/properties/cachedInput/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+if(data6.output !== undefined){
+let data9 = data6.output;
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 > 1000000 || isNaN(data9)){
+const err28 = {instancePath:instancePath+"/price/output",schemaPath:"shape:Price/properties/output/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+if(data9 < 0 || isNaN(data9)){
+const err29 = {instancePath:instancePath+"/price/output",schemaPath:"shape:Price/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+}
+else {
+const err30 = {instancePath:instancePath+"/price/output",schemaPath:"shape:Price/properties/output/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+}
+}
+else {
+const err31 = {instancePath:instancePath+"/price",schemaPath:"shape:Price/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+}
+}
+else {
+const err32 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+validate40.errors = vErrors;
+return errors === 0;
+}
+validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema71 = {"type":"object","additionalProperties":false,"properties":{"connect":{"$ref":"shape:Wait","default":"10s"},"firstByte":{"$ref":"shape:Wait","default":"2m"},"silence":{"$ref":"shape:Wait","default":"1m"}}};
+const schema72 = {"type":"string","pattern":"^[1-9][0-9]{0,8}(ms|s|m|h)$"};
+const pattern11 = new RegExp("^[1-9][0-9]{0,8}(ms|s|m|h)$", "u");
+
+function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate42.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3119,22 +3561,22 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate40.errors = vErrors;
+validate42.errors = vErrors;
 return errors === 0;
 }
-validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema73 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"secret":{"type":"string","minLength":1,"maxLength":4096},"history":{"type":"boolean","default":true}}};
-const schema74 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
-const schema75 = {"type":"object","maxProperties":64,"propertyNames":{"type":"string","pattern":"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},"additionalProperties":{"type":"string","maxLength":8192,"pattern":"^[^\\r\\n\\u0000]*$"}};
+const schema75 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"secret":{"type":"string","minLength":1,"maxLength":4096},"history":{"type":"boolean","default":true}}};
+const schema76 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
+const schema77 = {"type":"object","maxProperties":64,"propertyNames":{"type":"string","pattern":"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},"additionalProperties":{"type":"string","maxLength":8192,"pattern":"^[^\\r\\n\\u0000]*$"}};
 const pattern14 = new RegExp("^https?://[^ ]+$", "u");
 const pattern15 = new RegExp("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$", "u");
 const pattern16 = new RegExp("^[^\\r\\n\\u0000]*$", "u");
 
-function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate42.evaluated;
+const evaluated0 = validate44.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3355,17 +3797,17 @@ vErrors.push(err17);
 }
 errors++;
 }
-validate42.errors = vErrors;
+validate44.errors = vErrors;
 return errors === 0;
 }
-validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema76 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}};
+const schema78 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}};
 
-function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate44.evaluated;
+const evaluated0 = validate46.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3538,21 +3980,21 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate44.errors = vErrors;
+validate46.errors = vErrors;
 return errors === 0;
 }
-validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema79 = {"type":"object","additionalProperties":false,"required":["run"],"properties":{"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"output":{"type":"string","enum":["text","json-lines"],"default":"text"}}};
-const schema80 = {"type":"array","minItems":1,"maxItems":256,"items":{"type":"string","minLength":1,"maxLength":8192}};
-const schema81 = {"type":"string","minLength":1};
-const schema82 = {"type":"object","maxProperties":256,"propertyNames":{"type":"string","pattern":"^[A-Za-z_][A-Za-z0-9_]*$"},"additionalProperties":{"type":"string","maxLength":32768}};
+const schema81 = {"type":"object","additionalProperties":false,"required":["run"],"properties":{"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"output":{"type":"string","enum":["text","json-lines"],"default":"text"}}};
+const schema82 = {"type":"array","minItems":1,"maxItems":256,"items":{"type":"string","minLength":1,"maxLength":8192}};
+const schema83 = {"type":"string","minLength":1};
+const schema84 = {"type":"object","maxProperties":256,"propertyNames":{"type":"string","pattern":"^[A-Za-z_][A-Za-z0-9_]*$"},"additionalProperties":{"type":"string","maxLength":32768}};
 const pattern20 = new RegExp("^[A-Za-z_][A-Za-z0-9_]*$", "u");
 
-function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate46.evaluated;
+const evaluated0 = validate48.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3780,7 +4222,7 @@ vErrors.push(err17);
 errors++;
 }
 if(!((data5 === "text") || (data5 === "json-lines"))){
-const err18 = {instancePath:instancePath+"/output",schemaPath:"#/properties/output/enum",keyword:"enum",params:{allowedValues: schema79.properties.output.enum},message:"must be equal to one of the allowed values"};
+const err18 = {instancePath:instancePath+"/output",schemaPath:"#/properties/output/enum",keyword:"enum",params:{allowedValues: schema81.properties.output.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -3800,17 +4242,18 @@ vErrors.push(err19);
 }
 errors++;
 }
-validate46.errors = vErrors;
+validate48.errors = vErrors;
 return errors === 0;
 }
-validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema83 = {"type":"object","additionalProperties":false,"required":["run"],"properties":{"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"permissions":{"type":"string","enum":["deny","allow"],"default":"deny"},"idle":{"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$","default":"10m"},"processes":{"type":"integer","minimum":1,"maximum":1000,"default":16}}};
+const schema85 = {"type":"object","additionalProperties":false,"required":["run"],"properties":{"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"permissions":{"type":"string","enum":["deny","allow"],"default":"deny"},"idle":{"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$","default":"10m"},"processes":{"type":"integer","minimum":1,"maximum":1000,"default":16}}};
+const pattern22 = new RegExp("^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
 
-function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate48.evaluated;
+const evaluated0 = validate50.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4044,7 +4487,7 @@ vErrors.push(err17);
 errors++;
 }
 if(!((data5 === "deny") || (data5 === "allow"))){
-const err18 = {instancePath:instancePath+"/permissions",schemaPath:"#/properties/permissions/enum",keyword:"enum",params:{allowedValues: schema83.properties.permissions.enum},message:"must be equal to one of the allowed values"};
+const err18 = {instancePath:instancePath+"/permissions",schemaPath:"#/properties/permissions/enum",keyword:"enum",params:{allowedValues: schema85.properties.permissions.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -4120,11 +4563,13 @@ vErrors.push(err24);
 }
 errors++;
 }
-validate48.errors = vErrors;
+validate50.errors = vErrors;
 return errors === 0;
 }
-validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate50.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const pattern10 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$", "u");
+const pattern23 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
 
 function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4184,7 +4629,7 @@ vErrors.push(err0);
 errors++;
 }
 for(const key0 in data){
-if(!(func1.call(schema62.properties, key0))){
+if(!(func1.call(schema63.properties, key0))){
 const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err1];
@@ -4208,7 +4653,7 @@ vErrors.push(err2);
 errors++;
 }
 if(!((((((data0 === "echo") || (data0 === "model")) || (data0 === "a2a")) || (data0 === "http")) || (data0 === "command")) || (data0 === "acp"))){
-const err3 = {instancePath:instancePath+"/backend",schemaPath:"#/properties/backend/enum",keyword:"enum",params:{allowedValues: schema62.properties.backend.enum},message:"must be equal to one of the allowed values"};
+const err3 = {instancePath:instancePath+"/backend",schemaPath:"#/properties/backend/enum",keyword:"enum",params:{allowedValues: schema63.properties.backend.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -4425,250 +4870,19 @@ errors++;
 }
 }
 for(const key2 in data5){
-let data7 = data5[key2];
-if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
-if(data7.provider === undefined){
-const err20 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/required",keyword:"required",params:{missingProperty: "provider"},message:"must have required property '"+"provider"+"'"};
+if(!(validate40(data5[key2], {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data5,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate40.errors : vErrors.concat(validate40.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err20 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err20];
 }
 else {
 vErrors.push(err20);
-}
-errors++;
-}
-if(data7.model === undefined){
-const err21 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/required",keyword:"required",params:{missingProperty: "model"},message:"must have required property '"+"model"+"'"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-for(const key3 in data7){
-if(!((((((key3 === "provider") || (key3 === "model")) || (key3 === "contextTokens")) || (key3 === "maxOutputTokens")) || (key3 === "temperature")) || (key3 === "options"))){
-const err22 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-if(data7.provider !== undefined){
-let data8 = data7.provider;
-if(typeof data8 === "string"){
-if(func3(data8) > 64){
-const err23 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/provider",schemaPath:"shape:Model/properties/provider/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-if(func3(data8) < 1){
-const err24 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/provider",schemaPath:"shape:Model/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-else {
-const err25 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/provider",schemaPath:"shape:Model/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-if(data7.model !== undefined){
-let data9 = data7.model;
-if(typeof data9 === "string"){
-if(func3(data9) > 256){
-const err26 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/model",schemaPath:"shape:Model/properties/model/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-if(func3(data9) < 1){
-const err27 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/model",schemaPath:"shape:Model/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-else {
-const err28 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/model",schemaPath:"shape:Model/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-}
-if(data7.contextTokens !== undefined){
-let data10 = data7.contextTokens;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-const err29 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/contextTokens",schemaPath:"shape:Model/properties/contextTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err29];
-}
-else {
-vErrors.push(err29);
-}
-errors++;
-}
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 > 100000000 || isNaN(data10)){
-const err30 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/contextTokens",schemaPath:"shape:Model/properties/contextTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000000},message:"must be <= 100000000"};
-if(vErrors === null){
-vErrors = [err30];
-}
-else {
-vErrors.push(err30);
-}
-errors++;
-}
-if(data10 < 1024 || isNaN(data10)){
-const err31 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/contextTokens",schemaPath:"shape:Model/properties/contextTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1024},message:"must be >= 1024"};
-if(vErrors === null){
-vErrors = [err31];
-}
-else {
-vErrors.push(err31);
-}
-errors++;
-}
-}
-}
-if(data7.maxOutputTokens !== undefined){
-let data11 = data7.maxOutputTokens;
-if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-const err32 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/maxOutputTokens",schemaPath:"shape:Model/properties/maxOutputTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err32];
-}
-else {
-vErrors.push(err32);
-}
-errors++;
-}
-if((typeof data11 == "number") && (isFinite(data11))){
-if(data11 > 10000000 || isNaN(data11)){
-const err33 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/maxOutputTokens",schemaPath:"shape:Model/properties/maxOutputTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err33];
-}
-else {
-vErrors.push(err33);
-}
-errors++;
-}
-if(data11 < 1 || isNaN(data11)){
-const err34 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/maxOutputTokens",schemaPath:"shape:Model/properties/maxOutputTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err34];
-}
-else {
-vErrors.push(err34);
-}
-errors++;
-}
-}
-}
-if(data7.temperature !== undefined){
-let data12 = data7.temperature;
-if((typeof data12 == "number") && (isFinite(data12))){
-if(data12 > 2 || isNaN(data12)){
-const err35 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/temperature",schemaPath:"shape:Model/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"};
-if(vErrors === null){
-vErrors = [err35];
-}
-else {
-vErrors.push(err35);
-}
-errors++;
-}
-if(data12 < 0 || isNaN(data12)){
-const err36 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/temperature",schemaPath:"shape:Model/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err36];
-}
-else {
-vErrors.push(err36);
-}
-errors++;
-}
-}
-else {
-const err37 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/temperature",schemaPath:"shape:Model/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err37];
-}
-else {
-vErrors.push(err37);
-}
-errors++;
-}
-}
-if(data7.options !== undefined){
-let data13 = data7.options;
-if(data13 && typeof data13 == "object" && !Array.isArray(data13)){
-}
-else {
-const err38 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/options",schemaPath:"shape:Model/properties/options/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err38];
-}
-else {
-vErrors.push(err38);
-}
-errors++;
-}
-}
-}
-else {
-const err39 = {instancePath:instancePath+"/models/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Model/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err39];
-}
-else {
-vErrors.push(err39);
-}
-errors++;
-}
-}
-}
-else {
-const err40 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err40];
-}
-else {
-vErrors.push(err40);
 }
 errors++;
 }
@@ -4684,12 +4898,12 @@ passing0 = 1;
 }
 }
 if(!valid2){
-const err41 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err21 = {instancePath:instancePath+"/models",schemaPath:"#/properties/models/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err41];
+vErrors = [err21];
 }
 else {
-vErrors.push(err41);
+vErrors.push(err21);
 }
 errors++;
 }
@@ -4704,67 +4918,67 @@ vErrors = null;
 }
 }
 }
-let data14 = data.fallbacks;
-if(Array.isArray(data14)){
-if(data14.length > 8){
-const err42 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/maxItems",keyword:"maxItems",params:{limit: 8},message:"must NOT have more than 8 items"};
+let data8 = data.fallbacks;
+if(Array.isArray(data8)){
+if(data8.length > 8){
+const err22 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/maxItems",keyword:"maxItems",params:{limit: 8},message:"must NOT have more than 8 items"};
 if(vErrors === null){
-vErrors = [err42];
+vErrors = [err22];
 }
 else {
-vErrors.push(err42);
+vErrors.push(err22);
 }
 errors++;
 }
-const len1 = data14.length;
+const len1 = data8.length;
 for(let i2=0; i2<len1; i2++){
-let data15 = data14[i2];
-if(typeof data15 === "string"){
-if(func3(data15) > 128){
-const err43 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+let data9 = data8[i2];
+if(typeof data9 === "string"){
+if(func3(data9) > 128){
+const err23 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
 if(vErrors === null){
-vErrors = [err43];
+vErrors = [err23];
 }
 else {
-vErrors.push(err43);
+vErrors.push(err23);
 }
 errors++;
 }
-if(func3(data15) < 1){
-const err44 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data9) < 1){
+const err24 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err44];
+vErrors = [err24];
 }
 else {
-vErrors.push(err44);
-}
-errors++;
-}
-}
-else {
-const err45 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err45];
-}
-else {
-vErrors.push(err45);
+vErrors.push(err24);
 }
 errors++;
 }
 }
-let i3 = data14.length;
+else {
+const err25 = {instancePath:instancePath+"/fallbacks/" + i2,schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+}
+let i3 = data8.length;
 let j1;
 if(i3 > 1){
 outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
-if(func0(data14[i3], data14[j1])){
-const err46 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+if(func0(data8[i3], data8[j1])){
+const err26 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err46];
+vErrors = [err26];
 }
 else {
-vErrors.push(err46);
+vErrors.push(err26);
 }
 errors++;
 break outer1;
@@ -4774,105 +4988,105 @@ break outer1;
 }
 }
 else {
-const err47 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err27 = {instancePath:instancePath+"/fallbacks",schemaPath:"#/properties/fallbacks/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err47];
+vErrors = [err27];
 }
 else {
-vErrors.push(err47);
+vErrors.push(err27);
 }
 errors++;
 }
 if(data.summaryModel !== undefined){
-let data16 = data.summaryModel;
-if(typeof data16 === "string"){
-if(func3(data16) > 128){
-const err48 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+let data10 = data.summaryModel;
+if(typeof data10 === "string"){
+if(func3(data10) > 128){
+const err28 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
 if(vErrors === null){
-vErrors = [err48];
+vErrors = [err28];
 }
 else {
-vErrors.push(err48);
+vErrors.push(err28);
 }
 errors++;
 }
-if(func3(data16) < 1){
-const err49 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data10) < 1){
+const err29 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err49];
+vErrors = [err29];
 }
 else {
-vErrors.push(err49);
-}
-errors++;
-}
-}
-else {
-const err50 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err50];
-}
-else {
-vErrors.push(err50);
+vErrors.push(err29);
 }
 errors++;
 }
 }
-let data17 = data.tools;
-if(Array.isArray(data17)){
-if(data17.length > 256){
-const err51 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+else {
+const err30 = {instancePath:instancePath+"/summaryModel",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err51];
+vErrors = [err30];
 }
 else {
-vErrors.push(err51);
+vErrors.push(err30);
 }
 errors++;
 }
-const len2 = data17.length;
+}
+let data11 = data.tools;
+if(Array.isArray(data11)){
+if(data11.length > 256){
+const err31 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items"};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+const len2 = data11.length;
 for(let i4=0; i4<len2; i4++){
-let data18 = data17[i4];
-if(typeof data18 === "string"){
-if(!pattern10.test(data18)){
-const err52 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"+"\""};
+let data12 = data11[i4];
+if(typeof data12 === "string"){
+if(!pattern10.test(data12)){
+const err32 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"+"\""};
 if(vErrors === null){
-vErrors = [err52];
+vErrors = [err32];
 }
 else {
-vErrors.push(err52);
+vErrors.push(err32);
 }
 errors++;
 }
 }
 else {
-const err53 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err33 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err53];
+vErrors = [err33];
 }
 else {
-vErrors.push(err53);
+vErrors.push(err33);
 }
 errors++;
 }
 }
-let i5 = data17.length;
+let i5 = data11.length;
 let j2;
 if(i5 > 1){
 const indices0 = {};
 for(;i5--;){
-let item0 = data17[i5];
+let item0 = data11[i5];
 if(typeof item0 !== "string"){
 continue;
 }
 if(typeof indices0[item0] == "number"){
 j2 = indices0[item0];
-const err54 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+const err34 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
-vErrors = [err54];
+vErrors = [err34];
 }
 else {
-vErrors.push(err54);
+vErrors.push(err34);
 }
 errors++;
 break;
@@ -4882,131 +5096,131 @@ indices0[item0] = i5;
 }
 }
 else {
-const err55 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err35 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err55];
+vErrors = [err35];
 }
 else {
-vErrors.push(err55);
+vErrors.push(err35);
 }
 errors++;
 }
-let data19 = data.steps;
-if(!(((typeof data19 == "number") && (!(data19 % 1) && !isNaN(data19))) && (isFinite(data19)))){
-const err56 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+let data13 = data.steps;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+const err36 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
-vErrors = [err56];
+vErrors = [err36];
 }
 else {
-vErrors.push(err56);
+vErrors.push(err36);
 }
 errors++;
 }
-if((typeof data19 == "number") && (isFinite(data19))){
-if(data19 > 1000 || isNaN(data19)){
-const err57 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"};
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 > 1000 || isNaN(data13)){
+const err37 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"};
 if(vErrors === null){
-vErrors = [err57];
+vErrors = [err37];
 }
 else {
-vErrors.push(err57);
+vErrors.push(err37);
 }
 errors++;
 }
-if(data19 < 1 || isNaN(data19)){
-const err58 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(data13 < 1 || isNaN(data13)){
+const err38 = {instancePath:instancePath+"/steps",schemaPath:"#/properties/steps/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
-vErrors = [err58];
+vErrors = [err38];
 }
 else {
-vErrors.push(err58);
+vErrors.push(err38);
 }
 errors++;
 }
 }
-if(!(validate40(data.timeouts, {instancePath:instancePath+"/timeouts",parentData:data,parentDataProperty:"timeouts",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate40.errors : vErrors.concat(validate40.errors);
-errors = vErrors.length;
-}
-if(data.http !== undefined){
-if(!(validate42(data.http, {instancePath:instancePath+"/http",parentData:data,parentDataProperty:"http",rootData,dynamicAnchors}))){
+if(!(validate42(data.timeouts, {instancePath:instancePath+"/timeouts",parentData:data,parentDataProperty:"timeouts",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate42.errors : vErrors.concat(validate42.errors);
 errors = vErrors.length;
 }
-}
-if(data.a2a !== undefined){
-if(!(validate44(data.a2a, {instancePath:instancePath+"/a2a",parentData:data,parentDataProperty:"a2a",rootData,dynamicAnchors}))){
+if(data.http !== undefined){
+if(!(validate44(data.http, {instancePath:instancePath+"/http",parentData:data,parentDataProperty:"http",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate44.errors : vErrors.concat(validate44.errors);
 errors = vErrors.length;
 }
 }
-if(data.command !== undefined){
-if(!(validate46(data.command, {instancePath:instancePath+"/command",parentData:data,parentDataProperty:"command",rootData,dynamicAnchors}))){
+if(data.a2a !== undefined){
+if(!(validate46(data.a2a, {instancePath:instancePath+"/a2a",parentData:data,parentDataProperty:"a2a",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate46.errors : vErrors.concat(validate46.errors);
 errors = vErrors.length;
 }
 }
-if(data.acp !== undefined){
-if(!(validate48(data.acp, {instancePath:instancePath+"/acp",parentData:data,parentDataProperty:"acp",rootData,dynamicAnchors}))){
+if(data.command !== undefined){
+if(!(validate48(data.command, {instancePath:instancePath+"/command",parentData:data,parentDataProperty:"command",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate48.errors : vErrors.concat(validate48.errors);
 errors = vErrors.length;
 }
 }
-let data25 = data.skills;
-if(Array.isArray(data25)){
-const len3 = data25.length;
+if(data.acp !== undefined){
+if(!(validate50(data.acp, {instancePath:instancePath+"/acp",parentData:data,parentDataProperty:"acp",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate50.errors : vErrors.concat(validate50.errors);
+errors = vErrors.length;
+}
+}
+let data19 = data.skills;
+if(Array.isArray(data19)){
+const len3 = data19.length;
 for(let i6=0; i6<len3; i6++){
-let data26 = data25[i6];
-if(typeof data26 === "string"){
-if(func3(data26) > 64){
-const err59 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
+let data20 = data19[i6];
+if(typeof data20 === "string"){
+if(func3(data20) > 64){
+const err39 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
 if(vErrors === null){
-vErrors = [err59];
+vErrors = [err39];
 }
 else {
-vErrors.push(err59);
+vErrors.push(err39);
 }
 errors++;
 }
-if(func3(data26) < 1){
-const err60 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(func3(data20) < 1){
+const err40 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err60];
+vErrors = [err40];
 }
 else {
-vErrors.push(err60);
-}
-errors++;
-}
-}
-else {
-const err61 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err61];
-}
-else {
-vErrors.push(err61);
+vErrors.push(err40);
 }
 errors++;
 }
 }
-let i7 = data25.length;
+else {
+const err41 = {instancePath:instancePath+"/skills/" + i6,schemaPath:"#/properties/skills/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+}
+let i7 = data19.length;
 let j3;
 if(i7 > 1){
 const indices1 = {};
 for(;i7--;){
-let item1 = data25[i7];
+let item1 = data19[i7];
 if(typeof item1 !== "string"){
 continue;
 }
 if(typeof indices1[item1] == "number"){
 j3 = indices1[item1];
-const err62 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/uniqueItems",keyword:"uniqueItems",params:{i: i7, j: j3},message:"must NOT have duplicate items (items ## "+j3+" and "+i7+" are identical)"};
+const err42 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/uniqueItems",keyword:"uniqueItems",params:{i: i7, j: j3},message:"must NOT have duplicate items (items ## "+j3+" and "+i7+" are identical)"};
 if(vErrors === null){
-vErrors = [err62];
+vErrors = [err42];
 }
 else {
-vErrors.push(err62);
+vErrors.push(err42);
 }
 errors++;
 break;
@@ -5016,7 +5230,249 @@ indices1[item1] = i7;
 }
 }
 else {
-const err63 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err43 = {instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+let data21 = data.heartbeat;
+if(data21 && typeof data21 == "object" && !Array.isArray(data21)){
+if(data21.every === undefined){
+data21.every = "30m";
+}
+for(const key3 in data21){
+if(!(key3 === "every")){
+const err44 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+}
+let data22 = data21.every;
+if(typeof data22 === "string"){
+if(!pattern23.test(data22)){
+const err45 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+}
+else {
+const err46 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+}
+else {
+const err47 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+let data23 = data.concurrency;
+if(!(((typeof data23 == "number") && (!(data23 % 1) && !isNaN(data23))) && (isFinite(data23)))){
+const err48 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+if((typeof data23 == "number") && (isFinite(data23))){
+if(data23 > 100000 || isNaN(data23)){
+const err49 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+if(vErrors === null){
+vErrors = [err49];
+}
+else {
+vErrors.push(err49);
+}
+errors++;
+}
+if(data23 < 1 || isNaN(data23)){
+const err50 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+}
+let data24 = data.deadline;
+if(typeof data24 === "string"){
+if(!pattern22.test(data24)){
+const err51 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+}
+else {
+const err52 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
+}
+errors++;
+}
+let data25 = data.echo;
+if(data25 && typeof data25 == "object" && !Array.isArray(data25)){
+if(data25.delayMs === undefined){
+data25.delayMs = 0;
+}
+if(data25.chunks === undefined){
+data25.chunks = 1;
+}
+if(data25.failTimes === undefined){
+data25.failTimes = 0;
+}
+for(const key4 in data25){
+if(!((((key4 === "delayMs") || (key4 === "chunks")) || (key4 === "failTimes")) || (key4 === "fail"))){
+const err53 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err53];
+}
+else {
+vErrors.push(err53);
+}
+errors++;
+}
+}
+let data26 = data25.delayMs;
+if(!(((typeof data26 == "number") && (!(data26 % 1) && !isNaN(data26))) && (isFinite(data26)))){
+const err54 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err54];
+}
+else {
+vErrors.push(err54);
+}
+errors++;
+}
+if((typeof data26 == "number") && (isFinite(data26))){
+if(data26 > 3600000 || isNaN(data26)){
+const err55 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3600000},message:"must be <= 3600000"};
+if(vErrors === null){
+vErrors = [err55];
+}
+else {
+vErrors.push(err55);
+}
+errors++;
+}
+if(data26 < 0 || isNaN(data26)){
+const err56 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err56];
+}
+else {
+vErrors.push(err56);
+}
+errors++;
+}
+}
+let data27 = data25.chunks;
+if(!(((typeof data27 == "number") && (!(data27 % 1) && !isNaN(data27))) && (isFinite(data27)))){
+const err57 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err57];
+}
+else {
+vErrors.push(err57);
+}
+errors++;
+}
+if((typeof data27 == "number") && (isFinite(data27))){
+if(data27 > 100000 || isNaN(data27)){
+const err58 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
+if(vErrors === null){
+vErrors = [err58];
+}
+else {
+vErrors.push(err58);
+}
+errors++;
+}
+if(data27 < 1 || isNaN(data27)){
+const err59 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err59];
+}
+else {
+vErrors.push(err59);
+}
+errors++;
+}
+}
+let data28 = data25.failTimes;
+if(!(((typeof data28 == "number") && (!(data28 % 1) && !isNaN(data28))) && (isFinite(data28)))){
+const err60 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err60];
+}
+else {
+vErrors.push(err60);
+}
+errors++;
+}
+if((typeof data28 == "number") && (isFinite(data28))){
+if(data28 > 1000000 || isNaN(data28)){
+const err61 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
+if(vErrors === null){
+vErrors = [err61];
+}
+else {
+vErrors.push(err61);
+}
+errors++;
+}
+if(data28 < 0 || isNaN(data28)){
+const err62 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err62];
+}
+else {
+vErrors.push(err62);
+}
+errors++;
+}
+}
+if(data25.fail !== undefined){
+let data29 = data25.fail;
+if(typeof data29 === "string"){
+if(func3(data29) < 1){
+const err63 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -5025,14 +5481,9 @@ vErrors.push(err63);
 }
 errors++;
 }
-let data27 = data.heartbeat;
-if(data27 && typeof data27 == "object" && !Array.isArray(data27)){
-if(data27.every === undefined){
-data27.every = "30m";
 }
-for(const key4 in data27){
-if(!(key4 === "every")){
-const err64 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties"};
+else {
+const err64 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -5042,10 +5493,9 @@ vErrors.push(err64);
 errors++;
 }
 }
-let data28 = data27.every;
-if(typeof data28 === "string"){
-if(!pattern23.test(data28)){
-const err65 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
+}
+else {
+const err65 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -5056,7 +5506,7 @@ errors++;
 }
 }
 else {
-const err66 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err66 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -5065,254 +5515,18 @@ vErrors.push(err66);
 }
 errors++;
 }
-}
-else {
-const err67 = {instancePath:instancePath+"/heartbeat",schemaPath:"#/properties/heartbeat/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err67];
-}
-else {
-vErrors.push(err67);
-}
-errors++;
-}
-let data29 = data.concurrency;
-if(!(((typeof data29 == "number") && (!(data29 % 1) && !isNaN(data29))) && (isFinite(data29)))){
-const err68 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err68];
-}
-else {
-vErrors.push(err68);
-}
-errors++;
-}
-if((typeof data29 == "number") && (isFinite(data29))){
-if(data29 > 100000 || isNaN(data29)){
-const err69 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
-if(vErrors === null){
-vErrors = [err69];
-}
-else {
-vErrors.push(err69);
-}
-errors++;
-}
-if(data29 < 1 || isNaN(data29)){
-const err70 = {instancePath:instancePath+"/concurrency",schemaPath:"#/properties/concurrency/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err70];
-}
-else {
-vErrors.push(err70);
-}
-errors++;
-}
-}
-let data30 = data.deadline;
-if(typeof data30 === "string"){
-if(!pattern22.test(data30)){
-const err71 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
-if(vErrors === null){
-vErrors = [err71];
-}
-else {
-vErrors.push(err71);
-}
-errors++;
-}
-}
-else {
-const err72 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err72];
-}
-else {
-vErrors.push(err72);
-}
-errors++;
-}
-let data31 = data.echo;
-if(data31 && typeof data31 == "object" && !Array.isArray(data31)){
-if(data31.delayMs === undefined){
-data31.delayMs = 0;
-}
-if(data31.chunks === undefined){
-data31.chunks = 1;
-}
-if(data31.failTimes === undefined){
-data31.failTimes = 0;
-}
-for(const key5 in data31){
-if(!((((key5 === "delayMs") || (key5 === "chunks")) || (key5 === "failTimes")) || (key5 === "fail"))){
-const err73 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err73];
-}
-else {
-vErrors.push(err73);
-}
-errors++;
-}
-}
-let data32 = data31.delayMs;
-if(!(((typeof data32 == "number") && (!(data32 % 1) && !isNaN(data32))) && (isFinite(data32)))){
-const err74 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err74];
-}
-else {
-vErrors.push(err74);
-}
-errors++;
-}
-if((typeof data32 == "number") && (isFinite(data32))){
-if(data32 > 3600000 || isNaN(data32)){
-const err75 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3600000},message:"must be <= 3600000"};
-if(vErrors === null){
-vErrors = [err75];
-}
-else {
-vErrors.push(err75);
-}
-errors++;
-}
-if(data32 < 0 || isNaN(data32)){
-const err76 = {instancePath:instancePath+"/echo/delayMs",schemaPath:"#/properties/echo/properties/delayMs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err76];
-}
-else {
-vErrors.push(err76);
-}
-errors++;
-}
-}
-let data33 = data31.chunks;
-if(!(((typeof data33 == "number") && (!(data33 % 1) && !isNaN(data33))) && (isFinite(data33)))){
-const err77 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err77];
-}
-else {
-vErrors.push(err77);
-}
-errors++;
-}
-if((typeof data33 == "number") && (isFinite(data33))){
-if(data33 > 100000 || isNaN(data33)){
-const err78 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000},message:"must be <= 100000"};
-if(vErrors === null){
-vErrors = [err78];
-}
-else {
-vErrors.push(err78);
-}
-errors++;
-}
-if(data33 < 1 || isNaN(data33)){
-const err79 = {instancePath:instancePath+"/echo/chunks",schemaPath:"#/properties/echo/properties/chunks/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err79];
-}
-else {
-vErrors.push(err79);
-}
-errors++;
-}
-}
-let data34 = data31.failTimes;
-if(!(((typeof data34 == "number") && (!(data34 % 1) && !isNaN(data34))) && (isFinite(data34)))){
-const err80 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err80];
-}
-else {
-vErrors.push(err80);
-}
-errors++;
-}
-if((typeof data34 == "number") && (isFinite(data34))){
-if(data34 > 1000000 || isNaN(data34)){
-const err81 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000},message:"must be <= 1000000"};
-if(vErrors === null){
-vErrors = [err81];
-}
-else {
-vErrors.push(err81);
-}
-errors++;
-}
-if(data34 < 0 || isNaN(data34)){
-const err82 = {instancePath:instancePath+"/echo/failTimes",schemaPath:"#/properties/echo/properties/failTimes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err82];
-}
-else {
-vErrors.push(err82);
-}
-errors++;
-}
-}
-if(data31.fail !== undefined){
-let data35 = data31.fail;
-if(typeof data35 === "string"){
-if(func3(data35) < 1){
-const err83 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err83];
-}
-else {
-vErrors.push(err83);
-}
-errors++;
-}
-}
-else {
-const err84 = {instancePath:instancePath+"/echo/fail",schemaPath:"#/properties/echo/properties/fail/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err84];
-}
-else {
-vErrors.push(err84);
-}
-errors++;
-}
-}
-}
-else {
-const err85 = {instancePath:instancePath+"/echo",schemaPath:"#/properties/echo/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err85];
-}
-else {
-vErrors.push(err85);
-}
-errors++;
-}
-}
-else {
-const err86 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err86];
-}
-else {
-vErrors.push(err86);
-}
-errors++;
-}
 validate39.errors = vErrors;
 return errors === 0;
 }
 validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema90 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"openai"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"anthropic"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"google"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","baseUrl"],"properties":{"type":{"type":"string","const":"openai-compatible"},"baseUrl":{"$ref":"shape:BackendUrl"},"apiKey":{"$ref":"shape:ApiKey"},"headers":{"$ref":"shape:Headers","default":{}}}}],"discriminator":{"propertyName":"type"}};
-const schema91 = {"type":"string","minLength":1,"maxLength":4096};
+const schema92 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"openai"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"anthropic"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","apiKey"],"properties":{"type":{"type":"string","const":"google"},"apiKey":{"$ref":"shape:ApiKey"},"baseUrl":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}}}},{"type":"object","additionalProperties":false,"required":["type","baseUrl"],"properties":{"type":{"type":"string","const":"openai-compatible"},"baseUrl":{"$ref":"shape:BackendUrl"},"apiKey":{"$ref":"shape:ApiKey"},"headers":{"$ref":"shape:Headers","default":{}}}}],"discriminator":{"propertyName":"type"}};
+const schema93 = {"type":"string","minLength":1,"maxLength":4096};
 
-function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate51.evaluated;
+const evaluated0 = validate53.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6308,20 +6522,20 @@ vErrors.push(err82);
 }
 errors++;
 }
-validate51.errors = vErrors;
+validate53.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate51.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate53.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-const schema104 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","run"],"properties":{"type":{"type":"string","const":"stdio"},"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"http"},"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}}],"discriminator":{"propertyName":"type"}};
-const schema109 = {"type":"string","pattern":"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"};
+const schema106 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","run"],"properties":{"type":{"type":"string","const":"stdio"},"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"http"},"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}}],"discriminator":{"propertyName":"type"}};
+const schema111 = {"type":"string","pattern":"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"};
 const pattern41 = new RegExp("^[1-9][0-9]{0,8} ?(B|KiB|MiB)$", "u");
 
-function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate53.evaluated;
+const evaluated0 = validate55.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6924,19 +7138,19 @@ vErrors.push(err48);
 }
 errors++;
 }
-validate53.errors = vErrors;
+validate55.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate53.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate55.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-const schema115 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","url","secret"],"properties":{"type":{"type":"string","const":"webhook"},"url":{"$ref":"shape:ChannelUrl"},"secret":{"$ref":"shape:Secret"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"slack"},"url":{"$ref":"shape:ChannelUrl"}}}],"discriminator":{"propertyName":"type"}};
-const schema116 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
+const schema117 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","url","secret"],"properties":{"type":{"type":"string","const":"webhook"},"url":{"$ref":"shape:ChannelUrl"},"secret":{"$ref":"shape:Secret"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"slack"},"url":{"$ref":"shape:ChannelUrl"}}}],"discriminator":{"propertyName":"type"}};
+const schema118 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
 
-function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate55.evaluated;
+const evaluated0 = validate57.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7225,18 +7439,18 @@ vErrors.push(err23);
 }
 errors++;
 }
-validate55.errors = vErrors;
+validate57.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate55.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate57.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-const schema120 = {"type":"object","additionalProperties":false,"properties":{"retention":{"$ref":"shape:Duration","default":"30d"},"webhookRetention":{"$ref":"shape:Duration","default":"7d"},"eventRetention":{"$ref":"shape:Duration","default":"7d"},"compactAt":{"type":"integer","minimum":0,"default":100000}}};
+const schema122 = {"type":"object","additionalProperties":false,"properties":{"retention":{"$ref":"shape:Duration","default":"30d"},"webhookRetention":{"$ref":"shape:Duration","default":"7d"},"eventRetention":{"$ref":"shape:Duration","default":"7d"},"compactAt":{"type":"integer","minimum":0,"default":100000}}};
 
-function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate57.evaluated;
+const evaluated0 = validate59.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7371,19 +7585,19 @@ vErrors.push(err9);
 }
 errors++;
 }
-validate57.errors = vErrors;
+validate59.errors = vErrors;
 return errors === 0;
 }
-validate57.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate59.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema124 = {"type":"object","additionalProperties":false,"properties":{"turnsPerSession":{"type":"integer","minimum":1,"maximum":1000000,"default":100},"turns":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"events":{"type":"integer","minimum":1,"maximum":10000000,"default":100000},"messagesPerSession":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"storeBytes":{"$ref":"shape:Bytes","default":"1GiB"},"webhookBody":{"$ref":"shape:Bytes","default":"256KiB"},"restBody":{"$ref":"shape:Bytes","default":"1MiB"},"rpcBody":{"$ref":"shape:Bytes","default":"1MiB"}}};
-const schema125 = {"oneOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"}]};
+const schema126 = {"type":"object","additionalProperties":false,"properties":{"turnsPerSession":{"type":"integer","minimum":1,"maximum":1000000,"default":100},"turns":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"events":{"type":"integer","minimum":1,"maximum":10000000,"default":100000},"messagesPerSession":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"storeBytes":{"$ref":"shape:Bytes","default":"1GiB"},"webhookBody":{"$ref":"shape:Bytes","default":"256KiB"},"restBody":{"$ref":"shape:Bytes","default":"1MiB"},"rpcBody":{"$ref":"shape:Bytes","default":"1MiB"}}};
+const schema127 = {"oneOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"}]};
 const pattern53 = new RegExp("^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$", "u");
 
-function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate59.evaluated;
+const evaluated0 = validate61.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7918,17 +8132,17 @@ vErrors.push(err33);
 }
 errors++;
 }
-validate59.errors = vErrors;
+validate61.errors = vErrors;
 return errors === 0;
 }
-validate59.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate61.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema129 = {"type":"object","additionalProperties":false,"properties":{"entries":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"bytes":{"$ref":"shape:Bytes","default":"64MiB"},"bodies":{"type":"boolean","default":true}}};
+const schema131 = {"type":"object","additionalProperties":false,"properties":{"entries":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"bytes":{"$ref":"shape:Bytes","default":"64MiB"},"bodies":{"type":"boolean","default":true}}};
 
-function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate61.evaluated;
+const evaluated0 = validate63.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8098,10 +8312,10 @@ vErrors.push(err10);
 }
 errors++;
 }
-validate61.errors = vErrors;
+validate63.errors = vErrors;
 return errors === 0;
 }
-validate61.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const pattern9 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}$", "u");
 
@@ -8361,8 +8575,8 @@ errors++;
 }
 }
 for(const key5 in data8){
-if(!(validate51(data8[key5], {instancePath:instancePath+"/providers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key5,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate51.errors : vErrors.concat(validate51.errors);
+if(!(validate53(data8[key5], {instancePath:instancePath+"/providers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key5,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate53.errors : vErrors.concat(validate53.errors);
 errors = vErrors.length;
 }
 }
@@ -8416,8 +8630,8 @@ errors++;
 }
 }
 for(const key7 in data10){
-if(!(validate53(data10[key7], {instancePath:instancePath+"/tools/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data10,parentDataProperty:key7,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate53.errors : vErrors.concat(validate53.errors);
+if(!(validate55(data10[key7], {instancePath:instancePath+"/tools/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data10,parentDataProperty:key7,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
 errors = vErrors.length;
 }
 }
@@ -8471,8 +8685,8 @@ errors++;
 }
 }
 for(const key9 in data12){
-if(!(validate55(data12[key9], {instancePath:instancePath+"/channels/" + key9.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data12,parentDataProperty:key9,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
+if(!(validate57(data12[key9], {instancePath:instancePath+"/channels/" + key9.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data12,parentDataProperty:key9,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
 errors = vErrors.length;
 }
 }
@@ -8867,16 +9081,16 @@ vErrors.push(err53);
 }
 errors++;
 }
-if(!(validate57(data.sessions, {instancePath:instancePath+"/sessions",parentData:data,parentDataProperty:"sessions",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
-errors = vErrors.length;
-}
-if(!(validate59(data.limits, {instancePath:instancePath+"/limits",parentData:data,parentDataProperty:"limits",rootData,dynamicAnchors}))){
+if(!(validate59(data.sessions, {instancePath:instancePath+"/sessions",parentData:data,parentDataProperty:"sessions",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate59.errors : vErrors.concat(validate59.errors);
 errors = vErrors.length;
 }
-if(!(validate61(data.recorder, {instancePath:instancePath+"/recorder",parentData:data,parentDataProperty:"recorder",rootData,dynamicAnchors}))){
+if(!(validate61(data.limits, {instancePath:instancePath+"/limits",parentData:data,parentDataProperty:"limits",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate61.errors : vErrors.concat(validate61.errors);
+errors = vErrors.length;
+}
+if(!(validate63(data.recorder, {instancePath:instancePath+"/recorder",parentData:data,parentDataProperty:"recorder",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate63.errors : vErrors.concat(validate63.errors);
 errors = vErrors.length;
 }
 }
@@ -8897,264 +9111,15 @@ validate20.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x1 = validate39;
 
-const x2 = validate55;
+const x2 = validate57;
 
 const x3 = validate36;
 
-const x4 = validate63;
+const x4 = validate40;
 
-function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate63.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.provider === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "provider"},message:"must have required property '"+"provider"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.model === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "model"},message:"must have required property '"+"model"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((((((key0 === "provider") || (key0 === "model")) || (key0 === "contextTokens")) || (key0 === "maxOutputTokens")) || (key0 === "temperature")) || (key0 === "options"))){
-const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-if(data.provider !== undefined){
-let data0 = data.provider;
-if(typeof data0 === "string"){
-if(func3(data0) > 64){
-const err3 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-if(func3(data0) < 1){
-const err4 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-else {
-const err5 = {instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-}
-if(data.model !== undefined){
-let data1 = data.model;
-if(typeof data1 === "string"){
-if(func3(data1) > 256){
-const err6 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-if(func3(data1) < 1){
-const err7 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-}
-else {
-const err8 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-if(data.contextTokens !== undefined){
-let data2 = data.contextTokens;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-const err9 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 > 100000000 || isNaN(data2)){
-const err10 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100000000},message:"must be <= 100000000"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-if(data2 < 1024 || isNaN(data2)){
-const err11 = {instancePath:instancePath+"/contextTokens",schemaPath:"#/properties/contextTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1024},message:"must be >= 1024"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-}
-}
-if(data.maxOutputTokens !== undefined){
-let data3 = data.maxOutputTokens;
-if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-const err12 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 > 10000000 || isNaN(data3)){
-const err13 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 10000000},message:"must be <= 10000000"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-if(data3 < 1 || isNaN(data3)){
-const err14 = {instancePath:instancePath+"/maxOutputTokens",schemaPath:"#/properties/maxOutputTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-}
-}
-if(data.temperature !== undefined){
-let data4 = data.temperature;
-if((typeof data4 == "number") && (isFinite(data4))){
-if(data4 > 2 || isNaN(data4)){
-const err15 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-if(data4 < 0 || isNaN(data4)){
-const err16 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-else {
-const err17 = {instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-}
-if(data.options !== undefined){
-let data5 = data.options;
-if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
-}
-else {
-const err18 = {instancePath:instancePath+"/options",schemaPath:"#/properties/options/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-}
-}
-else {
-const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-validate63.errors = vErrors;
-return errors === 0;
-}
-validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+const x5 = validate53;
 
-const x5 = validate51;
-
-const x6 = validate53;
+const x6 = validate55;
 
   return {
     config: x0,

@@ -8,7 +8,7 @@ const schema31 = {"type":"object","additionalProperties":false,"required":["mess
 const schema32 = {"type":"string","pattern":"^msg_[0-9A-HJKMNP-TV-Z]{26}$"};
 const schema33 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
 const schema34 = {"type":"string","pattern":"^turn_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema35 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0}}};
+const schema35 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0}}};
 const pattern4 = new RegExp("^msg_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 const pattern5 = new RegExp("^[!-~](?:[ -~]{0,254}[!-~])?$", "u");
 const pattern6 = new RegExp("^turn_[0-9A-HJKMNP-TV-Z]{26}$", "u");
@@ -162,7 +162,7 @@ return false;
 else {
 const _errs18 = errors;
 for(const key1 in data5){
-if(!(((key1 === "input") || (key1 === "output")) || (key1 === "total"))){
+if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
 validate20.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -230,6 +230,72 @@ var valid5 = _errs23 === errors;
 }
 else {
 var valid5 = true;
+}
+if(valid5){
+if(data5.cached !== undefined){
+let data9 = data5.cached;
+const _errs25 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate20.errors = [{instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs25){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate20.errors = [{instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid5 = _errs25 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data5.reasoning !== undefined){
+let data10 = data5.reasoning;
+const _errs27 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate20.errors = [{instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs27){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate20.errors = [{instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid5 = _errs27 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data5.cost !== undefined){
+let data11 = data5.cost;
+const _errs29 = errors;
+if(errors === _errs29){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate20.errors = [{instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate20.errors = [{instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid5 = _errs29 === errors;
+}
+else {
+var valid5 = true;
+}
+}
+}
 }
 }
 }
@@ -1675,7 +1741,7 @@ errors++;
 else {
 const _errs53 = errors;
 for(const key1 in data11){
-if(!(((key1 === "input") || (key1 === "output")) || (key1 === "total"))){
+if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
 const err16 = {instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err16];
@@ -1786,18 +1852,120 @@ var valid16 = _errs58 === errors;
 else {
 var valid16 = true;
 }
-}
-}
-}
-}
-}
-else {
-const err23 = {instancePath:instancePath+"/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(valid16){
+if(data11.cached !== undefined){
+let data15 = data11.cached;
+const _errs60 = errors;
+if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
+const err23 = {instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err23];
 }
 else {
 vErrors.push(err23);
+}
+errors++;
+}
+if(errors === _errs60){
+if((typeof data15 == "number") && (isFinite(data15))){
+if(data15 < 0 || isNaN(data15)){
+const err24 = {instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+}
+var valid16 = _errs60 === errors;
+}
+else {
+var valid16 = true;
+}
+if(valid16){
+if(data11.reasoning !== undefined){
+let data16 = data11.reasoning;
+const _errs62 = errors;
+if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
+const err25 = {instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+if(errors === _errs62){
+if((typeof data16 == "number") && (isFinite(data16))){
+if(data16 < 0 || isNaN(data16)){
+const err26 = {instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+}
+var valid16 = _errs62 === errors;
+}
+else {
+var valid16 = true;
+}
+if(valid16){
+if(data11.cost !== undefined){
+let data17 = data11.cost;
+const _errs64 = errors;
+if(errors === _errs64){
+if((typeof data17 == "number") && (isFinite(data17))){
+if(data17 < 0 || isNaN(data17)){
+const err27 = {instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+else {
+const err28 = {instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+}
+var valid16 = _errs64 === errors;
+}
+else {
+var valid16 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err29 = {instancePath:instancePath+"/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
 }
 errors++;
 }
@@ -1807,18 +1975,18 @@ if(_valid4){
 valid14 = true;
 passing4 = 0;
 }
-const _errs60 = errors;
+const _errs66 = errors;
 if(data11 !== null){
-const err24 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+const err30 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
-vErrors = [err24];
+vErrors = [err30];
 }
 else {
-vErrors.push(err24);
+vErrors.push(err30);
 }
 errors++;
 }
-var _valid4 = _errs60 === errors;
+var _valid4 = _errs66 === errors;
 if(_valid4 && valid14){
 valid14 = false;
 passing4 = [passing4, 1];
@@ -1830,12 +1998,12 @@ passing4 = 1;
 }
 }
 if(!valid14){
-const err25 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf",keyword:"oneOf",params:{passingSchemas: passing4},message:"must match exactly one schema in oneOf"};
+const err31 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf",keyword:"oneOf",params:{passingSchemas: passing4},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err25];
+vErrors = [err31];
 }
 else {
-vErrors.push(err25);
+vErrors.push(err31);
 }
 errors++;
 validate27.errors = vErrors;
@@ -1859,54 +2027,54 @@ var valid0 = true;
 }
 if(valid0){
 if(data.delivery_id !== undefined){
-let data15 = data.delivery_id;
-const _errs62 = errors;
-const _errs63 = errors;
+let data18 = data.delivery_id;
+const _errs68 = errors;
+const _errs69 = errors;
 let valid17 = false;
 let passing5 = null;
-const _errs64 = errors;
-const _errs65 = errors;
-if(errors === _errs65){
-if(typeof data15 === "string"){
-if(!pattern19.test(data15)){
-const err26 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
+const _errs70 = errors;
+const _errs71 = errors;
+if(errors === _errs71){
+if(typeof data18 === "string"){
+if(!pattern19.test(data18)){
+const err32 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
 if(vErrors === null){
-vErrors = [err26];
+vErrors = [err32];
 }
 else {
-vErrors.push(err26);
+vErrors.push(err32);
 }
 errors++;
 }
 }
 else {
-const err27 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err33 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err27];
+vErrors = [err33];
 }
 else {
-vErrors.push(err27);
+vErrors.push(err33);
 }
 errors++;
 }
 }
-var _valid5 = _errs64 === errors;
+var _valid5 = _errs70 === errors;
 if(_valid5){
 valid17 = true;
 passing5 = 0;
 }
-const _errs67 = errors;
-if(data15 !== null){
-const err28 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+const _errs73 = errors;
+if(data18 !== null){
+const err34 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
-vErrors = [err28];
+vErrors = [err34];
 }
 else {
-vErrors.push(err28);
+vErrors.push(err34);
 }
 errors++;
 }
-var _valid5 = _errs67 === errors;
+var _valid5 = _errs73 === errors;
 if(_valid5 && valid17){
 valid17 = false;
 passing5 = [passing5, 1];
@@ -1918,29 +2086,29 @@ passing5 = 1;
 }
 }
 if(!valid17){
-const err29 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf",keyword:"oneOf",params:{passingSchemas: passing5},message:"must match exactly one schema in oneOf"};
+const err35 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf",keyword:"oneOf",params:{passingSchemas: passing5},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err29];
+vErrors = [err35];
 }
 else {
-vErrors.push(err29);
+vErrors.push(err35);
 }
 errors++;
 validate27.errors = vErrors;
 return false;
 }
 else {
-errors = _errs63;
+errors = _errs69;
 if(vErrors !== null){
-if(_errs63){
-vErrors.length = _errs63;
+if(_errs69){
+vErrors.length = _errs69;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs62 === errors;
+var valid0 = _errs68 === errors;
 }
 else {
 var valid0 = true;
@@ -2741,7 +2909,7 @@ validate30.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x7 = validate33;
 const schema75 = {"type":"object","additionalProperties":false,"required":["delivery_id","at","surface","operation","method","path","address","request_id","caller","bytes","outcome","status","mapping","replay_of","sender_id","session_id","turn_id","event_id","headers","body","body_encoding","replayable","timeline"],"properties":{"delivery_id":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"request_id":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replay_of":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"sender_id":{"type":["string","null"]},"session_id":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"event_id":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]},"headers":{"type":"object","additionalProperties":{"type":"string"}},"body":{"type":["string","null"]},"body_encoding":{"type":["string","null"],"enum":["utf-8","base64",null]},"replayable":{"type":"boolean"},"timeline":{"type":"array","items":{"$ref":"shape:TimelineStep"}}}};
-const schema85 = {"type":"object","additionalProperties":false,"required":["at","name","detail"],"properties":{"at":{"$ref":"shape:Timestamp"},"name":{"type":"string","enum":["request.received","request.replayed","token.accepted","token.refused","signature.accepted","signature.refused","rate-limit.counted","mapping.tried","message.rendered","request.repeated","request.refused","challenge.answered","turn.queued","turn.started","turn.returned","tool.called","tool.unavailable","model.unavailable","turn.completed","turn.failed","turn.cancelled","event.queued","event.taken","event.returned","event.handled","event.dead","event.requeued","announcement.delivered","announcement.retried","announcement.failed","announcement.returned","announcement.unaddressed"]},"detail":{"type":["object","null"],"additionalProperties":true}}};
+const schema85 = {"type":"object","additionalProperties":false,"required":["at","name","detail"],"properties":{"at":{"$ref":"shape:Timestamp"},"name":{"type":"string","enum":["request.received","request.replayed","token.accepted","token.refused","signature.accepted","signature.refused","rate-limit.counted","mapping.tried","message.rendered","request.repeated","request.refused","challenge.answered","turn.queued","turn.started","turn.returned","tool.called","tool.unavailable","model.unavailable","usage.unknown","turn.completed","turn.failed","turn.cancelled","event.queued","event.taken","event.returned","event.handled","event.dead","event.requeued","announcement.delivered","announcement.retried","announcement.failed","announcement.returned","announcement.unaddressed"]},"detail":{"type":["object","null"],"additionalProperties":true}}};
 
 function validate34(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -2799,7 +2967,7 @@ if(typeof data1 !== "string"){
 validate34.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if(!((((((((((((((((((((((((((((((((data1 === "request.received") || (data1 === "request.replayed")) || (data1 === "token.accepted")) || (data1 === "token.refused")) || (data1 === "signature.accepted")) || (data1 === "signature.refused")) || (data1 === "rate-limit.counted")) || (data1 === "mapping.tried")) || (data1 === "message.rendered")) || (data1 === "request.repeated")) || (data1 === "request.refused")) || (data1 === "challenge.answered")) || (data1 === "turn.queued")) || (data1 === "turn.started")) || (data1 === "turn.returned")) || (data1 === "tool.called")) || (data1 === "tool.unavailable")) || (data1 === "model.unavailable")) || (data1 === "turn.completed")) || (data1 === "turn.failed")) || (data1 === "turn.cancelled")) || (data1 === "event.queued")) || (data1 === "event.taken")) || (data1 === "event.returned")) || (data1 === "event.handled")) || (data1 === "event.dead")) || (data1 === "event.requeued")) || (data1 === "announcement.delivered")) || (data1 === "announcement.retried")) || (data1 === "announcement.failed")) || (data1 === "announcement.returned")) || (data1 === "announcement.unaddressed"))){
+if(!(((((((((((((((((((((((((((((((((data1 === "request.received") || (data1 === "request.replayed")) || (data1 === "token.accepted")) || (data1 === "token.refused")) || (data1 === "signature.accepted")) || (data1 === "signature.refused")) || (data1 === "rate-limit.counted")) || (data1 === "mapping.tried")) || (data1 === "message.rendered")) || (data1 === "request.repeated")) || (data1 === "request.refused")) || (data1 === "challenge.answered")) || (data1 === "turn.queued")) || (data1 === "turn.started")) || (data1 === "turn.returned")) || (data1 === "tool.called")) || (data1 === "tool.unavailable")) || (data1 === "model.unavailable")) || (data1 === "usage.unknown")) || (data1 === "turn.completed")) || (data1 === "turn.failed")) || (data1 === "turn.cancelled")) || (data1 === "event.queued")) || (data1 === "event.taken")) || (data1 === "event.returned")) || (data1 === "event.handled")) || (data1 === "event.dead")) || (data1 === "event.requeued")) || (data1 === "announcement.delivered")) || (data1 === "announcement.retried")) || (data1 === "announcement.failed")) || (data1 === "announcement.returned")) || (data1 === "announcement.unaddressed"))){
 validate34.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/enum",keyword:"enum",params:{allowedValues: schema85.properties.name.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
@@ -7344,7 +7512,7 @@ return false;
 else {
 const _errs26 = errors;
 for(const key2 in data8){
-if(!(((key2 === "input") || (key2 === "output")) || (key2 === "total"))){
+if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
 validate64.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -7412,6 +7580,72 @@ var valid7 = _errs31 === errors;
 }
 else {
 var valid7 = true;
+}
+if(valid7){
+if(data8.cached !== undefined){
+let data12 = data8.cached;
+const _errs33 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate64.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs33){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate64.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs33 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
+const _errs35 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate64.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs35){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate64.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs35 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs37 = errors;
+if(errors === _errs37){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
+validate64.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate64.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs37 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
 }
 }
 }
@@ -7676,7 +7910,7 @@ return false;
 else {
 const _errs25 = errors;
 for(const key2 in data8){
-if(!(((key2 === "input") || (key2 === "output")) || (key2 === "total"))){
+if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
 validate66.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -7744,6 +7978,72 @@ var valid7 = _errs30 === errors;
 }
 else {
 var valid7 = true;
+}
+if(valid7){
+if(data8.cached !== undefined){
+let data12 = data8.cached;
+const _errs32 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate66.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs32){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate66.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs32 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
+const _errs34 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate66.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs34){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate66.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs34 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs36 = errors;
+if(errors === _errs36){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
+validate66.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate66.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs36 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
 }
 }
 }
@@ -7996,7 +8296,7 @@ return false;
 else {
 const _errs24 = errors;
 for(const key2 in data7){
-if(!(((key2 === "input") || (key2 === "output")) || (key2 === "total"))){
+if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
 validate69.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -8065,6 +8365,72 @@ var valid7 = _errs29 === errors;
 else {
 var valid7 = true;
 }
+if(valid7){
+if(data7.cached !== undefined){
+let data11 = data7.cached;
+const _errs31 = errors;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate69.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs31){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate69.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs31 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.reasoning !== undefined){
+let data12 = data7.reasoning;
+const _errs33 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate69.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs33){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate69.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs33 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.cost !== undefined){
+let data13 = data7.cost;
+const _errs35 = errors;
+if(errors === _errs35){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate69.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate69.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs35 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
+}
 }
 }
 }
@@ -8082,12 +8448,12 @@ var valid2 = true;
 }
 if(valid2){
 if(data2.reply !== undefined){
-const _errs31 = errors;
+const _errs37 = errors;
 if(typeof data2.reply !== "string"){
 validate69.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid2 = _errs31 === errors;
+var valid2 = _errs37 === errors;
 }
 else {
 var valid2 = true;

@@ -2131,7 +2131,7 @@ const schema47 = {"type":"object","additionalProperties":false,"required":["mess
 const schema48 = {"type":"string","pattern":"^msg_[0-9A-HJKMNP-TV-Z]{26}$"};
 const schema49 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
 const schema50 = {"type":"string","pattern":"^turn_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema51 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0}}};
+const schema51 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0}}};
 const pattern7 = new RegExp("^msg_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 const pattern8 = new RegExp("^[!-~](?:[ -~]{0,254}[!-~])?$", "u");
 const pattern9 = new RegExp("^turn_[0-9A-HJKMNP-TV-Z]{26}$", "u");
@@ -2284,7 +2284,7 @@ return false;
 else {
 const _errs18 = errors;
 for(const key1 in data5){
-if(!(((key1 === "input") || (key1 === "output")) || (key1 === "total"))){
+if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
 validate28.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -2353,6 +2353,72 @@ var valid5 = _errs23 === errors;
 else {
 var valid5 = true;
 }
+if(valid5){
+if(data5.cached !== undefined){
+let data9 = data5.cached;
+const _errs25 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate28.errors = [{instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs25){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate28.errors = [{instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid5 = _errs25 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data5.reasoning !== undefined){
+let data10 = data5.reasoning;
+const _errs27 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate28.errors = [{instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs27){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate28.errors = [{instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid5 = _errs27 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data5.cost !== undefined){
+let data11 = data5.cost;
+const _errs29 = errors;
+if(errors === _errs29){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate28.errors = [{instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate28.errors = [{instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid5 = _errs29 === errors;
+}
+else {
+var valid5 = true;
+}
+}
+}
+}
 }
 }
 }
@@ -2370,17 +2436,17 @@ var valid0 = true;
 }
 if(valid0){
 if(data.replayed !== undefined){
-let data9 = data.replayed;
-const _errs25 = errors;
-if(typeof data9 !== "boolean"){
+let data12 = data.replayed;
+const _errs31 = errors;
+if(typeof data12 !== "boolean"){
 validate28.errors = [{instancePath:instancePath+"/replayed",schemaPath:"#/properties/replayed/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-if(true !== data9){
+if(true !== data12){
 validate28.errors = [{instancePath:instancePath+"/replayed",schemaPath:"#/properties/replayed/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
-var valid0 = _errs25 === errors;
+var valid0 = _errs31 === errors;
 }
 else {
 var valid0 = true;
@@ -2624,7 +2690,7 @@ return false;
 else {
 const _errs25 = errors;
 for(const key1 in data8){
-if(!(((key1 === "input") || (key1 === "output")) || (key1 === "total"))){
+if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
 validate30.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -2692,6 +2758,72 @@ var valid6 = _errs30 === errors;
 }
 else {
 var valid6 = true;
+}
+if(valid6){
+if(data8.cached !== undefined){
+let data12 = data8.cached;
+const _errs32 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate30.errors = [{instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs32){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate30.errors = [{instancePath:instancePath+"/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid6 = _errs32 === errors;
+}
+else {
+var valid6 = true;
+}
+if(valid6){
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
+const _errs34 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate30.errors = [{instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs34){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate30.errors = [{instancePath:instancePath+"/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid6 = _errs34 === errors;
+}
+else {
+var valid6 = true;
+}
+if(valid6){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs36 = errors;
+if(errors === _errs36){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
+validate30.errors = [{instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate30.errors = [{instancePath:instancePath+"/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid6 = _errs36 === errors;
+}
+else {
+var valid6 = true;
+}
+}
+}
 }
 }
 }
@@ -4625,7 +4757,7 @@ return false;
 else {
 const _errs18 = errors;
 for(const key2 in data6){
-if(!(((key2 === "input") || (key2 === "output")) || (key2 === "total"))){
+if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
 validate45.errors = [{instancePath:instancePath+"/tokens",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -4694,6 +4826,72 @@ var valid3 = _errs23 === errors;
 else {
 var valid3 = true;
 }
+if(valid3){
+if(data6.cached !== undefined){
+let data10 = data6.cached;
+const _errs25 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate45.errors = [{instancePath:instancePath+"/tokens/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs25){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate45.errors = [{instancePath:instancePath+"/tokens/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid3 = _errs25 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data6.reasoning !== undefined){
+let data11 = data6.reasoning;
+const _errs27 = errors;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate45.errors = [{instancePath:instancePath+"/tokens/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs27){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate45.errors = [{instancePath:instancePath+"/tokens/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid3 = _errs27 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data6.cost !== undefined){
+let data12 = data6.cost;
+const _errs29 = errors;
+if(errors === _errs29){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate45.errors = [{instancePath:instancePath+"/tokens/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate45.errors = [{instancePath:instancePath+"/tokens/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid3 = _errs29 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
 }
 }
 }
@@ -4711,35 +4909,35 @@ var valid0 = true;
 }
 if(valid0){
 if(data.latencyMs !== undefined){
-let data10 = data.latencyMs;
-const _errs25 = errors;
-if(errors === _errs25){
-if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
+let data13 = data.latencyMs;
+const _errs31 = errors;
+if(errors === _errs31){
+if(data13 && typeof data13 == "object" && !Array.isArray(data13)){
 let missing3;
-if((data10.mean === undefined) && (missing3 = "mean")){
+if((data13.mean === undefined) && (missing3 = "mean")){
 validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/properties/latencyMs/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 else {
-const _errs27 = errors;
-for(const key3 in data10){
+const _errs33 = errors;
+for(const key3 in data13){
 if(!(key3 === "mean")){
 validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/properties/latencyMs/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs27 === errors){
-if(data10.mean !== undefined){
-let data11 = data10.mean;
-const _errs28 = errors;
-if((!((typeof data11 == "number") && (isFinite(data11)))) && (data11 !== null)){
+if(_errs33 === errors){
+if(data13.mean !== undefined){
+let data14 = data13.mean;
+const _errs34 = errors;
+if((!((typeof data14 == "number") && (isFinite(data14)))) && (data14 !== null)){
 validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/type",keyword:"type",params:{type: schema94.properties.latencyMs.properties.mean.type},message:"must be number,null"}];
 return false;
 }
-if(errors === _errs28){
-if((typeof data11 == "number") && (isFinite(data11))){
-if(data11 < 0 || isNaN(data11)){
+if(errors === _errs34){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
 validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
@@ -4754,7 +4952,7 @@ validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/prope
 return false;
 }
 }
-var valid0 = _errs25 === errors;
+var valid0 = _errs31 === errors;
 }
 else {
 var valid0 = true;
