@@ -2,6 +2,7 @@ import type { UsageCounts as Counts, RpcMethods, UsageStats } from "#generated/r
 import type { Store, UsageCounts } from "#store/store.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
+import { moreOf, showUsage } from "./usages.ts";
 
 export type UsageQuery = RpcMethods["usage.stats"]["params"];
 
@@ -54,13 +55,16 @@ const NOTHING: UsageCounts = {
   latencyMs: 0,
   input: 0,
   output: 0,
+  cached: 0,
+  reasoning: 0,
+  cost: 0,
 };
 const NAMES = Object.keys(NOTHING) as (keyof UsageCounts)[];
 
-const show = ({ messages, completed, failed, cancelled, attempts, latencyMs, input, output }: UsageCounts): Counts => ({
+const show = ({ messages, attempts, latencyMs, ...counts }: UsageCounts): Counts => ({
   messages,
-  turns: { completed, failed, cancelled },
+  turns: { completed: counts.completed, failed: counts.failed, cancelled: counts.cancelled },
   attempts,
-  tokens: { input, output, total: input + output },
+  tokens: showUsage({ ...counts, more: moreOf(counts.cached, counts.reasoning, counts.cost) }),
   latencyMs: { mean: attempts === 0 ? null : Math.round((latencyMs / attempts) * 1_000) / 1_000 },
 });

@@ -2,6 +2,7 @@ import { createBeatEvents } from "#observe/beat-events.ts";
 import { createEventTools } from "#observe/event-tools.ts";
 import type { Logger } from "#observe/logger.ts";
 import type { Counter, Histogram, Registry } from "#observe/metrics.ts";
+import { createUsageEvents } from "#observe/usage-events.ts";
 
 type Surface = "rest" | "rpc" | "hooks" | "public";
 
@@ -201,6 +202,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       ["compaction_failures", "Sessions that could not be compacted by themselves.", "agent"],
     ),
     ...createBeatEvents(tools),
+    ...createUsageEvents(tools, { logger, registry }),
     storeFailed: event<{ operation: string; error: unknown }, "operation">("error", "store.failed", [
       "store_failures",
       "Calls to the store that failed.",

@@ -12,6 +12,8 @@ export interface LoopLag extends Disposable {
   read(): Lag;
   /** It is being measured: a read costs nothing that is not spent anyway. */
   isMeasured(): boolean;
+  /** Begins the window anew, behind what stands still at this moment. */
+  forget(): Promise<void>;
 }
 
 const RESOLUTION_MS = 20;
@@ -42,6 +44,15 @@ export const createLoopLag = (): LoopLag => {
       }
       return lag;
     },
+    // A stall is recorded by the beat that comes late.
+    forget: () =>
+      new Promise((resolve) => {
+        setTimeout(() => {
+          histogram?.reset();
+          began = performance.now();
+          resolve();
+        }, 2 * RESOLUTION_MS).unref();
+      }),
     [Symbol.dispose]: () => {
       histogram?.disable();
       histogram = undefined;

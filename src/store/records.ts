@@ -1,8 +1,9 @@
 /** The records that the store keeps and the orders that it takes; `store.ts` says what becomes of them. */
 import type { ErrorName } from "#core/errors.ts";
+import type { MoreUsage, Usage } from "#core/usages.ts";
 import type { Delivery, RecorderLimits } from "./inbound-records.ts";
 
-export type Usage = { input: number; output: number };
+export type { MoreUsage, Usage } from "#core/usages.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
@@ -68,6 +69,7 @@ export type Turn = {
   /** When the latest attempt began. */
   startedAt: number | undefined;
   endedAt: number | undefined;
+  /** The one that was asked for; of a turn that has ended, the one that answered. */
   model: string | undefined;
   skillIds: readonly string[];
   messageId: string;
@@ -93,11 +95,14 @@ export type Entry = { seq: number; at: number; turnId: string } & (
   | { name: "message.completed"; messageId: string; text: string }
   | { name: "turn.queued" }
   | { name: "turn.started"; attempt: number }
-  | { name: "turn.completed"; usage: Usage; reply: string }
-  | { name: "turn.failed"; usage: Usage; error: TurnError }
-  | { name: "turn.cancelled"; usage: Usage; reply: string }
+  | ({ name: "turn.completed"; reply: string } & EntryOfEnd)
+  | ({ name: "turn.failed"; error: TurnError } & EntryOfEnd)
+  | ({ name: "turn.cancelled"; reply: string } & EntryOfEnd)
   | { name: "session.compacted"; before: SessionSize; after: SessionSize }
 );
+
+/** `model`: the one that answered, where it is not the one that was asked for. */
+type EntryOfEnd = { usage: Usage; model?: string | undefined };
 
 /** What happened to the gateway itself, in order: `seq` begins at 1 and grows by one. */
 export type GatewayEntry = { seq: number; at: number } & GatewayNews;
@@ -137,8 +142,11 @@ export type TurnOrder = {
   recorder: RecorderLimits;
   /** The system events that it handles: bound to it until it ends, and after `maxAttempts` failed turns dead. */
   events: { ids: readonly string[]; maxAttempts: number; streamKeep: number } | undefined;
-  /** The channel that its reply goes to when it completes, and through how many announcements came what started it. */
-  announce: { channel: string; hops: number } | undefined;
+  /**
+   * Through how many announcements and agents came what started it, and the channel that its reply goes to when it completes. Undefined for
+   * what came straight and goes to none.
+   */
+  announce: { channel: string | undefined; hops: number } | undefined;
   /** Claim it in the same transaction, when nothing of its session is before it. */
   claim: ClaimRequest | undefined;
 };
@@ -159,6 +167,8 @@ export type ClaimedTurn = {
   replySeq: number;
   /** How long its earlier attempts ran, as they were given back: the turn's deadline is for all of them. */
   spentMs: number;
+  /** As its order said. */
+  hops: number;
 };
 
 export type TurnEnd = {
@@ -167,6 +177,8 @@ export type TurnEnd = {
   /** What was written of the reply; kept unless it is empty and the turn did not complete. */
   reply: string;
   error: TurnError | undefined;
+  /** The model that answered, where it is not the turn's; told only with `usage`. */
+  model?: string | undefined;
   usage: UsageRow | undefined;
 };
 
@@ -218,7 +230,8 @@ export type UsageCounts = {
   cancelled: number;
   attempts: number;
   latencyMs: number;
-} & Usage;
+} & Pick<Usage, "input" | "output"> &
+  MoreUsage;
 
 export type UsageCount = { hour: number; agent: string; model: string; surface: Surface; caller: string } & UsageCounts;
 

@@ -20,6 +20,9 @@ export const NO_COUNTS: UsageCounts = {
   latencyMs: 0,
   input: 0,
   output: 0,
+  cached: 0,
+  reasoning: 0,
+  cost: 0,
 };
 export const COUNT_NAMES = Object.keys(NO_COUNTS) as (keyof UsageCounts)[];
 
@@ -29,6 +32,10 @@ export const countAttempt = (count: UsageCount, { usage, latencyMs }: UsageRow):
   count.latencyMs += latencyMs;
   count.input += usage.input;
   count.output += usage.output;
+  if (!usage.more) return;
+  count.cached += usage.more.cached;
+  count.reasoning += usage.more.reasoning;
+  count.cost += usage.more.cost;
 };
 
 /** Adds counters up, by what they are to be told apart by; a day is told by the time that it begins at. */

@@ -1,7 +1,11 @@
-import type { Session, Turn } from "./store.ts";
+import type { MoreUsage, Session, Turn, Usage } from "./store.ts";
 
 /** What an engine's row has of a session, however it holds the rest. */
-type SessionFields = Omit<Session, "turnsQueued" | "usage"> & { input: number; output: number };
+type SessionFields = Omit<Session, "turnsQueued" | "usage"> & {
+  input: number;
+  output: number;
+  more: MoreUsage | undefined;
+};
 
 /** The turn without what is the engine's own. */
 export const turnOf = (row: Turn): Turn => ({
@@ -25,6 +29,9 @@ export const turnOf = (row: Turn): Turn => ({
   deliveryId: row.deliveryId,
 });
 
+export const usageOf = (input: number, output: number, more: MoreUsage | undefined): Usage =>
+  more ? { input, output, more } : { input, output };
+
 export const sessionOf = (row: SessionFields, turnsQueued: number): Session => ({
   sessionId: row.sessionId,
   agent: row.agent,
@@ -36,7 +43,7 @@ export const sessionOf = (row: SessionFields, turnsQueued: number): Session => (
   firstSeq: row.firstSeq,
   messageCount: row.messageCount,
   turnsQueued,
-  usage: { input: row.input, output: row.output },
+  usage: usageOf(row.input, row.output, row.more),
   ordinal: row.ordinal,
   contextBytes: row.contextBytes,
 });

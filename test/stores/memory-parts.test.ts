@@ -80,6 +80,7 @@ const queued: QueuedTurn = {
   messageId,
   deliveryId: newId("dlv", at),
 };
+const more = { cached: 9, reasoning: 0, cost: Number.MAX_SAFE_INTEGER };
 const bare: QueuedTurn = { ...queued, model: undefined, skillIds: [], deliveryId: undefined };
 const ENTRIES: { entry: NewEntry; queued?: QueuedTurn }[] = [
   ...Object.values(TEXTS).map((text) => {
@@ -107,6 +108,9 @@ const ENTRIES: { entry: NewEntry; queued?: QueuedTurn }[] = [
   { entry: { at, turnId, name: "turn.started", attempt: 3 } },
   { entry: { at, turnId, name: "turn.completed", usage, reply: "Grüße" } },
   { entry: { at, turnId, name: "turn.cancelled", usage, reply: "" } },
+  { entry: { at, turnId, name: "turn.completed", usage: { ...usage, more }, reply: "Grüße", model: "slow" } },
+  { entry: { at, turnId, name: "turn.cancelled", usage: { ...usage, more }, reply: "" } },
+  { entry: { at, turnId, name: "turn.failed", usage, error: { name: "turn-failed", detail: "no" }, model: "ü" } },
   {
     entry: {
       at,
@@ -148,6 +152,17 @@ describe("the entry codec", () => {
       begun: queued && { deliveryId: queued.deliveryId },
     }));
     expect(readOutlines(bytes, 0, bytes.length, 41)).toEqual(outlines);
+  });
+
+  it("takes no byte for what most ends of turns have nothing of", () => {
+    const end = { at, turnId, name: "turn.completed", reply: "the reply" } as const;
+    const lengthOf = (entry: NewEntry) => encodeEntry(entry, undefined, true, true).length;
+    // Its kind, its time, and the tokens.
+    const least = 1 + 6 + 1 + 3;
+    expect(lengthOf({ ...end, usage })).toBe(least);
+    expect(lengthOf({ ...end, usage: { ...usage, more: undefined }, model: undefined })).toBe(least);
+    expect(lengthOf({ ...end, usage, model: "slow" })).toBe(least + 5);
+    expect(lengthOf({ ...end, usage: { ...usage, more: { ...more, cost: 5 } } })).toBe(least + 3);
   });
 
   it("writes a reply once: the end of the turn takes it from the entry before", () => {

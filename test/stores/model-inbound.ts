@@ -128,9 +128,10 @@ export const createInboundModel = (turnOf: (turnId: string) => Turn | undefined)
         of.event.reason = error ? (error.detail ?? error.name) : `The turn was ${status}.`;
         if (of.event.attempts >= (order.events?.maxAttempts ?? 0)) endEvent(of, "dead", now);
       }
-      if (!order.announce || status !== "completed") return;
+      const { channel, hops = 0 } = order.announce ?? {};
+      if (channel === undefined || status !== "completed") return;
       const { turnId, sessionId, agent, deliveryId } = turn;
-      const announcement = { turnId, sessionId, agent, ...order.announce, deliveryId, createdAt: now, attempts: 0 };
+      const announcement = { turnId, sessionId, agent, channel, hops, deliveryId, createdAt: now, attempts: 0 };
       announcements.set(turnId, { of: announcement, due: 0, fence: undefined, leaseEnds: 0 });
     },
 

@@ -1,4 +1,4 @@
-import type { Claim, Entry, Turn, TurnEnd, TurnOrder, Usage } from "#store/store.ts";
+import type { Claim, Entry, MoreUsage, Turn, TurnEnd, TurnOrder, Usage } from "#store/store.ts";
 import { cutOf } from "./model-ageing.ts";
 import { createInboundModel } from "./model-inbound.ts";
 import { LEASE_MS, LOST, NO_USAGE } from "./world.ts";
@@ -61,7 +61,13 @@ export const createModel = (maxAttempts: number) => {
 
   const use = ({ turn, session }: ModelTurn, { usage }: Pick<TurnEnd, "usage">) => {
     if (!usage) return;
-    const add = (to: Usage) => ({ input: to.input + usage.usage.input, output: to.output + usage.usage.output });
+    const { input, output, more } = usage.usage;
+    const add = (to: Usage) => {
+      const sum = { input: to.input + input, output: to.output + output };
+      if (!more && !to.more) return sum;
+      const of = (name: keyof MoreUsage) => (more?.[name] ?? 0) + (to.more?.[name] ?? 0);
+      return { ...sum, more: { cached: of("cached"), reasoning: of("reasoning"), cost: of("cost") } };
+    };
     turn.usage = add(turn.usage ?? NO_USAGE);
     session.usage = add(session.usage);
   };
@@ -82,6 +88,7 @@ export const createModel = (maxAttempts: number) => {
       endedAt,
       error,
       usage: turn.usage ?? NO_USAGE,
+      model: how.model ?? turn.model,
       reply: isKept ? how.reply : undefined,
     });
     inbound.ended(turn, of.order, how);

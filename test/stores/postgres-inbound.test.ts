@@ -4,8 +4,8 @@ import { orderRow } from "#store/postgres/event-codec.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { eventOrder, failEvent, news, queueEvent, takeEvents, waiting } from "./inbound.ts";
-import { connect, times, twoStores } from "./two-stores.ts";
-import { DAY, deliveryOf, LEASE_MS, refusal, type World } from "./world.ts";
+import { connect, twoStores } from "./two-stores.ts";
+import { DAY, deliveryOf, LEASE_MS, refusal, times, type World } from "./world.ts";
 
 await postgresTests((server) => {
   const openTwo = twoStores(server);

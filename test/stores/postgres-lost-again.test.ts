@@ -1,51 +1,17 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { expect, it } from "vitest";
 import { systemClock } from "#core/clock.ts";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
+import { createDoor } from "#test/harness/database-door.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
-
-/** A way to a server that is open, closed, or open for one connection alone, on which every answer takes a while. */
-const createDoor = async (port: number) => {
-  const sockets = new Set<Socket>();
-  let mode: "open" | "closed" | "one" = "open";
-  const server = createServer((near) => {
-    near.on("error", () => {}).on("close", () => sockets.delete(near));
-    if (mode === "closed" || (mode === "one" && sockets.size > 0)) {
-      near.destroy();
-      return;
-    }
-    const delayMs = mode === "one" ? 60 : 0;
-    sockets.add(near);
-    const far = connect(port, "127.0.0.1").on("error", () => near.destroy());
-    near.on("data", (bytes) => far.write(bytes)).on("close", () => far.destroy());
-    far.on("data", (bytes) => setTimeout(() => near.writable && near.write(bytes), delayMs));
-    far.on("close", () => near.destroy());
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  return {
-    port: (server.address() as AddressInfo).port,
-    set(next: typeof mode): void {
-      mode = next;
-      if (mode === "closed") for (const socket of sockets) socket.destroy();
-    },
-    [Symbol.dispose]() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-};
 
 await postgresTests((server) => {
   it("a store that loses its database again while it is still being found goes on looking for it", async () => {
-    const url = new URL(await server.createSchema());
-    using door = await createDoor(Number(url.port));
-    url.port = String(door.port);
+    using door = await createDoor(await server.createSchema());
     const told: string[] = [];
     const pings: Promise<unknown>[] = [];
     await using store = await createPostgresStore({
       clock: systemClock,
-      url: [url.href],
+      url: [door.url],
       connections: 1,
       notice: ({ name }) => {
         told.push(name);
@@ -69,5 +35,17 @@ await postgresTests((server) => {
       )
       .toBe("answers");
     await Promise.all(pings);
+  });
+
+  it("a store whose database goes away while it is being opened is refused in a sentence", async () => {
+    using door = await createDoor(await server.createSchema());
+    for (const words of ["pg_advisory_lock", "listen gateway_", "gateway_place", "poll_inbound"]) {
+      door.cutAt(words);
+      const refused = createPostgresStore({ clock: systemClock, url: [door.url], connections: 1 });
+      await expect(refused).rejects.toMatchObject({
+        name: "store-unavailable",
+        message: expect.stringMatching(/^The database cannot be used: .*/),
+      });
+    }
   });
 });

@@ -1,56 +1,34 @@
-import { expect, it } from "vitest";
-import { createPostgresStore } from "#store/postgres/postgres.ts";
+import { describe, expect, it } from "vitest";
 import type { ClaimedTurn, Entry } from "#store/store.ts";
-import { createManualClock } from "#test/harness/clock.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
-import { emptySchema } from "./postgres-engine.ts";
-import { LEASE_MS, openWorld, type World } from "./world.ts";
-
-const times = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
+import { overlappingTests } from "./suite/overlapping.ts";
+import { alternating, silent, twoStores } from "./two-stores.ts";
+import { LEASE_MS, times, type World } from "./world.ts";
 
 await postgresTests((server) => {
-  const schema = emptySchema(server);
+  const open = twoStores(server);
 
-  /** Two gateways on one database, whose leases end by one clock. */
+  describe("two gateways on one PostgreSQL, as one store", () => overlappingTests(alternating(server)));
+
+  /** Two gateways on one database, and what the watchers of each are told. */
   const openTwo = async (wants = true) => {
-    const url = await schema();
-    const clock = createManualClock();
-    const open = () => createPostgresStore({ clock, url: [url], connections: 3 });
-    const a = await openWorld({ name: "postgres", open });
-    const b = await openWorld({ name: "postgres", open });
-    let made = 0;
+    const two = await open();
+    const { one: a, two: b } = two;
     const told = { a: [] as Entry[], b: [] as Entry[] };
     const cancelled: string[] = [];
     const deleted: string[] = [];
     const follow = (world: World, entries: Entry[]) =>
       world.store.watch({
+        ...silent,
         entries: (_, news) => entries.push(...news),
         sessionDeleted: ({ sessionId }) => deleted.push(sessionId),
-        gatewayEntries() {},
-        work() {},
         cancel: (turnId) => cancelled.push(turnId),
-        compaction() {},
-        beat() {},
-        announcement() {},
         wants: () => wants,
       });
     follow(a, told.a);
     follow(b, told.b);
-    return {
-      url,
-      clock,
-      a,
-      b,
-      told,
-      cancelled,
-      deleted,
-      start: (world: World, session = "chat:a", text = "hello") =>
-        world.start({ session, text, turnId: `turn_${++made}`, messageId: `msg_${made}` }),
-      [Symbol.asyncDispose]: async () => {
-        await a[Symbol.asyncDispose]();
-        await b[Symbol.asyncDispose]();
-      },
-    };
+    const start = (world: World, session = "chat:a") => world.start({ session });
+    return { ...two, a, b, told, cancelled, deleted, start };
   };
 
   const seqsOf = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);

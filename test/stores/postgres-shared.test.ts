@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { GatewayEntry, RateCount } from "#store/store.ts";
+import type { BeatClaim, GatewayEntry, RateCount } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { queueEvent } from "./inbound.ts";
-import { connect, silent, times, twoStores } from "./two-stores.ts";
-import { deliveryOf, RECORDER, used, type World } from "./world.ts";
+import { connect, silent, type Two, twoStores } from "./two-stores.ts";
+import { deliveryOf, LEASE_MS, RECORDER, times, used, type World } from "./world.ts";
 
 await postgresTests((server) => {
   const openTwo = twoStores(server);
@@ -72,6 +72,34 @@ await postgresTests((server) => {
       await Promise.all(heard);
       expect(on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       expect(await entries).toEqual([{ seq: 1, at: 1, name: "agent.reloaded", agentName: "main", changed: [] }]);
+    });
+
+    it.each([
+      [
+        "ended, and whose next one nobody may be there to begin",
+        (on: Two, held: BeatClaim) => {
+          const end = { now: on.clock.now(), delayMs: 60_000, ran: undefined, streamKeep: 10 };
+          return on.one.store.endBeat(held, end);
+        },
+      ],
+      [
+        "held until its lease ended, and a sweep freed whose answer was lost",
+        async (on: Two) => {
+          await on.clock.advance(LEASE_MS);
+          await using swept = await connect(on.url);
+          await swept.query("select free_lost_beats($1)", [on.clock.monotonic()]);
+        },
+      ],
+    ])("hear of a beat that the other %s", async (_, done) => {
+      await using on = await openTwo();
+      await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 0, soonest: false });
+      await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
+      const now = on.clock.now();
+      const { beats } = await on.one.store.claimBeats({ now, node: "node_a", leaseMs: LEASE_MS, agents: ["main"] });
+      await on.clock.advance(1_000);
+      const heard = new Promise<void>((resolve) => on.two.store.watch({ ...silent, beat: resolve }));
+      await done(on, beats[0] as BeatClaim);
+      await heard;
     });
 
     it("add up what both have counted", async () => {

@@ -5,7 +5,7 @@ import { STREAM_KEEP } from "./inbound.ts";
 import { createModel, type ModelPlace, type ModelTurn } from "./model.ts";
 import { RING_LIMITS } from "./model-inbound.ts";
 import { createInboundRun } from "./run-inbound.ts";
-import { type Engine, LEASE_MS, openWorld, refusal, used, type World } from "./world.ts";
+import { type Engine, LEASE_MS, openWorld, refusal, used, usedMore, type World } from "./world.ts";
 
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];
 const AGENTS = ["one", "two"];
@@ -43,7 +43,12 @@ const createRun = (world: World, random: Random) => {
     const of = model.turns.get(turnId);
     return { claimed, held: of?.turn.status === "running" && of.fence === fence ? of : undefined };
   };
-  const someUsage = () => (random.chance(0.5) ? used(random.below(9), random.below(9)) : undefined);
+  const someUsage = () => {
+    if (random.chance(0.5)) return undefined;
+    return random.chance(0.7)
+      ? used(random.below(9), random.below(9))
+      : usedMore(random.below(9), random.below(9), random.below(1e12) + 1);
+  };
 
   const start = async () => {
     const session = random.pick(SESSIONS);
@@ -60,7 +65,9 @@ const createRun = (world: World, random: Random) => {
       delivery: random.chance(0.3) ? inbound.delivery() : undefined,
       recorder: RING_LIMITS,
       context: random.pick([undefined, "{}"]),
-      announce: random.chance(0.3) ? { channel: inbound.pickChannel(), hops: random.below(3) } : undefined,
+      announce: random.chance(0.3)
+        ? { channel: random.pick([undefined, inbound.pickChannel()]), hops: random.below(3) }
+        : undefined,
     });
     const ids = random.chance(0.3) ? inbound.pickEvents(order.session.agent) : [];
     if (ids.length > 0) order.events = { ids, maxAttempts: 2, streamKeep: STREAM_KEEP };
@@ -105,7 +112,9 @@ const createRun = (world: World, random: Random) => {
     const status = random.pick(["completed", "failed", "cancelled"] as const);
     const detail = random.pick([undefined, "why ü"]);
     const error = status === "failed" ? ({ name: "turn-timeout", detail } as const) : undefined;
-    const how = { now: clock.now(), status, reply: random.pick(["", ...TEXTS]), error, usage: someUsage() };
+    const usage = someUsage();
+    const answered = usage && random.pick([undefined, "slow", "ö"]);
+    const how = { now: clock.now(), status, reply: random.pick(["", ...TEXTS]), error, usage, model: answered };
     expect(await world.end(picked.claimed, how)).toBe(picked.held !== undefined);
     if (picked.held) model.end(picked.held, how);
   };

@@ -15,6 +15,7 @@ import { givingBackTests } from "./suite/giving-back.ts";
 import { handlingEventsTests } from "./suite/handling-events.ts";
 import { keysTests } from "./suite/keys.ts";
 import { listingDeliveriesTests } from "./suite/listing-deliveries.ts";
+import { moreUsageTests } from "./suite/more-usage.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
 import { queueingEventsTests } from "./suite/queueing-events.ts";
 import { readingTests } from "./suite/reading.ts";
@@ -45,6 +46,7 @@ export const storeSuite = (engine: Engine): void => {
     countingTests(engine);
     watchingTests(engine);
     usageTests(engine);
+    moreUsageTests(engine);
     recorderTests(engine);
     deliveriesTests(engine);
     listingDeliveriesTests(engine);

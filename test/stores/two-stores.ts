@@ -4,7 +4,7 @@ import type { Store, StoreWatcher } from "#store/store.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
 import type { TestPostgres } from "#test/harness/postgres.ts";
 import { emptySchema } from "./postgres-engine.ts";
-import { openWorld, type World } from "./world.ts";
+import { type Engine, openWorld, type World } from "./world.ts";
 
 /** Two gateways on one database, as far as their stores go. */
 export type Two = { one: World; two: World; clock: ManualClock; url: string } & AsyncDisposable;
@@ -27,15 +27,39 @@ export const twoStores = (server: TestPostgres): (() => Promise<Two>) => {
   };
 };
 
+/** The same as one store, for what the suite says of calls that overlap: each call goes to the other one. */
+export const alternating = (server: TestPostgres): Engine => {
+  const empty = emptySchema(server);
+  return {
+    name: "postgres, by two gateways in turn",
+    countsLater: true,
+    open: async (clock) => {
+      const url = await empty();
+      const open = () => createPostgresStore({ clock, url: [url], connections: 3 });
+      const stores = [await open(), await open()] as const;
+      let calls = 0;
+      const inTurn = (name: keyof Store) => {
+        const call = (store: Store) => store[name] as (...of: readonly unknown[]) => unknown;
+        return (...of: readonly unknown[]) => call(stores[calls++ % 2] as Store)(...of);
+      };
+      const names = Object.keys(stores[0]).filter((name) => typeof stores[0][name as keyof Store] === "function");
+      const both = Object.fromEntries(names.map((name) => [name, inTurn(name as keyof Store)]));
+      const close = async () => {
+        for (const store of stores) await store[Symbol.asyncDispose]();
+      };
+      const { stats, agentCounts } = stores[0];
+      const watch: Store["watch"] = (watcher) => stores[0].watch({ ...watcher, wants: () => true });
+      return { ...stores[0], ...both, watch, stats, agentCounts, [Symbol.asyncDispose]: close };
+    },
+  };
+};
+
 /** A connection beside the gateways'. */
 export const connect = async (connectionString: string) => {
   const client = new pg.Client({ connectionString });
   await client.connect();
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
 };
-
-export const times = <T>(count: number, make: (n: number) => T): T[] =>
-  Array.from({ length: count }, (_, n) => make(n));
 
 /** A watcher that nothing comes of. */
 export const silent: StoreWatcher = {

@@ -5,6 +5,7 @@ import type {
   Entry,
   EventOrder,
   GatewayEntry,
+  MoreUsage,
   RecorderLimits,
   Store,
   StoreLimits,
@@ -22,6 +23,8 @@ export type Engine = {
   open(clock: ManualClock): Promise<Store>;
   /** Of a durable engine: ends `store` and opens what it kept. */
   reopen?: (store: Store, clock: ManualClock) => Promise<Store>;
+  /** Its numbers are those of a moment ago: others count, too. */
+  countsLater?: true;
 };
 
 /** What a watcher was told, in order. */
@@ -45,6 +48,9 @@ export type Wish = Partial<
     recorder: RecorderLimits;
   }
 >;
+
+export const times = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
 
 export const LEASE_MS = 30_000;
 export const DAY = 86_400_000;
@@ -226,11 +232,17 @@ export const deliveryOf = (deliveryId: string, body = "{}"): Delivery => ({
   steps: [],
 });
 
-export const used = (input: number, output: number, model = "echo", latencyMs = 10): UsageRow => ({
-  model,
-  usage: { input, output },
-  latencyMs,
-});
+export const used = (
+  input: number,
+  output: number,
+  model = "echo",
+  latencyMs = 10,
+  more: MoreUsage | undefined = undefined,
+): UsageRow => ({ model, usage: more ? { input, output, more } : { input, output }, latencyMs });
+
+/** The same with cached and reasoning tokens, and a cost. */
+export const usedMore = (cached: number, reasoning: number, cost: number, model = "echo"): UsageRow =>
+  used(cached + 1, reasoning + 1, model, 10, { cached, reasoning, cost });
 
 /** The name of the GatewayError that `call` was refused with. */
 export const refusal = async (call: Promise<unknown>): Promise<string> => {

@@ -172,8 +172,9 @@ const announcementOf = (row: AnnouncementRow): Announcement => ({
 /** The turn has completed, and its reply is to go to a channel. */
 export const announce = (state: State, row: TurnRow, createdAt: number): void => {
   const { turnId, sessionId, agent, deliveryId, announce: to } = row;
-  if (!to) return;
-  state.announcements.add({ turnId, sessionId, agent, ...to, deliveryId, createdAt, attempts: 0 }, row.session);
+  if (to?.channel === undefined) return;
+  const { channel, hops } = to;
+  state.announcements.add({ turnId, sessionId, agent, channel, hops, deliveryId, createdAt, attempts: 0 }, row.session);
 };
 
 export const tellAnnouncement = (state: State): void => {

@@ -1,5 +1,6 @@
 import type { ErrorName } from "#core/errors.ts";
-import type { Entry, Role, SessionSize, Surface, Usage } from "#store/store.ts";
+import { moreOf, type Usage } from "#core/usages.ts";
+import type { Entry, Role, SessionSize, Surface } from "#store/store.ts";
 import { PackedWriter } from "./packed.ts";
 import { PackedReader } from "./packed-reader.ts";
 import type { NewEntry } from "./rows.ts";
@@ -32,6 +33,9 @@ const SURFACES = ["rest", "rpc", "hooks", "heartbeat"] as const satisfies readon
 
 /** Bits beside the kind in an entry's first byte. */
 const OUTSIDE = 16;
+/** Of a turn's end: it used more than tokens in and out; and another model answered than was asked for. */
+const HAS_MORE = 16;
+const HAS_MODEL = 32;
 /** Of `turn.queued`: it tells of the turn. */
 export const HAS_TURN = 32;
 /** Of `message.created`: something came beside the text. */
@@ -58,7 +62,7 @@ export const encodeEntry = (
   const before = (replyBefore ? REPLY_BEFORE : 0) | (sameTurn ? SAME_TURN : 0);
   const hasContext = entry.name === "message.created" && entry.context !== undefined;
   const more = queued || hasContext ? HAS_TURN : 0;
-  writer.byte(KINDS.indexOf(entry.name) | (isOutside ? OUTSIDE : 0) | more | before);
+  writer.byte(KINDS.indexOf(entry.name) | (isOutside ? OUTSIDE : 0) | more | endFlags(entry) | before);
   writer.time(entry.at);
   if (!sameTurn) writer.id(entry.turnId, "turn_");
   switch (entry.name) {
@@ -79,7 +83,7 @@ export const encodeEntry = (
       writer.count(entry.attempt);
       break;
     case "turn.failed":
-      encodeUsage(entry.usage);
+      encodeEnd(entry);
       writer.text(entry.error.name);
       writer.text(entry.error.detail === undefined ? "" : `=${entry.error.detail}`);
       break;
@@ -88,7 +92,7 @@ export const encodeEntry = (
       encodeSize(entry.after);
       break;
     default:
-      encodeUsage(entry.usage);
+      encodeEnd(entry);
       if (!replyBefore) writer.text(entry.reply);
   }
   return writer;
@@ -105,9 +109,20 @@ const encodeQueued = (queued: QueuedTurn, turnId: string): void => {
   writer.idLike(deliveryId ?? "", "dlv_", turnId);
 };
 
-const encodeUsage = ({ input, output }: Usage): void => {
+type End = { usage: Usage; model?: string | undefined };
+
+const endFlags = (entry: object & Partial<End>): number =>
+  (entry.usage?.more ? HAS_MORE : 0) | (entry.model === undefined ? 0 : HAS_MODEL);
+
+const encodeEnd = ({ usage: { input, output, more }, model }: End): void => {
   writer.count(input);
   writer.count(output);
+  if (more) {
+    writer.count(more.cached);
+    writer.count(more.reasoning);
+    writer.count(more.cost);
+  }
+  if (model !== undefined) writer.text(model);
 };
 
 const encodeSize = ({ messages, tokens }: SessionSize): void => {
@@ -154,15 +169,15 @@ const decodeEntry = (reader: PackedReader, seq: number, before: Entry | undefine
     case "turn.started":
       return { entry: { ...base, name, attempt: reader.count() }, queued: undefined };
     case "turn.failed": {
-      const usage = decodeUsage(reader);
+      const end = decodeEnd(reader, first);
       const error = { name: reader.text() as ErrorName, detail: decodeDetail(reader.text()) };
-      return { entry: { ...base, name, usage, error }, queued: undefined };
+      return { entry: { ...base, name, ...end, error }, queued: undefined };
     }
     case "session.compacted":
       return { entry: { ...base, name, before: decodeSize(reader), after: decodeSize(reader) }, queued: undefined };
     default: {
-      const usage = decodeUsage(reader);
-      return { entry: { ...base, name, usage, reply: reply() }, queued: undefined };
+      const end = decodeEnd(reader, first);
+      return { entry: { ...base, name, ...end, reply: reply() }, queued: undefined };
     }
   }
 };
@@ -189,6 +204,16 @@ export const readDeliveryId = (reader: PackedReader, turnId: string): string | u
 
 export const decodeSize = (reader: PackedReader): SessionSize => ({ messages: reader.count(), tokens: reader.count() });
 
-export const decodeUsage = (reader: PackedReader): Usage => ({ input: reader.count(), output: reader.count() });
+const decodeEnd = (reader: PackedReader, first: number): End => {
+  const usage: Usage = { input: reader.count(), output: reader.count() };
+  if ((first & HAS_MORE) !== 0) usage.more = moreOf(reader.count(), reader.count(), reader.count());
+  return { usage, model: (first & HAS_MODEL) === 0 ? undefined : reader.text() };
+};
+
+/** Goes past what `decodeEnd` reads. */
+export const skipEnd = (reader: PackedReader, first: number): void => {
+  for (let left = (first & HAS_MORE) === 0 ? 2 : 5; left > 0; left--) reader.count();
+  if ((first & HAS_MODEL) !== 0) reader.skipText();
+};
 
 const decodeDetail = (text: string): string | undefined => (text === "" ? undefined : text.slice(1));

@@ -1,13 +1,13 @@
 import type { Entry } from "#store/store.ts";
 import {
   decodeSize,
-  decodeUsage,
   HAS_CONTEXT,
   HAS_TURN,
   KINDS,
   REPLY_BEFORE,
   readDeliveryId,
   SAME_TURN,
+  skipEnd,
 } from "./entry-codec.ts";
 import { PackedReader } from "./packed-reader.ts";
 
@@ -63,7 +63,7 @@ const skipRest = (reader: PackedReader, name: Entry["name"], first: number): voi
       reader.count();
       break;
     case "turn.failed":
-      decodeUsage(reader);
+      skipEnd(reader, first);
       reader.skipText();
       reader.skipText();
       break;
@@ -72,7 +72,7 @@ const skipRest = (reader: PackedReader, name: Entry["name"], first: number): voi
       decodeSize(reader);
       break;
     default:
-      decodeUsage(reader);
+      skipEnd(reader, first);
       if ((first & REPLY_BEFORE) === 0) reader.skipText();
   }
 };

@@ -1,3 +1,4 @@
+import type { MoreUsage } from "#store/store.ts";
 import type { QueueRow } from "./rows.ts";
 
 /** The numbers of a session, in the order in which its record holds them. */
@@ -26,6 +27,8 @@ export type SessionParts = {
   namesAt(place: number): { sessionId: string; channel: string; userId: string };
   queueOf(slot: number): readonly QueueRow[];
   setQueue(slot: number, queue: readonly QueueRow[]): void;
+  moreOf(slot: number): MoreUsage | undefined;
+  setMore(slot: number, more: MoreUsage | undefined): void;
 };
 
 /**
@@ -106,6 +109,13 @@ export class SessionRow {
   }
   set output(value: number) {
     this.#set(FIELD.output, value);
+  }
+  /** Most sessions have none, and no place for it. */
+  get more(): MoreUsage | undefined {
+    return this.#parts.moreOf(this.slot);
+  }
+  set more(value: MoreUsage | undefined) {
+    this.#parts.setMore(this.slot, value);
   }
   get contextBytes(): number {
     return this.#get(FIELD.contextBytes);

@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import type { MoreUsage } from "#store/store.ts";
 import { IdIndex, placeOfSlot, slotOfPlace } from "./id-index.ts";
 import { NONE } from "./log-arena.ts";
 import { offHeap } from "./off-heap.ts";
@@ -11,6 +12,8 @@ import { TextHeap } from "./text-heap.ts";
 
 /** Large pages: what is not touched of one takes no memory, and few of them stay in the caches. */
 const PAGE_ROWS = 8192;
+/** Of cached and reasoning tokens and costs, where a session has any. */
+const MORE_BYTES = 120;
 const NOBODY: readonly QueueRow[] = [];
 
 /** Rows from `used` on were never taken; `free` ones are to be taken again. */
@@ -26,12 +29,18 @@ export class SessionTable implements SessionParts {
   readonly #names = new TextHeap();
   readonly #writer = new PackedWriter();
   readonly #queues = new SlotTable<readonly QueueRow[]>();
+  readonly #more = new Map<number, MoreUsage>();
   readonly #agents: string[] = [];
   readonly #agentIndex = new Map<string, number>();
   #size = 0;
 
   get size(): number {
     return this.#size;
+  }
+
+  /** What they hold beside their records. */
+  get bytes(): number {
+    return this.#more.size * MORE_BYTES;
   }
 
   get(sessionId: string): SessionRow | undefined {
@@ -73,6 +82,7 @@ export class SessionTable implements SessionParts {
     this.#index.delete(sessionId, placeOfSlot(slot));
     this.#names.delete(page.values[at + FIELD.names] as number);
     this.#queues.delete(slot);
+    this.#more.delete(slot);
     page.values[at + FIELD.ordinal] = 0;
     if (page.live === PAGE_ROWS) this.#roomy.push(index);
     page.free.push(slot % PAGE_ROWS);
@@ -98,6 +108,14 @@ export class SessionTable implements SessionParts {
   setQueue(slot: number, queue: readonly QueueRow[]): void {
     if (queue.length === 0) this.#queues.delete(slot);
     else this.#queues.set(slot, queue);
+  }
+
+  moreOf(slot: number): MoreUsage | undefined {
+    return this.#more.size === 0 ? undefined : this.#more.get(slot);
+  }
+
+  setMore(slot: number, more: MoreUsage | undefined): void {
+    if (more) this.#more.set(slot, more);
   }
 
   #view(slot: number, sessionId: string | undefined): SessionRow {

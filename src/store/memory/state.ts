@@ -77,6 +77,7 @@ const ANNOUNCEMENT_BYTES = 500;
 export const bytesOf = (state: State): number =>
   state.arena.liveBytes +
   state.sessions.size * SESSION_BYTES +
+  state.sessions.bytes +
   state.active.size * ACTIVE_TURN_BYTES +
   state.summaries.bytes +
   state.usage.bytes +
@@ -205,12 +206,19 @@ const applyEntry = (turn: Turn, entry: Entry): Turn => {
     case "message.completed":
       return { ...turn, reply: entry.text };
     case "turn.completed":
-      return { ...turn, status: "completed", endedAt: entry.at, usage: entry.usage, reply: entry.reply };
+      return { ...endedTurn(turn, entry), status: "completed", reply: entry.reply };
     case "turn.cancelled":
-      return { ...turn, status: "cancelled", endedAt: entry.at, usage: entry.usage };
+      return { ...endedTurn(turn, entry), status: "cancelled" };
     case "turn.failed":
-      return { ...turn, status: "failed", endedAt: entry.at, usage: entry.usage, error: entry.error };
+      return { ...endedTurn(turn, entry), status: "failed", error: entry.error };
     default:
       return turn;
   }
 };
+
+const endedTurn = (turn: Turn, { at, usage, model }: Extract<Entry, { usage: unknown }>): Turn => ({
+  ...turn,
+  endedAt: at,
+  usage,
+  model: model ?? turn.model,
+});

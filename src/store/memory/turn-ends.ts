@@ -1,3 +1,4 @@
+import { addMore, addUsage, NO_USAGE } from "#core/usages.ts";
 import type { TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import { noteEnd } from "./agent-counters.ts";
 import { announce, tellAnnouncement } from "./announcements.ts";
@@ -8,7 +9,6 @@ import { NO_SEQ, type TurnRow } from "./rows.ts";
 import { append, leaveQueue, type State, tell, tellGateway, tellWork } from "./state.ts";
 
 const ENDED = { completed: "turn.completed", cancelled: "turn.cancelled" } as const;
-const NO_USAGE = { input: 0, output: 0 };
 
 export const cancelledAt = (now: number): TurnEnd => {
   return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
@@ -23,7 +23,7 @@ export const finish = (state: State, row: TurnRow, end: TurnEnd): void => {
   tellGateway(state);
 };
 
-const finishTurn = (state: State, row: TurnRow, { now, status, reply, error, usage }: TurnEnd): void => {
+const finishTurn = (state: State, row: TurnRow, { now, status, reply, error, model, usage }: TurnEnd): void => {
   const { session, turnId, replyMessageId: messageId } = row;
   const replyBefore = row.status === "running" && (status === "completed" || reply !== "");
   if (replyBefore) {
@@ -49,12 +49,13 @@ const finishTurn = (state: State, row: TurnRow, { now, status, reply, error, usa
       name: "turn.failed",
       usage: used,
       error: error as TurnError,
+      model,
     });
   } else {
     append(
       state,
       session,
-      { seq: NO_SEQ, at: now, turnId, name: ENDED[status], usage: used, reply },
+      { seq: NO_SEQ, at: now, turnId, name: ENDED[status], usage: used, reply, model },
       undefined,
       replyBefore,
     );
@@ -64,10 +65,11 @@ const finishTurn = (state: State, row: TurnRow, { now, status, reply, error, usa
   row.reply = replyBefore ? reply : undefined;
   row.error = error;
   row.usage = used;
+  row.model = model ?? row.model;
   state.deliveries.finish(row.deliverySlot, KEPT[status]);
   state.active.delete(turnId);
   const next = leaveQueue(session, row);
-  const isAnnounced = row.announce !== undefined && status === "completed";
+  const isAnnounced = row.announce?.channel !== undefined && status === "completed";
   if (isAnnounced) announce(state, row, now);
   tell(state, session);
   if (isAnnounced) tellAnnouncement(state);
@@ -76,10 +78,11 @@ const finishTurn = (state: State, row: TurnRow, { now, status, reply, error, usa
 
 /** Adds what an attempt used to its turn, its session and the counters. */
 export const countUsage = (state: State, row: TurnRow, now: number, used: UsageRow): void => {
-  const { input, output } = used.usage;
-  row.usage = { input: (row.usage?.input ?? 0) + input, output: (row.usage?.output ?? 0) + output };
+  const { input, output, more } = used.usage;
+  row.usage = addUsage(row.usage, used.usage);
   row.session.input += input;
   row.session.output += output;
+  if (more) row.session.more = addMore(row.session.more, more);
   state.usage.attempt(now, row, used);
 };
 

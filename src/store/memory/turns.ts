@@ -216,6 +216,7 @@ const claimRow = (state: State, row: TurnRow, request: ClaimRequest): ClaimedTur
     replyMessageId,
     replySeq,
     spentMs: row.spentMs,
+    hops: row.announce?.hops ?? 0,
   };
 };
 

@@ -72,18 +72,21 @@ export type NotedBeats = Map<
   { version: number; noted: number | null; at: number | undefined; running: boolean }
 >;
 
-/** Keeps what `agentCounts` tells. Answers whether some beat is due sooner than was known. */
+/**
+ * Keeps what `agentCounts` tells. Answers whether some beat waits for another time than was known: whoever planned it, or held the one
+ * before, may be gone by then.
+ */
 export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | undefined): boolean => {
-  let isSooner = false;
+  let isMovedOne = false;
   for (const { agent, noted, notedIn, running, version } of beats ?? []) {
     const known = frame.beats.get(agent);
     // A poll may have looked before a call changed it of which this node has heard already.
     if (known && version <= known.version) continue;
     const isMoved = known?.noted !== noted;
     frame.beats.set(agent, { version, noted, at: isMoved ? wallTime(frame, notedIn) : known?.at, running });
-    isSooner ||= !running && noted !== null && noted < (known?.noted ?? Infinity);
+    isMovedOne ||= !running && noted !== null && (isMoved || known?.running === true);
   }
-  return isSooner;
+  return isMovedOne;
 };
 
 /** So many events are handed over in a fraction of a second. */

@@ -85,7 +85,7 @@ export const createPostgresStore = async ({
     heard: (heard) => neighbours.heard(heard),
     poll: (client) => neighbours.poll(client),
   });
-  await line.open(channel, client);
+  await line.open(channel, client).catch(refuse);
   isBegun = true;
   servers.started();
 
@@ -136,8 +136,12 @@ const prepare = async (servers: Servers, now: number, notice: (notice: StoreNoti
     return { epoch, channel, client };
   } catch (error) {
     drop(client);
-    throw error instanceof GatewayError
-      ? error
-      : unavailable(`The database cannot be used: ${(error as Error).message}`, error);
+    return refuse(error);
   }
+};
+
+/** What goes wrong before the store is open, in a sentence. */
+const refuse = (error: unknown): never => {
+  if (error instanceof GatewayError) throw error;
+  throw unavailable(`The database cannot be used: ${(error as Error).message}`, error);
 };

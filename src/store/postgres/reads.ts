@@ -4,6 +4,7 @@ import type { Frame } from "./frame.ts";
 import { pageOf } from "./pages.ts";
 import { keepText, readText } from "./texts.ts";
 import { type EntryRow, type FoundTurn, type MessageRow, readEntries, readMessage, readTurn } from "./turn-codec.ts";
+import { type MoreRow, readUsage } from "./usage.ts";
 
 type ReadMethods = Pick<
   Store,
@@ -32,11 +33,12 @@ type SessionRow = {
   turns_queued: number;
   input: number;
   output: number;
+  more: MoreRow | null;
   context_bytes: number;
 };
 
 const SESSION = `select ordinal, session_id, agent, channel, user_id, created_at, updated_at, first_seq, last_seq, message_count, turns_queued,
-  input, output, context_bytes from sessions`;
+  input, output, to_json(more) as more, context_bytes from sessions`;
 
 const readSession = (row: SessionRow): Session => ({
   sessionId: readText(row.session_id),
@@ -49,7 +51,7 @@ const readSession = (row: SessionRow): Session => ({
   lastSeq: row.last_seq,
   messageCount: row.message_count,
   turnsQueued: row.turns_queued,
-  usage: { input: row.input, output: row.output },
+  usage: readUsage(row.input, row.output, row.more),
   ordinal: row.ordinal,
   contextBytes: row.context_bytes,
 });
@@ -57,7 +59,7 @@ const readSession = (row: SessionRow): Session => ({
 /** The reply of the end of a turn is told by the entry before, which the first of a page may need. */
 const ENTRIES = `select case when e.text is null and e.message_id is not null and n = 1
     then json_build_array(e.seq, e.at, e.turn_id, e.name, e.message_id, e.role,
-      (select text from entries b where b.session = e.session and b.seq = e.seq - 1), e.outside, e.context, e.attempt, e.input, e.output, e.error, e.detail, e.sizes)
+      (select text from entries b where b.session = e.session and b.seq = e.seq - 1), e.outside, e.context, e.attempt, e.input, e.output, e.error, e.detail, e.sizes, e.used)
     else entry_json(e.entry) end as entry
   from (
     select entries.*, entries as entry, row_number() over (order by seq) as n from entries

@@ -1,6 +1,7 @@
 import type { ErrorName } from "#core/errors.ts";
 import type { Claim, ClaimedTurn, Entry, Message, Role, SessionSize, Surface, Turn, TurnStatus } from "#store/store.ts";
 import { readOptional, readText } from "./texts.ts";
+import { type MoreRow, readUsage } from "./usage.ts";
 
 /** A row of `turns`, as SQL's row_to_json gives it. */
 export type TurnRow = {
@@ -22,10 +23,12 @@ export type TurnRow = {
   detail: string | null;
   input: number | null;
   output: number | null;
+  more: MoreRow | null;
   delivery_id: string | null;
   node: string | null;
   reply_message_id: string | null;
   spent_ms: number;
+  hops: number | null;
 };
 export type FoundTurn = { row: TurnRow; reply: string | null };
 
@@ -46,7 +49,7 @@ export const readTurn = ({ row, reply }: FoundTurn): Turn => ({
   seq: row.seq,
   reply: readOptional(reply),
   error: row.error ? { name: row.error, detail: readOptional(row.detail) } : undefined,
-  usage: row.input === null ? undefined : { input: row.input, output: row.output ?? 0 },
+  usage: row.input === null ? undefined : readUsage(row.input, row.output ?? 0, row.more),
   deliveryId: readOptional(row.delivery_id),
 });
 
@@ -64,7 +67,10 @@ export const readClaimed = ({ turn, replySeq, text, outside, context }: ClaimedR
   const read = readTurn(turn);
   const claim: Claim = { turnId: read.turnId, sessionId: read.sessionId, node: row.node ?? "", fence: row.attempt };
   const message = { text: readText(text), outside, context: readOptional(context) };
-  return { claim, turn: read, message, replyMessageId: row.reply_message_id ?? "", replySeq, spentMs: row.spent_ms };
+  const { reply_message_id: replyMessageId, spent_ms: spentMs, hops } = row;
+  return {
+    ...{ claim, turn: read, message, replyMessageId: replyMessageId ?? "", replySeq, spentMs, hops: hops ?? 0 },
+  };
 };
 
 /** A row of `entries`, as `entry_json` gives it. */
@@ -84,6 +90,7 @@ export type EntryRow = [
   error: ErrorName | null,
   detail: string | null,
   sizes: [SessionSize, SessionSize] | null,
+  used: [more: MoreRow | null, model: string | null] | null,
 ];
 
 export const readEntries = (rows: readonly EntryRow[]): Entry[] => {
@@ -96,10 +103,10 @@ export const readEntries = (rows: readonly EntryRow[]): Entry[] => {
 };
 
 const readEntry = (row: EntryRow, text: string): Entry => {
-  const [seq, at, turnId, name, messageId, role, , outside, context, attempt, input, output, error, detail, sizes] =
-    row;
+  const [seq, at, turnId, name, messageId, role, , outside, context, attempt, input, output, ...more] = row;
+  const [error, detail, sizes, used] = more;
   const of = { seq, at, turnId };
-  const usage = { input: input ?? 0, output: output ?? 0 };
+  const end = { usage: readUsage(input ?? 0, output ?? 0, used?.[0] ?? null), model: readOptional(used?.[1] ?? null) };
   switch (name) {
     case "message.created": {
       const message = { messageId: messageId ?? "", role: role ?? "user", text, outside: outside ?? false };
@@ -112,13 +119,13 @@ const readEntry = (row: EntryRow, text: string): Entry => {
     case "turn.started":
       return { ...of, name, attempt: attempt ?? 1 };
     case "turn.failed":
-      return { ...of, name, usage, error: { name: error ?? "internal", detail: readOptional(detail) } };
+      return { ...of, name, ...end, error: { name: error ?? "internal", detail: readOptional(detail) } };
     case "session.compacted": {
       const [before, after] = sizes ?? [NOTHING, NOTHING];
       return { ...of, name, before, after };
     }
     default:
-      return { ...of, name, usage, reply: text };
+      return { ...of, name, ...end, reply: text };
   }
 };
 

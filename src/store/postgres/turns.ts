@@ -5,6 +5,7 @@ import { deliveryRow } from "./delivery-codec.ts";
 import { type Frame, LANE } from "./frame.ts";
 import { keepKey, keepOptional, keepText } from "./texts.ts";
 import { type FoundTurn, readTurn } from "./turn-codec.ts";
+import { keepUsage, type MoreRow, readUsage } from "./usage.ts";
 
 type TurnMethods = Pick<
   Store,
@@ -25,6 +26,7 @@ type FinishedRow = [
   messageId: string,
   input: number,
   output: number,
+  more: MoreRow | null,
 ];
 type Ending = { claim: Claim; now: number; usage: UsageRow | undefined; end?: TurnEnd; delayMs?: number };
 
@@ -153,7 +155,7 @@ const orderRow = (frame: Frame, order: TurnOrder, n: number) => {
     events: events?.ids,
     max_attempts: events?.maxAttempts,
     keep: events?.streamKeep,
-    to: announce && keepText(announce.channel),
+    to: keepOptional(announce?.channel),
     hops: announce?.hops,
     node: claim?.node,
     lease: claim?.leaseMs,
@@ -174,7 +176,12 @@ const endingRow = ({ claim, now, usage, end, delayMs }: Ending, n: number) => ({
   bytes: end && Buffer.byteLength(end.reply),
   error: end?.error?.name,
   detail: keepOptional(end?.error?.detail),
-  used: usage && { model: keepText(usage.model), ...usage.usage, latency: usage.latencyMs },
+  used: usage && {
+    model: keepText(usage.model),
+    ...keepUsage(usage.usage),
+    latency: usage.latencyMs,
+    answered: keepOptional(end?.model),
+  },
   delay: delayMs,
 });
 
@@ -210,6 +217,7 @@ const startOf = (order: TurnOrder, { seq, claimed }: Started): TurnStart => {
     replyMessageId: claim.replyMessageId,
     replySeq: seq + 2,
     spentMs: 0,
+    hops: order.announce?.hops ?? 0,
   };
   return { turn, replayed: false, claimed: held };
 };
@@ -242,12 +250,12 @@ const tellStart = (frame: Frame, order: TurnOrder, outcome: StartOutcome): void 
 
 const tellEnd = (frame: Frame, { claim, now: at, end }: Ending, finished: FinishedRow): void => {
   if (!end) return;
-  const [, ordinal, agent, contextBytes, from, through, messageId, input, output] = finished;
+  const [, ordinal, agent, contextBytes, from, through, messageId, input, output, more] = finished;
   const { turnId, sessionId } = claim;
   const of = { at, turnId };
   const hasReply = through > from;
   const reply = hasReply ? end.reply : "";
-  const last = { seq: through, ...of, usage: { input, output } };
+  const last = { seq: through, ...of, usage: readUsage(input, output, more), model: end.usage && end.model };
   const entries: Entry[] = hasReply ? [{ seq: from, ...of, name: "message.completed", messageId, text: reply }] : [];
   if (end.status === "failed") {
     const { name = "internal", detail } = end.error ?? {};

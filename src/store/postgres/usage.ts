@@ -1,10 +1,14 @@
-import type { Store, UsageCount, UsageCounts } from "#store/store.ts";
+import { moreOf } from "#core/usages.ts";
+import type { Store, Usage, UsageCount, UsageCounts } from "#store/store.ts";
+import { COUNT_NAMES } from "#store/usage-counts.ts";
+import { usageOf } from "#store/views.ts";
 import { type Frame, LANE } from "./frame.ts";
 import { keepText, readText } from "./texts.ts";
 
 const DAY = 24 * 3_600_000;
-const COLUMNS = ["messages", "completed", "failed", "cancelled", "attempts", "latency_ms", "input", "output"];
-const SUMS = COLUMNS.map((name) => `sum(${name})::float8 as ${name}`).join(", ");
+const SUMS = COUNT_NAMES.map((name) => `sum(${name === "latencyMs" ? "latency_ms" : name})::float8 as "${name}"`).join(
+  ", ",
+);
 const KEYS = {
   agent: "agent",
   model: "model",
@@ -14,35 +18,31 @@ const KEYS = {
   day: `hour - hour % ${DAY}`,
 } as const;
 
-type CountsRow = Omit<UsageCounts, "latencyMs"> & { latency_ms: number };
 type Query = { from: number; to: number; agent?: string };
 
 export const usageMethods = (frame: Frame): Pick<Store, "countUsage" | "readUsage" | "sumUsage"> => ({
   countUsage: async ({ now, model, usage, latencyMs, ...of }) => {
-    const row: UsageAddition = { ...usageKeys(now, of, model), attempts: 1, latency: latencyMs, ...usage };
+    const row: UsageAddition = { ...usageKeys(now, of, model), attempts: 1, latency: latencyMs, ...keepUsage(usage) };
     await frame.call("count_usage", [JSON.stringify([row]), LANE]);
   },
   readUsage: async (query) => {
     const { where, values } = filterOf(query);
-    const rows = await frame.query<CountsRow & Omit<UsageCount, keyof UsageCounts>>(
+    const rows = await frame.query<UsageCount>(
       `select hour, agent, model, surface, caller, ${SUMS} from usage_counts ${where}
         group by hour, agent, model, surface, caller order by hour`,
       values,
     );
     return rows.map(({ hour, agent, model, surface, caller, ...counts }) => {
-      return { hour, agent, model: readText(model), surface, caller: readText(caller), ...countsOf(counts) };
+      return { hour, agent, model: readText(model), surface, caller: readText(caller), ...counts };
     });
   },
   sumUsage: async ({ by, ...query }) => {
     const { where, values } = filterOf(query);
-    const rows = await frame.query<CountsRow & { key: string | number }>(
+    const rows = await frame.query<UsageCounts & { key: string | number }>(
       `select ${KEYS[by]} as key, ${SUMS} from usage_counts ${where} group by 1`,
       values,
     );
-    return rows.map(({ key, ...counts }) => ({
-      key: typeof key === "string" ? readText(key) : key,
-      counts: countsOf(counts),
-    }));
+    return rows.map(({ key, ...counts }) => ({ key: typeof key === "string" ? readText(key) : key, counts }));
   },
 });
 
@@ -53,17 +53,15 @@ const filterOf = ({ from, to, agent }: Query) => ({
 
 const clamp = (time: number): number => Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER);
 
-const countsOf = ({
-  latency_ms: latencyMs,
-  messages,
-  completed,
-  failed,
-  cancelled,
-  attempts,
-  input,
-  output,
-}: CountsRow) => {
-  return { messages, completed, failed, cancelled, attempts, latencyMs, input, output };
+/** Cached tokens, those of reasoning, and the cost. */
+export type MoreRow = readonly [cached: number, reasoning: number, cost: number];
+
+export const readUsage = (input: number, output: number, more: MoreRow | null): Usage =>
+  usageOf(input, output, more ? moreOf(...more) : undefined);
+
+export const keepUsage = ({ input, output, more }: Usage) => {
+  const row: MoreRow | undefined = more && [more.cached, more.reasoning, more.cost];
+  return { input, output, more: row };
 };
 
 /** What is added to the counters of an hour, as `add_usage` takes it. */
@@ -74,7 +72,9 @@ export type UsageAddition = {
   surface: string;
   caller: string;
 } & Partial<
-  Record<"messages" | "completed" | "failed" | "cancelled" | "attempts" | "latency" | "input" | "output", number>
+  Record<"messages" | "completed" | "failed" | "cancelled" | "attempts" | "latency" | "input" | "output", number> & {
+    more: MoreRow | undefined;
+  }
 >;
 
 const HOUR = 3_600_000;

@@ -1,4 +1,5 @@
-import type { Entry, Role } from "#store/store.ts";
+import type { Entry, MoreUsage, Role } from "#store/store.ts";
+import { usageOf } from "#store/views.ts";
 
 const KINDS = [
   "message.created",
@@ -73,15 +74,22 @@ const restOf = (entry: Entry, before: Entry | undefined): unknown[] => {
     case "turn.started":
       return [entry.attempt];
     case "turn.failed":
-      return [entry.usage.input, entry.usage.output, entry.error.name, entry.error.detail ?? null];
+      return [entry.usage.input, entry.usage.output, entry.error.name, entry.error.detail ?? null, ...moreOf(entry)];
     case "session.compacted":
       return [entry.before.messages, entry.before.tokens, entry.after.messages, entry.after.tokens];
     default: {
       const isSame = before?.name === "message.completed" && before.text === entry.reply;
-      return [entry.usage.input, entry.usage.output, isSame ? SAME : entry.reply];
+      return [entry.usage.input, entry.usage.output, isSame ? SAME : entry.reply, ...moreOf(entry)];
     }
   }
 };
+
+type End = Extract<Entry, { usage: unknown }>;
+
+/** Nothing for most. In an object: an array among the values stands for a long text. */
+const moreOf = ({ usage: { more }, model }: End): [] | [Partial<More>] =>
+  more || model !== undefined ? [{ more, model }] : [];
+type More = { more: MoreUsage; model: string };
 
 /** The entries of a row, of which the last has `lastSeq`. */
 export const decodeEntries = (body: string, lastSeq: number): Entry[] => {
@@ -111,18 +119,19 @@ const decodeEntry = ([kind, time, turn, ...rest]: Packed, seq: number, before: E
     case "turn.started":
       return { ...base, name, attempt: rest[0] as number };
     case "turn.failed": {
-      const [input, output, error, detail] = rest as [number, number, string, string | null];
+      const [input, output, error, detail, of] = rest as [number, number, string, string | null, Partial<More>?];
       const named = { name: error, detail: detail ?? undefined } as Extract<Entry, { name: "turn.failed" }>["error"];
-      return { ...base, name, usage: { input, output }, error: named };
+      return { ...base, name, usage: usageOf(input, output, of?.more), error: named, model: of?.model };
     }
     case "session.compacted": {
       const [messages, tokens, messagesAfter, tokensAfter] = rest as [number, number, number, number];
       return { ...base, name, before: { messages, tokens }, after: { messages: messagesAfter, tokens: tokensAfter } };
     }
     default: {
-      const [input, output, reply] = rest as [number, number, string | typeof SAME];
+      const [input, output, reply, of] = rest as [number, number, string | typeof SAME, Partial<More>?];
       const text = before?.name === "message.completed" ? before.text : "";
-      return { ...base, name, usage: { input, output }, reply: reply === SAME ? text : reply };
+      const usage = usageOf(input, output, of?.more);
+      return { ...base, name, usage, reply: reply === SAME ? text : reply, model: of?.model };
     }
   }
 };

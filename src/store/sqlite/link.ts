@@ -149,10 +149,14 @@ export class Link {
     setImmediate(this.#sendPlanned);
   }
 
-  /** Events are collected as long as each turn of the event loop brings more; any other call has a turn or a beat behind it, and goes at once. */
+  /**
+   * Events are collected as long as each turn of the event loop brings more. Any other call has a turn or a beat behind it: it waits for
+   * one turn of the loop, as what the end of a turn brings about comes in that, and shares its commit.
+   */
   readonly #sendPlanned = (): void => {
     const { length } = this.#pending;
-    if (this.#areEvents && length > this.#seen && length < EVENTS_AT_ONCE && this.#heldMs() < HELD_MS) {
+    const mayWait = this.#areEvents ? length < EVENTS_AT_ONCE && this.#heldMs() < HELD_MS : this.#seen === 0;
+    if (mayWait && length > this.#seen) {
       this.#seen = length;
       setImmediate(this.#sendPlanned);
       return;

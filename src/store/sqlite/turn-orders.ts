@@ -6,13 +6,16 @@ import type {
   Claim,
   ClaimedTurn,
   Entry,
+  MoreUsage,
   SessionRef,
   Surface,
   Turn,
   TurnEnd,
   TurnOrder,
   TurnStart,
+  Usage,
 } from "#store/store.ts";
+import { usageOf } from "#store/views.ts";
 import { KINDS, type PackedDelivery, packDelivery } from "./delivery-codec.ts";
 
 /** What is to be started, with its delivery as the recorder keeps it. */
@@ -170,6 +173,7 @@ export const startedOf = (
       replyMessageId: claim.replyMessageId,
       replySeq: seq + 2,
       spentMs: 0,
+      hops: order.announce?.hops ?? 0,
     };
   }
   return {
@@ -203,6 +207,7 @@ export type EndAnswer = readonly [
   input: number,
   output: number,
   replyMessageId: string,
+  more: MoreUsage | undefined,
 ];
 
 export type PackedEnd = readonly [...claim: [string, string, string, number], ...end: EndValues];
@@ -212,33 +217,35 @@ type EndValues = [
   reply: string,
   error: TurnEnd["error"],
   usage: TurnEnd["usage"],
+  model: string | undefined,
 ];
 
-export const packEnd = (claim: Claim, { now, status, reply, error, usage }: TurnEnd): PackedEnd => {
-  return [claim.turnId, claim.sessionId, claim.node, claim.fence, now, status, reply, error, usage];
+export const packEnd = (claim: Claim, { now, status, reply, error, usage, model }: TurnEnd): PackedEnd => {
+  return [claim.turnId, claim.sessionId, claim.node, claim.fence, now, status, reply, error, usage, model];
 };
 
 export const unpackEnd = ([turnId, sessionId, node, fence, ...end]: PackedEnd): { claim: Claim; end: TurnEnd } => {
-  const [now, status, reply, error, usage] = end;
-  return { claim: { turnId, sessionId, node, fence }, end: { now, status, reply, error, usage } };
+  const [now, status, reply, error, usage, model] = end;
+  return { claim: { turnId, sessionId, node, fence }, end: { now, status, reply, error, usage, model } };
 };
 
 /** The entries that `endTurn` appended. */
 export const endedOf = (
   { turnId, sessionId }: Claim,
-  { now: at, status, reply, error }: TurnEnd,
-  [agent, ordinal, contextBytes, lastSeq, input, output, replyMessageId]: EndAnswer,
+  { now: at, status, reply, error, model }: TurnEnd,
+  [agent, ordinal, contextBytes, lastSeq, input, output, replyMessageId, more]: EndAnswer,
 ): { session: SessionRef; entries: Entry[] } => {
+  const usage = usageOf(input, output, more);
   return {
     session: { sessionId, agent, ordinal, contextBytes },
-    entries: endEntries({ turnId, at, status, reply, error, usage: { input, output }, replyMessageId }, lastSeq),
+    entries: endEntries({ turnId, at, status, reply, error, model, usage, replyMessageId }, lastSeq),
   };
 };
 
-export type EndOf = Pick<TurnEnd, "status" | "reply" | "error"> & {
+export type EndOf = Pick<TurnEnd, "status" | "reply" | "error" | "model"> & {
   turnId: string;
   at: number;
-  usage: { input: number; output: number };
+  usage: Usage;
   /** Undefined for a turn that did not run: it has no reply. */
   replyMessageId: string | undefined;
 };
@@ -248,11 +255,11 @@ const UNKNOWN = { name: "turn-failed", detail: undefined } as const;
 
 /** The entries that tell of a turn's end, the last of them with `lastSeq`. */
 export const endEntries = (of: EndOf, lastSeq: number): Entry[] => {
-  const { turnId, at, status, reply, error, usage, replyMessageId } = of;
+  const { turnId, at, status, reply, error, model, usage, replyMessageId } = of;
   const end: Entry =
     status === "failed"
-      ? { seq: lastSeq, at, turnId, name: "turn.failed", usage, error: error ?? UNKNOWN }
-      : { seq: lastSeq, at, turnId, name: ENDED[status], usage, reply };
+      ? { seq: lastSeq, at, turnId, name: "turn.failed", usage, error: error ?? UNKNOWN, model }
+      : { seq: lastSeq, at, turnId, name: ENDED[status], usage, reply, model };
   if (replyMessageId === undefined || !hasReply(of)) return [end];
   return [{ seq: lastSeq - 1, at, turnId, name: "message.completed", messageId: replyMessageId, text: reply }, end];
 };

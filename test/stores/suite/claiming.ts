@@ -25,6 +25,25 @@ export const claimingTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toMatchObject({ turnsQueued: 0 });
     });
 
+    it("tells at every attempt through how many hops came what started the turn, whether its reply goes on or not", async () => {
+      await using world = await openWorld(engine);
+      for (const [session, channel] of [
+        ["chat:a", undefined],
+        ["chat:b", "ops"],
+      ] as const) {
+        await world.start({ session, announce: { channel, hops: 2 } });
+        for (let attempt = 1; attempt < 3; attempt++) {
+          const claimed = await world.claimNext();
+          expect(claimed.hops).toBe(2);
+          await world.release(claimed);
+        }
+        await world.end(await world.claimNext());
+      }
+      expect(world.store.stats().announcements).toBe(1);
+      await world.start();
+      expect((await world.claimNext()).hops).toBe(0);
+    });
+
     it("hands out nothing when nothing waits", async () => {
       await using world = await openWorld(engine);
       expect(await world.claim()).toEqual({ turns: [], nextDueInMs: undefined });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ApiKey } from "#store/store.ts";
 import { failEvent, news, queueEvent, takeEvents, waiting } from "../inbound.ts";
-import { deliveryOf, type Engine, LEASE_MS, openWorld, used } from "../world.ts";
+import { deliveryOf, type Engine, LEASE_MS, openWorld, usedMore } from "../world.ts";
 
 /** For durable engines alone. */
 export const reopeningTests = (engine: Engine): void => {
@@ -10,8 +10,11 @@ export const reopeningTests = (engine: Engine): void => {
       await using world = await openWorld(engine);
       expect(world.store.durable).toBe(true);
       const ended = await world.start({ key: "k", delivery: deliveryOf("dlv_1") });
-      await world.end(await world.claimNext(), { reply: "hi", usage: used(1, 1) });
-      const queued = await world.start({ waited: true, skillIds: ["sum"] });
+      await world.release(await world.claimNext(), 0, usedMore(5, 0, 250));
+      await world.end(await world.claimNext(), { reply: "hi", usage: usedMore(7, 2, 1e12), model: "slow" });
+      const again = await world.start();
+      await world.release(await world.claimNext(), 0, usedMore(1, 0, 3));
+      const queued = await world.start({ waited: true, skillIds: ["sum"], announce: { channel: undefined, hops: 2 } });
       const key: ApiKey = {
         keyId: "key_1",
         name: "ci",
@@ -23,7 +26,7 @@ export const reopeningTests = (engine: Engine): void => {
       };
       await world.store.createKey(key);
       const read = async () => ({
-        ...(await world.everything(["chat:a"], [ended.turnId, queued.turnId])),
+        ...(await world.everything(["chat:a"], [ended.turnId, again.turnId, queued.turnId])),
         messages: await world.store.readMessages("chat:a", { limit: 10 }),
         delivery: await world.store.getDelivery("dlv_1"),
         usage: await world.store.readUsage({ from: 0, to: Infinity }),
@@ -33,6 +36,9 @@ export const reopeningTests = (engine: Engine): void => {
       const before = await read();
       await world.reopen();
       expect(await read()).toEqual(before);
+      await world.end(await world.claimNext(), { usage: usedMore(1, 0, 3) });
+      expect((await world.store.getTurn(again.turnId))?.usage?.more).toEqual({ cached: 2, reasoning: 0, cost: 6 });
+      expect((await world.claimNext()).hops).toBe(2);
     });
 
     it("keeps events with what became of them, and the beats and announcements that are due", async () => {

@@ -116,6 +116,7 @@ export const startingTests = (engine: Engine): void => {
         replyMessageId: "msg_reply",
         replySeq: 4,
         spentMs: 0,
+        hops: 0,
       });
       expect(await world.names()).toEqual(["message.created", "turn.queued", "turn.started", "message.created"]);
       expect((await world.claim()).turns).toEqual([]);

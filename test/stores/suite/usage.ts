@@ -14,6 +14,8 @@ const run = async (
   await world.end(await world.claimNext(), { status: how, usage });
 };
 
+const NO_MORE = { cached: 0, reasoning: 0, cost: 0 };
+
 export const usageTests = (engine: Engine): void => {
   describe("counting usage", () => {
     it("counts by hour, agent, model, surface and caller", async () => {
@@ -23,7 +25,7 @@ export const usageTests = (engine: Engine): void => {
       await run(world, base, used(3, 4, "echo", 30));
       const hour = START;
       const of = { hour, agent: "main", model: "echo", surface: "rest", caller: "ci" };
-      const count = { ...of, messages: 2, failed: 0, cancelled: 0 };
+      const count = { ...of, messages: 2, failed: 0, cancelled: 0, ...NO_MORE };
       expect(await world.store.readUsage({ from: START, to: START + 1 })).toEqual([
         { ...count, attempts: 2, completed: 2, latencyMs: 40, input: 4, output: 6 },
       ]);
@@ -143,7 +145,7 @@ export const usageTests = (engine: Engine): void => {
       expect(await sum("model", { from: START + 1 })).toEqual([["echo", 1, 5]]);
       expect(await sum("model", { to: START })).toEqual([]);
       const [one] = await world.store.sumUsage({ from: START + 1, to: Infinity, by: "caller" });
-      const rest = { messages: 1, completed: 1, failed: 0, cancelled: 0, attempts: 1 };
+      const rest = { messages: 1, completed: 1, failed: 0, cancelled: 0, attempts: 1, ...NO_MORE };
       expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 } });
     });
 
@@ -174,9 +176,10 @@ export const usageTests = (engine: Engine): void => {
       const of = { agent: "main", surface: "rpc", caller: "ops" } as const;
       const now = world.clock.now();
       await world.store.countUsage({ now, ...of, ...used(30, 4, "echo", 20) });
-      await world.store.countUsage({ now, ...of, ...used(1, 1, "echo", 5) });
+      await world.store.countUsage({ now, ...of, ...used(1, 1, "echo", 5, { cached: 1, reasoning: 0, cost: 70 }) });
       const nothing = { messages: 0, completed: 0, failed: 0, cancelled: 0 };
-      const counts = { ...nothing, attempts: 2, latencyMs: 25, input: 31, output: 5 };
+      const more = { cached: 1, reasoning: 0, cost: 70 };
+      const counts = { ...nothing, attempts: 2, latencyMs: 25, input: 31, output: 5, ...more };
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual([
         { hour: START, ...of, model: "echo", ...counts },
       ]);

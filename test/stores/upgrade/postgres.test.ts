@@ -13,6 +13,7 @@ import { answerOf, callAll, chat, serving } from "./talk.ts";
 
 const NEXT: Schema = { migrations: next.MIGRATIONS, functions: next.FUNCTIONS };
 const VERSION = MIGRATIONS.length;
+const KNOWN = MIGRATIONS.map(({ version }) => version);
 /** Three processes, two of which compile their contract while the third works. */
 const PATIENT = { timeout: 60_000 };
 /** What PostgreSQL says of statements that do not go with their tables and functions. */
@@ -62,7 +63,7 @@ await postgresTests((server) => {
         expect(turnIds.length).toBeGreaterThan(12);
         const answers = await Promise.all(turnIds.map((turnId) => answerOf(two.url, turnId)));
         for (const answer of answers) expect(answer).toMatchObject({ status: "completed" });
-        expect(await versionsOf(url)).toEqual([
+        expect((await versionsOf(url)).slice(-2)).toEqual([
           { version: VERSION, functions: FUNCTIONS.digest },
           { version: VERSION + 1, functions: next.FUNCTIONS.digest },
         ]);
@@ -130,7 +131,7 @@ await postgresTests((server) => {
       ).rejects.toThrow(
         `The database's schema could not be brought from version ${VERSION + 1} to ${VERSION + 2} (column "agent" of relation "sessions" already exists): it is as it was, of version ${VERSION + 1}.`,
       );
-      expect((await versionsOf(url)).map(({ version }) => version)).toEqual([VERSION, VERSION + 1]);
+      expect((await versionsOf(url)).map(({ version }) => version)).toEqual([...KNOWN, VERSION + 1]);
       expect(await tablesOf(url)).toContainEqual({ tablename: "labels" });
       expect(await tablesOf(url)).not.toContainEqual({ tablename: "more" });
       // The older version goes on, and so does one that was put right.

@@ -2,7 +2,8 @@
 export const CONCLUSION_FUNCTIONS = /* sql */ `
 create or replace function entry_json(e entries) returns json language sql immutable as $$
   select json_build_array(
-    e.seq, e.at, e.turn_id, e.name, e.message_id, e.role, e.text, e.outside, e.context, e.attempt, e.input, e.output, e.error, e.detail, e.sizes
+    e.seq, e.at, e.turn_id, e.name, e.message_id, e.role, e.text, e.outside, e.context, e.attempt, e.input, e.output, e.error, e.detail, e.sizes,
+    e.used
   )
 $$;
 

@@ -3,14 +3,14 @@ export const TURN_END_FUNCTIONS = /* sql */ `
 create or replace function usage_json(t turns, at_wall bigint, in_model text, counts json) returns json language sql immutable as $$
   select json_build_object(
     'hour', at_wall - at_wall % 3600000, 'agent', t.agent, 'model', in_model, 'surface', t.surface, 'caller', t.caller,
-    counts->>0, 1, 'latency', counts->1, 'input', counts->2, 'output', counts->3
+    counts->>0, 1, 'latency', counts->1, 'input', counts->2, 'output', counts->3, 'more', counts->4
   )
 $$;
 
--- \`used\`: { model, input, output, latency } of an attempt that reached a backend, or null.
+-- \`used\`: { model, input, output, more, latency, answered } of an attempt that reached a backend, or null.
 create or replace function attempt_json(t turns, at_wall bigint, used json) returns json language sql immutable as $$
   select case when used is not null then
-    usage_json(t, at_wall, used->>'model', json_build_array('attempts', used->'latency', used->'input', used->'output'))
+    usage_json(t, at_wall, used->>'model', json_build_array('attempts', used->'latency', used->'input', used->'output', used->'more'))
   end
 $$;
 
@@ -47,6 +47,7 @@ declare
 begin
   t.input := coalesce(t.input, 0) + coalesce((used->>'input')::bigint, 0);
   t.output := coalesce(t.output, 0) + coalesce((used->>'output')::bigint, 0);
+  t.more := add_more(t.more, more_of(used));
   select last_seq into seq_before from sessions where ordinal = t.session;
   if has_reply then
     reply_seq := seq_before + 1;
@@ -54,13 +55,14 @@ begin
     values (t.session, reply_seq, at_wall, t.turn_id, 'message.completed', t.reply_message_id, reply);
   end if;
   -- The reply of a turn that has one is that of the entry before: its message tells so.
-  insert into entries (session, seq, at, turn_id, name, message_id, input, output, error, detail) values (
+  insert into entries (session, seq, at, turn_id, name, message_id, input, output, error, detail, used) values (
     t.session, coalesce(reply_seq, seq_before) + 1, at_wall, t.turn_id, 'turn.' || in_status,
-    case when has_reply and in_status <> 'failed' then t.reply_message_id end, t.input, t.output, in_error, in_detail
+    case when has_reply and in_status <> 'failed' then t.reply_message_id end, t.input, t.output, in_error, in_detail,
+    case when t.more is not null or used->>'answered' is not null then json_build_array(t.more, used->>'answered') end
   );
   update turns set
     status = in_status, ended_at = at_wall, reply_at = reply_seq, error = in_error, detail = in_detail, input = t.input, output = t.output,
-    ready_at = null, lease_ends = null
+    more = t.more, model = coalesce(used->>'answered', model), ready_at = null, lease_ends = null
   where turn_id = t.turn_id;
   update sessions set
     updated_at = at_wall,
@@ -71,7 +73,8 @@ begin
     turns_queued = turns_queued - (t.status = 'queued')::integer,
     open = open - 1,
     input = input + coalesce((used->>'input')::bigint, 0),
-    output = output + coalesce((used->>'output')::bigint, 0)
+    output = output + coalesce((used->>'output')::bigint, 0),
+    more = add_more(more, more_of(used))
   where ordinal = t.session returning * into s;
   select false as work, null as compaction into next;
   if s.open > 0 and (t.status = 'running' or t.ready_at is not null) then
@@ -79,7 +82,7 @@ begin
   end if;
   return json_build_object(
     'turn', t.turn_id, 'session', t.session, 'sessionId', t.session_id, 'agent', t.agent, 'contextBytes', s.context_bytes,
-    'from', seq_before + 1, 'through', s.last_seq, 'known', known, 'message', t.reply_message_id, 'input', t.input, 'output', t.output, 'was', t.status, 'status', in_status, 'at', at_wall,
+    'from', seq_before + 1, 'through', s.last_seq, 'known', known, 'message', t.reply_message_id, 'input', t.input, 'output', t.output, 'more', t.more, 'was', t.status, 'status', in_status, 'at', at_wall,
     'failing', case
       when t.status <> 'running' then null
       when in_status = 'completed' then false
@@ -107,9 +110,12 @@ begin
     update turns set
       input = coalesce(input, 0) + (used->>'input')::bigint,
       output = coalesce(output, 0) + (used->>'output')::bigint,
+      more = add_more(more, more_of(used)),
       spent_ms = spent_ms + (used->>'latency')::double precision
     where turn_id = t.turn_id returning * into t;
-    update sessions set input = input + (used->>'input')::bigint, output = output + (used->>'output')::bigint where ordinal = t.session;
+    update sessions set
+      input = input + (used->>'input')::bigint, output = output + (used->>'output')::bigint, more = add_more(more, more_of(used))
+    where ordinal = t.session;
   end if;
   if t.is_cancelled then
     ended := finish_turn(t, at_wall, 'cancelled', '', 0, null, null, null, at_time);
@@ -189,7 +195,8 @@ begin
       one := finish_turn(t, e.now, e.status, e.reply, e.bytes, e.error, e.detail, e.used, at_time, true);
       done := done || one;
       finished := finished || json_build_array(
-        e.n, one->'session', one->'agent', one->'contextBytes', one->'from', one->'through', one->'message', one->'input', one->'output'
+        e.n, one->'session', one->'agent', one->'contextBytes', one->'from', one->'through', one->'message', one->'input', one->'output',
+        one->'more'
       );
     end if;
   end loop;

@@ -1,3 +1,29 @@
+const KEYS = ["hour", "agent", "model", "surface", "caller"].join(", ");
+const COUNTS = [
+  "messages",
+  "completed",
+  "failed",
+  "cancelled",
+  "attempts",
+  "latency_ms",
+  "input",
+  "output",
+  "cached",
+  "reasoning",
+  "cost",
+];
+/** Where what is to be added has another name than its counter. */
+const ADDED: Readonly<Record<string, string>> = {
+  latency_ms: "latency",
+  cached: "(more->>0)::bigint",
+  reasoning: "(more->>1)::bigint",
+  cost: "(more->>2)::bigint",
+};
+/** What is there already grows by it. */
+const ADDING = `on conflict (${KEYS}, lane) do update set
+      ${COUNTS.map((name) => `${name} = usage_counts.${name} + excluded.${name}`).join(",\n      ")}
+    returning xmax = 0 as is_new`;
+
 /** Counters of usage: each lane adds to rows of its own, and what is past is added up by the sweep. */
 export const USAGE_FUNCTIONS = /* sql */ `
 create or replace function usage_bytes() returns integer language sql immutable as $$
@@ -10,32 +36,35 @@ declare
   fresh integer;
 begin
   with added as (
-    insert into usage_counts (
-      lane, hour, agent, model, surface, caller, messages, completed, failed, cancelled, attempts, latency_ms, input, output
-    )
-    select in_lane, of.hour, of.agent, of.model, of.surface, of.caller,
-      coalesce(sum(of.messages), 0), coalesce(sum(of.completed), 0), coalesce(sum(of.failed), 0), coalesce(sum(of.cancelled), 0),
-      coalesce(sum(of.attempts), 0), coalesce(sum(of.latency), 0), coalesce(sum(of.input), 0), coalesce(sum(of.output), 0)
-    from json_to_recordset(rows) as of (
-      hour bigint, agent text, model text, surface text, caller text, messages bigint, completed bigint, failed bigint, cancelled bigint,
-      attempts bigint, latency double precision, input bigint, output bigint
-    )
-    group by of.hour, of.agent, of.model, of.surface, of.caller
-    order by of.hour, of.agent, of.model, of.surface, of.caller
-    on conflict (hour, agent, model, surface, caller, lane) do update set
-      messages = usage_counts.messages + excluded.messages,
-      completed = usage_counts.completed + excluded.completed,
-      failed = usage_counts.failed + excluded.failed,
-      cancelled = usage_counts.cancelled + excluded.cancelled,
-      attempts = usage_counts.attempts + excluded.attempts,
-      latency_ms = usage_counts.latency_ms + excluded.latency_ms,
-      input = usage_counts.input + excluded.input,
-      output = usage_counts.output + excluded.output
-    returning xmax = 0 as is_new
+    insert into usage_counts (lane, ${KEYS}, ${COUNTS})
+    select in_lane, ${KEYS}, ${COUNTS}
+    from (
+      select ${KEYS}, ${COUNTS.map((name) => `coalesce(sum(${ADDED[name] ?? name}), 0) as ${name}`)}
+      from json_to_recordset(rows) as of (
+        hour bigint, agent text, model text, surface text, caller text, messages bigint, completed bigint, failed bigint, cancelled bigint,
+        attempts bigint, latency double precision, input bigint, output bigint, more json
+      )
+      group by ${KEYS}
+    ) as sums
+    order by ${KEYS}
+    ${ADDING}
   )
   select count(*) filter (where is_new) into fresh from added;
   return case when fresh = 0 then '{}' else jsonb_build_object('bytes', fresh * usage_bytes()) end;
 end
+$$;
+
+-- What of a use most have nothing of.
+create or replace function more_of(used json) returns bigint[] language sql immutable as $$
+  select case when used->'more' is not null then array[(used->'more'->>0)::bigint, (used->'more'->>1)::bigint, (used->'more'->>2)::bigint] end
+$$;
+
+create or replace function add_more(one bigint[], other bigint[]) returns bigint[] language sql immutable as $$
+  select case
+    when one is null then other
+    when other is null then one
+    else array[one[1] + other[1], one[2] + other[2], one[3] + other[3]]
+  end
 $$;
 
 create or replace function count_usage(rows json, in_lane text) returns json language plpgsql as $$
@@ -57,20 +86,9 @@ begin
   with past as (
     delete from usage_counts where lane <> '' and hour < current_hour returning *
   ), folding as (
-    insert into usage_counts
-    select '', hour, agent, model, surface, caller, sum(messages), sum(completed), sum(failed), sum(cancelled), sum(attempts),
-      sum(latency_ms), sum(input), sum(output)
-    from past group by hour, agent, model, surface, caller order by hour, agent, model, surface, caller
-    on conflict (hour, agent, model, surface, caller, lane) do update set
-      messages = usage_counts.messages + excluded.messages,
-      completed = usage_counts.completed + excluded.completed,
-      failed = usage_counts.failed + excluded.failed,
-      cancelled = usage_counts.cancelled + excluded.cancelled,
-      attempts = usage_counts.attempts + excluded.attempts,
-      latency_ms = usage_counts.latency_ms + excluded.latency_ms,
-      input = usage_counts.input + excluded.input,
-      output = usage_counts.output + excluded.output
-    returning xmax = 0 as is_new
+    insert into usage_counts (lane, ${KEYS}, ${COUNTS})
+    select '', ${KEYS}, ${COUNTS.map((name) => `sum(${name})`)} from past group by ${KEYS} order by ${KEYS}
+    ${ADDING}
   )
   select gone + (select count(*) from past) - count(*) filter (where is_new) into gone from folding;
   deltas := jsonb_build_object('bytes', -gone * usage_bytes());

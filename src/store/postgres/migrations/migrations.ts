@@ -11,12 +11,16 @@ import { TURN_FUNCTIONS } from "../functions/turns.ts";
 import { GATEWAY_TABLES } from "./gateway-tables.ts";
 import { INBOUND_TABLES } from "./inbound-tables.ts";
 import { TURN_TABLES } from "./turn-tables.ts";
+import { USAGE_COLUMNS } from "./usage-columns.ts";
 
 /**
  * The steps that made the schema what it is. A step that was released never changes. Gateways of the version before run beside those
  * of the next: a step adds (tables, columns with a default, functions), and takes away only what no gateway since `oldest` uses.
  */
-export const MIGRATIONS = [{ version: 1, oldest: 1, sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` }] as const;
+export const MIGRATIONS = [
+  { version: 1, oldest: 1, sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
+  { version: 2, oldest: 1, sql: USAGE_COLUMNS },
+] as const;
 
 const sql = [
   FRAME_FUNCTIONS,

@@ -1,5 +1,6 @@
 import { first } from "./0001-first.ts";
 import { inbound } from "./0001-inbound.ts";
+import { usage } from "./0002-usage.ts";
 
 /** In order, and never changed once they were released: the first makes version 1 of an empty file. */
-export const migrations: readonly string[] = [first + inbound];
+export const migrations: readonly string[] = [first + inbound, usage];

@@ -158,7 +158,9 @@ const decode = ([, channel, turnId, , attempts, body]: Row): Announcement => {
 /** The turn has completed, and its reply is to go to a channel. */
 export const announce = (state: State, row: TurnRow, createdAt: number): void => {
   const { turnId, sessionId, agent, deliveryId, announce: to } = row;
-  if (to) state.announcements.add({ turnId, sessionId, agent, ...to, deliveryId, createdAt }, row.session.ordinal);
+  if (to?.channel === undefined) return;
+  const { channel, hops } = to;
+  state.announcements.add({ turnId, sessionId, agent, channel, hops, deliveryId, createdAt }, row.session.ordinal);
 };
 
 type AnnouncementEnd = { claim: AnnouncementClaim; retryInMs: number | undefined; step: DeliveryStep };

@@ -1,5 +1,5 @@
 import { GatewayError } from "#core/errors.ts";
-import type { Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
+import type { MoreUsage, Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
 import { sessionOf as viewOf } from "#store/views.ts";
 import type { Totals } from "../messages.ts";
 import type { TakenEvents } from "./events.ts";
@@ -8,6 +8,7 @@ import type { TakenEvents } from "./events.ts";
 export type SessionRow = Omit<Session, "turnsQueued" | "usage"> & {
   input: number;
   output: number;
+  more: MoreUsage | undefined;
   /** Messages that its summary stands for. */
   compactedCount: number;
   /** The minute in which the head of its journal may be cut; undefined when nothing of it may go. */

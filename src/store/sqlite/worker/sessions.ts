@@ -1,4 +1,4 @@
-import type { Session } from "#store/store.ts";
+import type { MoreUsage, Session } from "#store/store.ts";
 import { fromSql, toSql } from "../text.ts";
 import type { Database, Query, Rows, Value } from "./database.ts";
 import { Ordinals } from "./ordinals.ts";
@@ -96,6 +96,7 @@ export class Sessions {
       input: 0,
       output: 0,
       contextBytes: 0,
+      more: undefined,
     };
     const row: SessionRow = {
       ...{ sessionId, agent, channel, userId, ordinal: this.#ordinals.next(), createdAt: now, updatedAt: now },
@@ -208,16 +209,18 @@ const bodyOf = (row: SessionRow): string =>
     row.input,
     row.output,
     row.contextBytes,
+    ...(row.more ? [row.more] : []),
   ]);
 
-type Numbers = [number, number, number, number, number, number, number, number, number];
+type Numbers = [number, number, number, number, number, number, number, number, number, MoreUsage?];
 
 const decode = ([ordinal, sessionId, agent, used, head, body]: Stored): SessionRow => {
   const [channel, userId, ...numbers] = JSON.parse(body) as [string, string, ...Numbers];
-  const [createdAt, updatedAt, firstSeq, lastSeq, messageCount, compactedCount, input, output, contextBytes] = numbers;
+  const [createdAt, updatedAt, firstSeq, lastSeq, messageCount, compactedCount, input, output, ...last] = numbers;
+  const [contextBytes, more] = last;
   return {
     ...{ ordinal, sessionId: fromSql(sessionId), agent: fromSql(agent), channel, userId, createdAt, updatedAt },
-    ...{ firstSeq, lastSeq, messageCount, compactedCount, input, output, contextBytes, head: head ?? undefined },
+    ...{ firstSeq, lastSeq, messageCount, compactedCount, input, output, contextBytes, more, head: head ?? undefined },
     ...{ queue: [], isDirty: false, isStored: true, storedUse: used, storedHead: head ?? undefined },
   };
 };

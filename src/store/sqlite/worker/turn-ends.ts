@@ -1,3 +1,4 @@
+import { addMore, addUsage, NO_USAGE } from "#core/usages.ts";
 import type { TurnEnd, UsageRow } from "#store/store.ts";
 import { endEntries, hasReply } from "../turn-orders.ts";
 import { announce } from "./announcements.ts";
@@ -7,7 +8,6 @@ import { endEvents } from "./events.ts";
 import type { QueueRow, TurnRow } from "./rows.ts";
 import { append, forgetTold, type State, tell, tellGateway, tellOf } from "./state.ts";
 
-const NO_USAGE = { input: 0, output: 0 };
 const NO_SEQ = 0;
 
 export const cancelledAt = (now: number): TurnEnd => {
@@ -17,12 +17,12 @@ export const cancelledAt = (now: number): TurnEnd => {
 /** Ends a queued or running turn, and lets the next of its session begin. `teller`: who tells the watchers of its entries. */
 export const finish = (state: State, row: TurnRow, end: TurnEnd, teller: "worker" | "caller" = "worker"): void => {
   const { session, turnId, replyMessageId } = row;
-  const { now, status, reply, error, usage } = end;
+  const { now, status, reply, error, model, usage } = end;
   const isReplied = row.status === "running" && hasReply(end);
   if (usage) countUsage(state, row, now, usage);
   state.usage.turn(now, row, usage?.model ?? row.countedModel, status);
   const used = row.usage ?? NO_USAGE;
-  const of = { turnId, at: now, status, reply, error, usage: used };
+  const of = { turnId, at: now, status, reply, error, model, usage: used };
   append(state, session, endEntries({ ...of, replyMessageId: isReplied ? replyMessageId : undefined }, NO_SEQ));
   if (isReplied) {
     session.messageCount++;
@@ -35,11 +35,12 @@ export const finish = (state: State, row: TurnRow, end: TurnEnd, teller: "worker
   row.reply = isReplied ? reply : undefined;
   row.error = error;
   row.usage = used;
+  row.model = model ?? row.model;
   state.ended.add(row, session.ordinal, isReplied ? session.lastSeq - 1 : 0);
   finishDelivery(state, row.deliveryId);
   const next = leaveQueue(row);
   if (row.events) endEvents(state, row, { now, status, error });
-  const isAnnounced = row.announce !== undefined && status === "completed";
+  const isAnnounced = row.announce?.channel !== undefined && status === "completed";
   if (isAnnounced) announce(state, row, now);
   if (teller === "worker") tell(state, session);
   else forgetTold(state);
@@ -50,10 +51,11 @@ export const finish = (state: State, row: TurnRow, end: TurnEnd, teller: "worker
 
 /** Adds what an attempt used to its turn, its session and the counters. */
 export const countUsage = (state: State, row: TurnRow, now: number, used: UsageRow): void => {
-  const { input, output } = used.usage;
-  row.usage = { input: (row.usage?.input ?? 0) + input, output: (row.usage?.output ?? 0) + output };
+  const { input, output, more } = used.usage;
+  row.usage = addUsage(row.usage, used.usage);
   row.session.input += input;
   row.session.output += output;
+  if (more) row.session.more = addMore(row.session.more, more);
   state.sessions.touch(row.session);
   state.usage.attempt(now, row, used);
 };

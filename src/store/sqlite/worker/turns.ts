@@ -1,5 +1,6 @@
 import { GatewayError } from "#core/errors.ts";
 import { NOWHERE } from "#core/tables.ts";
+import { NO_USAGE } from "#core/usages.ts";
 import type { Claim, ClaimedTurn, ClaimRequest, Entry, Turn, TurnError, UsageRow } from "#store/store.ts";
 import { turnOf } from "#store/views.ts";
 import {
@@ -65,8 +66,8 @@ export const turnMethods = {
     }
     finish(state, row, end, "caller");
     const { agent, ordinal, contextBytes, lastSeq } = row.session;
-    const { input, output } = row.usage ?? NO_USAGE;
-    return [agent, ordinal, contextBytes, lastSeq, input, output, row.replyMessageId];
+    const { input, output, more } = row.usage ?? NO_USAGE;
+    return [agent, ordinal, contextBytes, lastSeq, input, output, row.replyMessageId, more];
   },
 
   releaseTurn: (
@@ -122,7 +123,6 @@ export const extendClaims = (
   return lost;
 };
 
-const NO_USAGE = { input: 0, output: 0 };
 const NO_MESSAGE = { text: "", outside: false, context: undefined };
 
 const notCancelled = (turnId: string, turn: Turn | undefined): GatewayError =>
@@ -240,6 +240,7 @@ const claimedOf = (row: TurnRow, message: ClaimedTurn["message"]): ClaimedTurn =
   replyMessageId: row.replyMessageId,
   replySeq: row.session.lastSeq,
   spentMs: row.spentMs,
+  hops: row.announce?.hops ?? 0,
 });
 
 const rowOfClaim = (state: State, { turnId, node, fence }: Claim): TurnRow | undefined => {

@@ -23,7 +23,7 @@ type Name = string | Buffer;
 type Row = [hour: number, agent: Name, model: Name, surface: Surface, caller: Name, ...counts: number[]];
 
 /** In the order of `COUNT_NAMES`. */
-const COLUMNS = ["messages", "completed", "failed", "cancelled", "attempts", "latency_ms", "input", "output"];
+const COLUMNS = COUNT_NAMES.map((name) => (name === "latencyMs" ? "latency_ms" : name));
 const KEYS = "hour, agent, model, surface, caller";
 
 /** Counters per (hour, agent, model, surface, caller). What a batch counts is added to them with it. */
@@ -45,7 +45,11 @@ export class UsageCounters {
     this.#totals = totals;
     const added = COLUMNS.map((name) => `${name} = ${name} + excluded.${name}`).join(", ");
     const all = [KEYS, ...COLUMNS].join(", ");
-    this.#rows = db.rows(`INSERT INTO usage_counters (${all})`, 13, `ON CONFLICT DO UPDATE SET ${added}`);
+    this.#rows = db.rows(
+      `INSERT INTO usage_counters (${all})`,
+      5 + COLUMNS.length,
+      `ON CONFLICT DO UPDATE SET ${added}`,
+    );
     this.#has = db.query(
       "SELECT 1 FROM usage_counters WHERE hour = ? AND agent = ? AND model = ? AND surface = ? AND caller = ?",
     );

@@ -1,0 +1,78 @@
+/** What is used, and its arithmetic: whole numbers alone, so that sums never drift. Every room may use it. */
+
+/** What of a use most have nothing of. `cost` is in billionths of whatever currency the prices are in. */
+export type MoreUsage = { cached: number; reasoning: number; cost: number };
+
+/** Tokens, and `more` only where any of it is not 0. */
+export type Usage = { input: number; output: number; more?: MoreUsage | undefined };
+
+/** Usage as callers see it: what is 0 of `cached`, `reasoning` and `cost` is left out. */
+export type ShownUsage = {
+  input: number;
+  output: number;
+  total: number;
+  cached?: number;
+  reasoning?: number;
+  cost?: number;
+};
+
+export const NO_USAGE: Usage = { input: 0, output: 0 };
+
+const BILLION = 1_000_000_000;
+
+type Told = {
+  input: number;
+  output: number;
+  cached?: number | undefined;
+  reasoning?: number | undefined;
+  cost?: number | undefined;
+};
+
+const LONGEST_NAME = 128;
+/** More than any attempt uses: sums of what somebody invents must still fit into every store. */
+const MOST_TOKENS = 1e12;
+const MOST_COST = 1e15;
+
+/** What a backend calls its model may be anything. */
+export const modelNamed = (said: string): string | undefined => said.slice(0, LONGEST_NAME) || undefined;
+
+/** What a backend told, of which `input` and `output` are known to be counts. The parts are no more than what they are part of. */
+export const usageOf = (told: Told): Usage => {
+  const { cached, reasoning, cost } = told;
+  const input = Math.min(told.input, MOST_TOKENS);
+  const output = Math.min(told.output, MOST_TOKENS);
+  if (!cached && !reasoning && !cost) return { input, output };
+  const more = moreOf(countOf(cached, input), countOf(reasoning, output), countOf(cost, MOST_COST));
+  return more ? { input, output, more } : { input, output };
+};
+
+const countOf = (value: number | undefined, most: number): number =>
+  Number.isSafeInteger(value) && (value as number) > 0 ? Math.min(value as number, most) : 0;
+
+/** Leaves out what is nothing. */
+export const moreOf = (cached: number, reasoning: number, cost: number): MoreUsage | undefined =>
+  cached === 0 && reasoning === 0 && cost === 0 ? undefined : { cached, reasoning, cost };
+
+export const addMore = (one: MoreUsage | undefined, other: MoreUsage | undefined): MoreUsage | undefined => {
+  if (!one || !other) return one ?? other;
+  return {
+    cached: one.cached + other.cached,
+    reasoning: one.reasoning + other.reasoning,
+    cost: one.cost + other.cost,
+  };
+};
+
+export const addUsage = (one: Usage | undefined, other: Usage): Usage => {
+  if (!one) return other;
+  const [input, output] = [one.input + other.input, one.output + other.output];
+  return one.more || other.more ? { input, output, more: addMore(one.more, other.more) } : { input, output };
+};
+
+export const showUsage = ({ input, output, more }: Usage): ShownUsage => {
+  const shown: ShownUsage = { input, output, total: input + output };
+  if (!more) return shown;
+  if (more.cached > 0) shown.cached = more.cached;
+  if (more.reasoning > 0) shown.reasoning = more.reasoning;
+  if (more.cost > 0) shown.cost = more.cost / BILLION;
+  return shown;
+};

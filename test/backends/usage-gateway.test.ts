@@ -1,0 +1,170 @@
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+import { openSocket } from "../wire/ws/socket.ts";
+import { startAnthropic } from "./stand-ins/anthropic.ts";
+import { startChatCompletions } from "./stand-ins/openai.ts";
+
+const main = await startChatCompletions();
+const spare = await startAnthropic({
+  text: ["I am", " the spare."],
+  usage: { input: 100, output: 10, cached: 40, reasoning: 0 },
+});
+afterAll(async () => {
+  for (const standIn of [main, spare]) await standIn[Symbol.asyncDispose]();
+});
+afterEach(() => {
+  for (const standIn of [main, spare]) standIn.reset();
+});
+
+/** What it reads costs a tenth where it had read it before. */
+const FAST = { input: 1, cachedInput: 0.1, output: 2 };
+const SPARE = { input: 3, output: 15 };
+/** 15 × 1 + 16 × 0.1 + 12 × 2, and 100 × 3 + 10 × 15, of a millionth each. */
+const OF_FAST = { input: 31, output: 12, total: 43, cached: 16, reasoning: 4, cost: 0.0000406 };
+const OF_SPARE = { input: 100, output: 10, total: 110, cached: 40, cost: 0.00045 };
+const BOTH = { input: 131, output: 22, total: 153, cached: 56, reasoning: 4, cost: 0.0004906 };
+
+const configOf = (fast: object = { price: FAST }): SomeConfig => ({
+  gateway: { defaultAgent: "main" },
+  providers: {
+    local: { type: "openai-compatible", baseUrl: `${main.url}/v1` },
+    anthropic: { type: "anthropic", baseUrl: `${spare.url}/v1`, apiKey: "key-of-the-tests" },
+  },
+  agents: {
+    main: {
+      backend: "model",
+      models: {
+        fast: { provider: "local", model: "the-model", ...fast },
+        spare: { provider: "anthropic", model: "claude-sonnet-4-5", price: SPARE },
+        free: { provider: "local", model: "the-model" },
+      },
+      fallbacks: ["spare"],
+      summaryModel: "spare",
+    },
+  },
+});
+
+const open = async (config = configOf()) => {
+  const gateway = await startGateway({ config });
+  const rpc = createRpc(gateway.url);
+  const turnOf = async (turnId: unknown) =>
+    (await gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as Record<string, unknown>;
+  const stats = async (groupBy: "model" | "agent" | "token" | "surface") => {
+    const { total, groups } = (await rpc.call("usage.stats", { groupBy })).result;
+    return { total: total.tokens, groups: Object.fromEntries(groups.map(({ key, counts }) => [key, counts])) };
+  };
+  const send = async (body: { message: string } & Record<string, unknown>) =>
+    (await gateway.rest.call("chat.send", { body })).json;
+  const done = { [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
+  return { gateway, rpc, turnOf, stats, send, ...done };
+};
+
+describe("what turns use, and what that costs", () => {
+  it("is in the reply, the turn, the session, the pushes, the stream and the statistics, with the model that answered", async () => {
+    await using own = await open();
+    const { gateway, rpc, turnOf, stats, send } = own;
+    const socket = await openSocket(gateway);
+    await socket.call("rpc.subscribe", { agents: ["main"] });
+    const first = await send({ message: "one", session_id: "chat:a" });
+    expect(first.usage).toEqual(OF_FAST);
+    expect(await turnOf(first.turn_id)).toMatchObject({ model: "fast", usage: OF_FAST });
+
+    main.fail("529");
+    const second = await send({ message: "two", session_id: "chat:a", model: "fast" });
+    expect(second).toMatchObject({ reply: "I am the spare.", usage: OF_SPARE });
+    expect(await turnOf(second.turn_id)).toMatchObject({ model: "spare", usage: OF_SPARE });
+    main.reset();
+
+    const ended = await socket.until(() => {
+      const ends = socket.pushes.filter(({ method }) => method === "turn.completed");
+      return ends.length === 2 && ends;
+    });
+    expect(ended.map(({ params }) => (params as { usage: unknown }).usage)).toEqual([OF_FAST, OF_SPARE]);
+    const stream = await gateway.rest.stream("turns.events", { path: { turn_id: String(second.turn_id) } });
+    const events: unknown[] = [];
+    for await (const { event, data } of stream.events) if (event === "turn.completed") events.push(data);
+    expect(events).toMatchObject([{ usage: OF_SPARE }]);
+    expect((await rpc.call("session.get", { sessionId: "chat:a" })).result.session.usage).toEqual(BOTH);
+
+    const byModel = await stats("model");
+    expect(byModel.total).toEqual(BOTH);
+    expect(byModel.groups).toMatchObject({
+      fast: { messages: 2, turns: { completed: 1 }, attempts: 1, tokens: OF_FAST },
+      spare: { messages: 0, turns: { completed: 1 }, attempts: 1, tokens: OF_SPARE },
+    });
+    expect((await stats("agent")).groups).toMatchObject({ main: { tokens: BOTH } });
+    expect((await stats("token")).groups).toMatchObject({ tests: { tokens: BOTH } });
+    const { text } = await gateway.console.call("ops.metrics");
+    expect(text).toContain('gateway_input_tokens_total{agent="main",model="fast"} 31\n');
+    expect(text).toContain('gateway_output_tokens_total{agent="main",model="spare"} 10\n');
+    expect(text).toContain('gateway_cached_tokens_total{agent="main",model="spare"} 40\n');
+    expect(text).toContain('gateway_reasoning_tokens_total{agent="main",model="fast"} 4\n');
+    expect(text).toContain('gateway_cost_total{agent="main",model="spare"} 0.00045\n');
+    socket.ws.close();
+  });
+
+  it("has no cost where the model that answered has no price", async () => {
+    await using own = await open();
+    const { usage, turn_id } = await own.send({ message: "one", model: "free" });
+    expect(usage).toEqual({ input: 31, output: 12, total: 43, cached: 16, reasoning: 4 });
+    expect(await own.turnOf(turn_id)).toMatchObject({ model: "free" });
+    expect((await own.stats("model")).total).toEqual(usage);
+  });
+
+  it("is that of all attempts and steps of a turn, also of one that fails", async () => {
+    await using own = await open(configOf({ price: { input: 1, output: 2 } }));
+    const usage = { input: 10, output: 20, cached: 0, reasoning: 0 };
+    main.say({ text: ["Half a", " reply"], usage });
+    main.failNext("reset in the middle");
+    const { turn_id } = await own.send({ message: "one", model: "fast" });
+    const turn = await own.turnOf(turn_id);
+    expect(turn).toMatchObject({ status: "failed", model: "fast" });
+    // As the provider did not say, as many as its words would be.
+    const { input, output, cost } = turn.usage as { input: number; output: number; cost: number };
+    expect(output).toBeGreaterThan(0);
+    expect(cost).toBe((input + 2 * output) / 1e6);
+    expect((await own.stats("model")).groups.fast?.tokens).toEqual({ input, output, total: input + output, cost });
+  });
+
+  it("is counted of a turn that is cancelled, as far as it came", async () => {
+    await using own = await open();
+    main.say({ text: Array.from({ length: 100 }, () => "word "), paceMs: 20 });
+    const stream = await own.gateway.rest.stream("chat.send", { body: { message: "one" } });
+    let turnId = "";
+    for await (const { event, data } of stream.events) {
+      turnId ||= String((data as { turn_id?: string }).turn_id ?? "");
+      if (event === "message.delta") break;
+    }
+    await own.gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });
+    await expect.poll(async () => (await own.turnOf(turnId)).status).toBe("cancelled");
+    const { input, output, cost } = (await own.turnOf(turnId)).usage as { input: number; output: number; cost: number };
+    expect(cost).toBe((input + 2 * output) / 1e6);
+  });
+
+  it("is by the price that was in force as the turn began: one that runs as it changes keeps the old one", async () => {
+    await using own = await open();
+    main.say({ text: ["It", " goes", " on", "."], paceMs: 50 });
+    const asked = main.next();
+    const running = own.send({ message: "one" });
+    await asked;
+    await own.gateway.reload(configOf({ price: { input: 100, cachedInput: 10, output: 200 } }));
+    expect((await running).usage).toEqual(OF_FAST);
+    expect((await own.send({ message: "two" })).usage).toEqual({ ...OF_FAST, cost: 0.00406 });
+    await own.gateway.reload(configOf({}));
+    expect((await own.send({ message: "three" })).usage).not.toHaveProperty("cost");
+    expect((await own.stats("model")).groups.fast?.tokens.cost).toBe(0.0041006);
+  });
+
+  it("is counted of a summary once, under the model that wrote it", async () => {
+    await using own = await open();
+    for (const message of ["one", "two", "three"]) await own.send({ message, session_id: "chat:long", model: "fast" });
+    const { result } = await own.rpc.call("session.compact", { sessionId: "chat:long", keep: 1 });
+    expect(result).toMatchObject({ compacted: true });
+    await expect.poll(async () => (await own.stats("model")).groups.spare?.attempts).toBe(1);
+    const { groups } = await own.stats("model");
+    expect(groups.spare).toMatchObject({ messages: 0, turns: { completed: 0 }, tokens: OF_SPARE });
+    expect(groups.fast?.attempts).toBe(3);
+    expect((await own.stats("surface")).groups.rpc?.tokens).toEqual(OF_SPARE);
+  });
+});
