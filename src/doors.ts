@@ -28,6 +28,7 @@ import type { OnUpgrade } from "#wire/upgrades.ts";
 import type { SocketTimes } from "#wire/ws-connections.ts";
 import { createHooksSurface } from "./hooks-surface.ts";
 import { createInfo } from "./info.ts";
+import { createOpenAiDoor, type WithRestKeys } from "./openai-door.ts";
 import { readinessOf } from "./readiness.ts";
 import { createRpcSurface } from "./rpc-surface.ts";
 
@@ -68,12 +69,7 @@ export const createDoors = (parts: DoorsParts) => {
   });
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);
 
-  const rest = createRestDoor({
-    handlers: restHandlers(core, {
-      callHook: (place, raw, ctx) => hooks.call(place, raw, ctx),
-      recordBodies: () => config.recorder.bodies,
-    }),
-    validation: () => validation.promise,
+  const withRestKeys: WithRestKeys = {
     identify: (hash) => {
       const key = core.keys.use(hash);
       if (!key) return access.identifyConsole(hash);
@@ -86,7 +82,17 @@ export const createDoors = (parts: DoorsParts) => {
     recordBodies: () => config.recorder.bodies,
     events,
     clock,
+  };
+  const rest = createRestDoor({
+    ...withRestKeys,
+    surface: "rest",
+    handlers: restHandlers(core, {
+      callHook: (place, raw, ctx) => hooks.call(place, raw, ctx),
+      recordBodies: () => config.recorder.bodies,
+    }),
+    validation: () => validation.promise,
   });
+  const openAi = createOpenAiDoor(core, withRestKeys);
   const uptimeMs = () => clock.monotonic() - parts.began;
   const servedDocuments = async () => {
     const [openapi, openrpc] = await documents();
@@ -181,10 +187,11 @@ export const createDoors = (parts: DoorsParts) => {
   let guards: ReturnType<typeof createHostGuard>[] = [];
   let hostChecks: ReturnType<typeof createHostCheck>[] = [];
   const arrange = () => {
-    doorsOf = config.gateway.listeners.map((_, n) => [
-      ...surfacesOf(n).flatMap((surface) => all[surface] ?? []),
-      ...always,
-    ]);
+    doorsOf = config.gateway.listeners.map((_, n) => {
+      const surfaces = surfacesOf(n);
+      const withOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
+      return [...surfaces.flatMap((surface) => all[surface] ?? []), ...(withOpenAi ? [openAi] : []), ...always];
+    });
     const { allowedOrigins, listeners } = config.gateway;
     guards = listeners.map(({ host, tls }) => {
       return createHostGuard(allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined });
@@ -219,7 +226,10 @@ export const createDoors = (parts: DoorsParts) => {
     setListening: (next: typeof listening) => {
       listening = next;
     },
-    surfaces: surfacesOf,
+    surfaces: (listener: number): string[] =>
+      surfacesOf(listener).flatMap((surface) =>
+        surface === "rest" && config.gateway.openai.enabled ? [surface, "openai"] : [surface],
+      ),
     underWay,
     /** The surfaces that answer 404, and why. */
     closed: () => closedSurfaces(config),

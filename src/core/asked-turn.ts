@@ -2,13 +2,15 @@ import type { BackendTurn } from "#backends/backend.ts";
 import type { ClaimedTurn, Store } from "#store/store.ts";
 import type { Agent } from "./agents.ts";
 import type { Clock } from "./clock.ts";
+import { earlierOf, withoutEarlier } from "./earlier.ts";
 import { readHistory } from "./history.ts";
+import type { RetryBudget } from "./retry-budget.ts";
 import type { Note } from "./run-turn.ts";
 import { hasSkill, type Skills } from "./skills.ts";
 import { toolsOf } from "./turn-tools.ts";
 import type { TurnWatch } from "./turn-watch.ts";
 
-type AskedParts = { store: Store; skills: Skills; clock: Clock };
+type AskedParts = { store: Store; skills: Skills; clock: Clock; retries: RetryBudget };
 
 /** A turn as its backend gets it. */
 export class AskedTurn implements BackendTurn {
@@ -20,6 +22,7 @@ export class AskedTurn implements BackendTurn {
   readonly instructions: string | undefined;
   readonly skills: BackendTurn["skills"];
   readonly message: BackendTurn["message"];
+  readonly hops: number;
   readonly #claimed: ClaimedTurn;
   readonly #parts: AskedParts;
   readonly #agent: Agent;
@@ -35,10 +38,15 @@ export class AskedTurn implements BackendTurn {
     this.model = turn.model ?? agent.model;
     this.instructions = agent.instructions;
     this.skills = turn.skillIds.length === 0 ? NO_SKILLS : parts.skills.bodies(turn.skillIds);
-    this.message = claimed.message;
+    this.message = withoutEarlier(claimed.message);
+    this.hops = claimed.hops;
     this.#claimed = claimed;
     this.#parts = parts;
     this.#agent = agent;
+  }
+
+  get earlier() {
+    return earlierOf(this.#claimed.message);
   }
 
   history() {
@@ -51,10 +59,18 @@ export class AskedTurn implements BackendTurn {
     return this.#parts.skills.list().filter(({ skillId }) => isOffered(skillId));
   }
 
+  aside<T>(work: Promise<T>): Promise<T> {
+    return this.watch ? this.watch.pause(work) : work;
+  }
+
+  mayRetry() {
+    return this.#parts.retries.take(this.agent);
+  }
+
   tools(signal: AbortSignal) {
     const { skills, clock } = this.#parts;
     const note = (step: Note) => noteOn(this.#parts, this.#claimed, step);
-    return toolsOf({ agent: this.#agent, skills, clock, note, watch: this.watch }, signal);
+    return toolsOf({ agent: this.#agent, skills, hops: this.hops, clock, note, watch: this.watch }, signal);
   }
 }
 

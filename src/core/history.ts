@@ -1,23 +1,42 @@
 import type { BackendMessage } from "#backends/backend.ts";
-import type { ClaimedTurn, Message, Store } from "#store/store.ts";
+import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
+import { earlierOf } from "./earlier.ts";
 
 const PAGE = 500;
+/** A turn's place is behind its message: before this one nothing was said in its session. */
+const FIRST_TURN = 2;
 /** A conversation that grew past this without being compacted begins with what its newest messages leave room for. */
 const HISTORY_CHARACTERS = 4 * 1024 * 1024;
 
 /** The conversation before a turn's message, oldest first: the summary of what was compacted, then each message followed by its reply. */
-export const readHistory = async (store: Store, { turn, replySeq }: ClaimedTurn): Promise<BackendMessage[]> => {
+export const readHistory = async (
+  store: Store,
+  { turn, replySeq, message }: ClaimedTurn,
+): Promise<BackendMessage[]> => {
+  if (turn.seq <= FIRST_TURN) return [...earlierOf(message)];
   const [summary, messages] = await Promise.all([
     store.readSummary(turn.sessionId),
     readContext(store, turn.sessionId, { before: replySeq, characters: HISTORY_CHARACTERS }),
   ]);
   const said = inTurnOrder(messages)
     .filter(({ turnId, place }) => place < turn.seq && turnId !== turn.turnId)
-    .map(toBackend);
-  return summary ? [toBackend({ role: "system", ...summary }), ...said] : said;
+    .flatMap(toBackend);
+  if (summary) said.unshift(summaryMessage(summary));
+  said.push(...earlierOf(message));
+  return said;
 };
 
-export const toBackend = ({ role, text, outside }: BackendMessage): BackendMessage => ({ role, text, outside });
+/** A message as backends are told it, with what was said before it, where that began a session. */
+export const toBackend = (message: Message): BackendMessage[] => {
+  const { role, text, outside } = message;
+  return [...earlierOf(message), { role, text, outside }];
+};
+
+export const summaryMessage = ({ text, outside }: Summary): BackendMessage => ({
+  role: "system",
+  text,
+  outside,
+});
 
 /** The messages of a session that are not compacted, newest first. */
 export const readContext = async (

@@ -103,11 +103,14 @@ const GONE = 499;
 /** How much of a body that nobody will read is still taken from a connection that goes on. */
 const DISCARD_LIMIT = 4096;
 
+/** Ends an answer that is under way: half of one must not look like a whole. */
+const cut = (res: ServerResponse, _error: GatewayError): unknown => res.destroy();
+
 /**
- * Answers with the problem, or in the words of `send`; ends what cannot be answered any more. What is not ours is logged whole and
- * answered bare.
+ * Answers with the problem, or in the words of `send`; what cannot be answered any more is ended, or told so by `sendLate`. What is not
+ * ours is logged whole and answered bare.
  */
-export const failCall = (call: WireCall, thrown: unknown, events: Events, send = sendProblem): void => {
+export const failCall = (call: WireCall, thrown: unknown, events: Events, send = sendProblem, sendLate = cut): void => {
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
   call.error = error.name;
@@ -115,7 +118,7 @@ export const failCall = (call: WireCall, thrown: unknown, events: Events, send =
   call.turnId ??= error.extra.turnId;
   if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
   if (res.headersSent || res.destroyed) {
-    if (!res.writableEnded) res.destroy();
+    if (!res.writableEnded) (res.destroyed ? cut : sendLate)(res, error);
     return;
   }
   // Over HTTP/2 the stream ends with the answer, and the connection goes on.

@@ -111,8 +111,9 @@ export class Http1Response {
   write(part: string | Uint8Array): boolean {
     this.flushHeaders();
     if (this.writableEnded || !this.#hasReader || part.length === 0) return true;
+    if (typeof part === "string") return this.#writeChunk(part, "");
     this.#socket.cork();
-    this.#socket.write(`${Buffer.byteLength(part).toString(16)}\r\n`, "latin1");
+    this.#socket.write(`${part.length.toString(16)}\r\n`, "latin1");
     this.#socket.write(part);
     const isTaken = this.#socket.write("\r\n", "latin1");
     this.#socket.uncork();
@@ -175,8 +176,18 @@ export class Http1Response {
   }
 
   #endChunks(part: string | Uint8Array | undefined): void {
-    if (part !== undefined) this.write(part);
-    this.#socket.write("0\r\n\r\n", "latin1");
+    if (typeof part === "string" && part !== "") this.#writeChunk(part, LAST_CHUNK);
+    else {
+      if (part !== undefined) this.write(part);
+      this.#socket.write(LAST_CHUNK, "latin1");
+    }
+  }
+
+  /** In one write: each costs as much as making what it writes. */
+  #writeChunk(part: string, end: string): boolean {
+    const bytes = Buffer.byteLength(part);
+    const isAscii = bytes === part.length;
+    return this.#socket.write(`${bytes.toString(16)}\r\n${part}\r\n${end}`, isAscii ? "latin1" : "utf8");
   }
 
   #endWhole(part: string | Uint8Array): void {
@@ -212,6 +223,7 @@ export class Http1Response {
 }
 
 const OK = "HTTP/1.1 200 OK\r\n";
+const LAST_CHUNK = "0\r\n\r\n";
 /** What would end a header before its end. */
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 

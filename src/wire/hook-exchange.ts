@@ -1,6 +1,7 @@
 import type { Caller, HookContext } from "#core/call.ts";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
+import { hopsIn } from "#core/hops.ts";
 import { hashOf } from "#core/secrets.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep } from "#store/store.ts";
@@ -61,6 +62,10 @@ export class HookExchange implements HookContext {
 
   get signal(): AbortSignal {
     return this.request.signal;
+  }
+
+  get hops(): number {
+    return hopsIn(this.request.req.headers);
   }
 
   get idempotency(): HookContext["idempotency"] {

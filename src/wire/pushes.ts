@@ -1,3 +1,4 @@
+import { showUsage } from "#core/usages.ts";
 import { errors } from "#generated/errors.ts";
 import type { Pushes, PushName } from "#generated/push-types.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
@@ -45,11 +46,11 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
         case "turn.failed": {
           const { name, detail } = entry.error;
           const error = { name, title: errors[name].title, ...(detail !== undefined && { detail }) };
-          return frameOf(entry.name, { ...base, error, usage: usageOf(entry.usage) });
+          return frameOf(entry.name, { ...base, error, usage: showUsage(entry.usage) });
         }
         case "turn.completed":
         case "turn.cancelled":
-          return frameOf(entry.name, { ...base, reply: entry.reply, usage: usageOf(entry.usage) });
+          return frameOf(entry.name, { ...base, reply: entry.reply, usage: showUsage(entry.usage) });
       }
     },
 
@@ -78,8 +79,6 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
 };
 
 export type PushFrames = ReturnType<typeof createPushFrames>;
-
-const usageOf = ({ input, output }: { input: number; output: number }) => ({ input, output, total: input + output });
 
 let lastMs = Number.NaN;
 let lastTime = "";

@@ -35,7 +35,7 @@ type RefusedSocketCall = Failed & { delivery(operation: string, entry: string): 
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
   const alike = new Map<string, { since: number; count: number }>();
   const all = { since: -Infinity, count: 0 };
-  const match = createMatcher("rest");
+  const match = createMatcher("rest", "openai");
 
   const admits = (address: string, error: string): boolean => {
     const now = clock.monotonic();
@@ -70,7 +70,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       const { route } = match(req.method ?? "", path);
       return { operation: route.operation, path: route.path };
     } catch {
-      return { operation, path: "/api/v1/*" };
+      return { operation, path: path.startsWith("/v1/") ? "/v1/*" : "/api/v1/*" };
     }
   };
 
@@ -81,7 +81,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     note(call: Refused, status: number): void {
       const { error, surface, operation, turnId, path, peer, caller } = call;
       if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
-      if (surface === "public" && !path.startsWith("/api/v1")) return;
+      if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
       if (!admits(peer.address, error)) return;
       const given = { now: clock.now(), caller: caller ?? "", body: undefined, keepBody: false };
       const delivery = createDelivery(call, given);
@@ -108,7 +108,7 @@ const OK = 200;
 /** What would have started work. */
 const STARTING: ReadonlySet<string> = new Set([
   ...(routes as readonly Route[]).flatMap(({ surface, idempotent, operation }) =>
-    surface === "rest" && idempotent ? [operation] : [],
+    (surface === "rest" || surface === "openai") && idempotent ? [operation] : [],
   ),
   ...Object.entries(methods).flatMap(([name, { idempotent }]) => (idempotent ? [name] : [])),
 ]);

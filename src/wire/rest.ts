@@ -1,7 +1,9 @@
 import type { CallContext, Caller } from "#core/call.ts";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
+import { hopsIn } from "#core/hops.ts";
 import { hashOf } from "#core/secrets.ts";
+import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
@@ -14,14 +16,26 @@ import { requireJson } from "./media-type.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 import { createMatcher, type Match, type Route } from "./routes.ts";
 import type { CountRequest } from "./shared-rate-limit.ts";
-import { type SseEvent, sendEvents } from "./sse.ts";
+import { type Framing, sendEvents } from "./sse.ts";
+
+type HoldToContract = (...request: [...Parameters<ValidateRequest>, route: Route]) => ReturnType<ValidateRequest>;
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 
+/** How a door writes what is not as REST does: events, and errors before and in an answer. */
+export type Style = {
+  framing: Framing;
+  send: NonNullable<Parameters<typeof failCall>[3]>;
+  sendLate: NonNullable<Parameters<typeof failCall>[4]>;
+};
+
 export type RestDoorParts = {
-  handlers: RestHandlers<CallContext>;
+  /** Whose operations it serves. */
+  surface: "rest" | "openai";
+  handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
+  style?: Style;
   /** Resolves when the contract is compiled; calls that come sooner wait for it. */
-  validation: () => Promise<ValidateRequest>;
+  validation: () => Promise<HoldToContract>;
   /** Who the token of this hash belongs to; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
@@ -32,10 +46,11 @@ export type RestDoorParts = {
   clock: Clock;
 };
 
-/** The REST door: authentication, then scope, then the body, then the contract, then the handler. */
+/** The door of REST, or another that takes its keys: authentication, then scope, then the body, then the contract, then the handler. */
 export const createRestDoor = (parts: RestDoorParts) => {
-  const { handlers, validation, rateLimit, bodyLimit } = parts;
-  const match = createMatcher("rest");
+  const { surface, validation, rateLimit, bodyLimit } = parts;
+  const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
+  const match = createMatcher(surface);
 
   return async (call: WireCall): Promise<void> => {
     const { req, res } = call;
@@ -49,14 +64,14 @@ export const createRestDoor = (parts: RestDoorParts) => {
     if (counted instanceof Promise) await counted;
     const raw = await readRaw(call, matched.route, bodyLimit());
     const validate = await validation();
-    const { body, query } = await validate(req, res, raw && parseJson(raw));
+    const { body, query } = await validate(req, res, raw && parseJson(raw), matched.route);
     const headers = {
       "idempotency-key": req.headers["idempotency-key"],
       "last-event-id": req.headers["last-event-id"],
     };
-    const handler = handlers[matched.route.operation as keyof RestHandlers<CallContext>] as Handler;
+    const handler = handlers[matched.route.operation] as Handler;
     const context = new RestContext(parts, call, caller, matched.route, raw);
-    answer(call, matched, await handler({ path: matched.params, query, headers, body }, context), parts.events);
+    answer(call, matched, await handler({ path: matched.params, query, headers, body }, context), parts);
   };
 };
 
@@ -124,6 +139,10 @@ class RestContext implements CallContext {
     return this.#call.signal;
   }
 
+  get hops(): number {
+    return hopsIn(this.#call.req.headers);
+  }
+
   delivery() {
     const { clock, recordBodies } = this.#parts;
     const { name: caller } = this.caller;
@@ -136,16 +155,16 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /** Sends what a handler answered; which status that is, the contract says. */
-const answer = (call: WireCall, { route }: Match, reply: unknown, events: Events): void => {
+const answer = (call: WireCall, { route }: Match, reply: unknown, { events, style }: RestDoorParts): void => {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
   const headers = tagged?.replayed === true ? { "idempotent-replayed": "true" } : undefined;
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
-    const fail = (error: unknown) => failCall(call, error, events);
+    const fail = (error: unknown) => failCall(call, error, events, style?.send, style?.sendLate);
     letGo(call.req, call.res);
-    call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<SseEvent>, fail));
+    call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
     return;
   }
   const { status } = replyOf(route, tagged?.as);

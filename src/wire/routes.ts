@@ -7,12 +7,12 @@ export type Match = { route: Route; params: Record<string, string> };
 
 type Pattern = { parts: string[]; byMethod: Map<string, Route> };
 
-/** Finds the operation of a method and a path among those of a surface, as the contract lists them. */
-export const createMatcher = (surface: Surface) => {
+/** Finds the operation of a method and a path among those of some surfaces, as the contract lists them. */
+export const createMatcher = (...surfaces: readonly Surface[]) => {
   const fixed = new Map<string, Pattern>();
   const open: Pattern[] = [];
   for (const route of routes as readonly Route[]) {
-    if (route.surface !== surface) continue;
+    if (!surfaces.includes(route.surface)) continue;
     const known = fixed.get(route.path) ?? open.find(({ parts }) => parts.join("/") === route.path);
     const pattern = known ?? { parts: route.path.split("/"), byMethod: new Map() };
     pattern.byMethod.set(route.method, route);

@@ -35,6 +35,10 @@ export class RpcCall implements CallContext {
     return this.exchange.signal;
   }
 
+  get hops(): number {
+    return this.exchange.hops ?? 0;
+  }
+
   get follow(): CallContext["follow"] {
     return this.exchange.follow;
   }

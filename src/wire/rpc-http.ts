@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { ServerResponse } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
+import { hopsIn } from "#core/hops.ts";
 import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
@@ -151,6 +152,10 @@ class HttpExchange implements RpcExchange {
 
   get signal(): AbortSignal {
     return this.#call.signal;
+  }
+
+  get hops(): number {
+    return hopsIn(this.#call.req.headers);
   }
 
   get servedAt(): string {

@@ -20,6 +20,8 @@ export type RpcExchange = {
   readonly signal: AbortSignal;
   /** The Idempotency-Key header. With a batch it is refused. */
   readonly idempotencyKey: string | undefined;
+  /** Absent on a WebSocket, whose calls have no headers. */
+  readonly hops?: number;
   /** Where the caller finds RPC, as it came here itself; without it, at the configured address. */
   readonly servedAt?: string;
   /** Absent on HTTP. On a WebSocket it gives the sender the end of its turn, and with `stream` the pieces of the reply. */

@@ -3,11 +3,33 @@ import type { ServerResponse } from "node:http";
 /** One server-sent event. `data` is sent as JSON, which holds no line break. */
 export type SseEvent = { event: string; id: string; data: unknown };
 
+/** How events are written: each of them, and what stands behind the last one, or where they are stopped before it. */
+export type Framing = { frame(event: unknown): string; end: string | undefined; stopped: string | undefined };
+
+const PLAIN: Framing = {
+  frame(event) {
+    const { event: name, id, data } = event as SseEvent;
+    return `event: ${name}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
+  },
+  end: undefined,
+  stopped: undefined,
+};
+
 const COMMENT_EVERY_MS = 15_000;
 const STUCK_MS = 30_000;
+/** So many characters do not wait for the end of the turn of the event loop. */
+const MOST_WAITING = 16 * 1024;
 
 const open = new Set<EventStream>();
 let ticker: NodeJS.Timeout | undefined;
+/** Those that write at the end of this turn of the event loop. */
+let due: EventStream[] = [];
+
+const flushDue = (): void => {
+  const streams = due;
+  due = [];
+  for (const stream of streams) stream.flush();
+};
 
 /** One timer for all streams: an idle stream costs no timer of its own. */
 const tick = () => {
@@ -22,10 +44,11 @@ const tick = () => {
 export const sendEvents = (
   res: ServerResponse,
   headers: Record<string, string>,
-  events: AsyncIterable<SseEvent>,
+  events: AsyncIterable<unknown>,
   fail: (error: unknown) => void,
+  framing = PLAIN,
 ): { stop(): void } => {
-  const stream = new EventStream(res, events[Symbol.asyncIterator](), fail);
+  const stream = new EventStream(res, events[Symbol.asyncIterator](), fail, framing);
   stream.begin({
     "content-type": "text/event-stream",
     "cache-control": "no-cache, no-transform",
@@ -38,22 +61,30 @@ export const sendEvents = (
 /** A class and no loop over the events, as thousands of these may wait at once: a waiting one holds no frame of a function. */
 class EventStream {
   readonly #res: ServerResponse;
-  readonly #events: AsyncIterator<SseEvent>;
+  readonly #events: AsyncIterator<unknown>;
   readonly #fail: (error: unknown) => void;
+  readonly #framing: Framing;
   #last = performance.now();
-  #corked = false;
+  /** What was said in this turn of the event loop. */
+  #text = "";
+  #isDue = false;
+  #isCorked = false;
   #over = false;
 
-  constructor(res: ServerResponse, events: AsyncIterator<SseEvent>, fail: (error: unknown) => void) {
+  constructor(res: ServerResponse, events: AsyncIterator<unknown>, fail: (error: unknown) => void, framing: Framing) {
     this.#res = res;
     this.#events = events;
     this.#fail = fail;
+    this.#framing = framing;
   }
 
   begin(headers: Record<string, string>): void {
     open.add(this);
     ticker ??= setInterval(tick, 1_000).unref();
-    this.#cork();
+    // Its head leaves with its first events.
+    this.#isCorked = true;
+    this.#res.cork();
+    this.#flushSoon();
     this.#res.writeHead(200, headers);
     this.#res.flushHeaders();
     this.#pull();
@@ -64,7 +95,7 @@ class EventStream {
     this.#end();
     // Whoever makes the events lets go of what it holds for them.
     this.#events.return?.().catch(() => {});
-    this.#finish();
+    this.#finish(this.#framing.stopped);
   }
 
   tick(now: number): void {
@@ -80,12 +111,12 @@ class EventStream {
     this.#events.next().then(this.#take, this.#refuse);
   }
 
-  readonly #take = ({ done, value }: IteratorResult<SseEvent, unknown>): void => {
+  readonly #take = ({ done, value }: IteratorResult<unknown, unknown>): void => {
     if (this.#over) return;
     try {
       if (done) {
         this.#end();
-        this.#finish();
+        this.#finish(this.#framing.end);
       } else {
         this.#send(value);
       }
@@ -97,15 +128,17 @@ class EventStream {
   readonly #refuse = (error: unknown): void => {
     if (this.#over) return;
     this.#end();
+    this.flush();
     this.#fail(error);
   };
 
-  #send({ event, id, data }: SseEvent): void {
-    this.#cork();
+  #send(event: unknown): void {
     this.#last = performance.now();
-    const isTaken = this.#res.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
+    this.#text += this.#framing.frame(event);
+    if (this.#text.length < MOST_WAITING) this.#flushSoon();
+    else this.flush();
     const next = () => this.#over || this.#pull();
-    if (!isTaken) this.#res.once("drain", next);
+    if (this.#res.writableNeedDrain) this.#res.once("drain", next);
     else if (this.#isFull) this.#res.socket?.once("drain", next);
     else this.#pull();
   }
@@ -115,23 +148,35 @@ class EventStream {
     return this.#res.writableNeedDrain || this.#res.socket?.writableNeedDrain === true;
   }
 
-  #cork(): void {
-    if (this.#corked) return;
-    this.#corked = true;
-    this.#res.cork();
-    setImmediate(uncork, this);
+  #flushSoon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    if (due.push(this) === 1) setImmediate(flushDue);
   }
 
-  uncork(): void {
-    if (!this.#corked) return;
-    this.#corked = false;
+  flush(): void {
+    this.#isDue = false;
+    const text = this.#takeText();
+    if (text !== "") this.#res.write(text);
+    this.#uncork();
+  }
+
+  #takeText(): string {
+    const text = this.#text;
+    this.#text = "";
+    return text;
+  }
+
+  #uncork(): void {
+    if (!this.#isCorked) return;
+    this.#isCorked = false;
     this.#res.uncork();
   }
 
   /** Uncorked first: Node 24 would send the end of a corked response before what was written to it. */
-  #finish(): void {
-    this.uncork();
-    this.#res.end();
+  #finish(last = ""): void {
+    this.#uncork();
+    this.#res.end(this.#takeText() + last);
   }
 
   #end(): void {
@@ -142,5 +187,3 @@ class EventStream {
     ticker = undefined;
   }
 }
-
-const uncork = (stream: EventStream): void => stream.uncork();

@@ -4,6 +4,12 @@ import { entriesOf, get, keysOf, type Node, readSpec, text, whole } from "./spec
 
 const openapi = readSpec("openapi.yaml");
 const errors = get(readSpec("errors.yaml"), "errors");
+/** Those that clients of OpenAI have a name for; the others are ours with `_` for `-`. */
+const openAiCodes: Record<string, string> = {
+  "agent-not-found": "model_not_found",
+  unauthenticated: "invalid_api_key",
+  "rate-limited": "rate_limit_exceeded",
+};
 const ajv = new Ajv2020({ strict: false });
 
 const operations = keysOf(get(openapi, "paths")).flatMap((path) =>
@@ -25,21 +31,31 @@ function examplesOf(message: Node | undefined, status: string): Example[] {
 }
 const answersOf = (operation: Node) =>
   keysOf(get(operation, "responses")).flatMap((status) => examplesOf(get(operation, "responses", status), status));
-const isProblem = ({ type }: Example) => type === "application/problem+json";
 
 describe.each(operations)("$id", ({ surface, operation }) => {
   const answers = answersOf(operation);
+  const isProblem = ({ status, type }: Example) =>
+    type === "application/problem+json" || (surface === "openai" && Number(status) >= 400);
   const named = entriesOf(get(operation, "x-errors")).map(text);
 
   test("has an example of each problem that it names, and of no other", () => {
     const expected = named.map((name) => `${get(errors, name, "status")?.value} ${name}`);
     const shown = answers.filter(isProblem).map(({ status, name }) => `${status} ${name}`);
-    expect(shown.toSorted()).toEqual(expected.toSorted());
+    // What is said before a request's head was read has two forms under /v1.
+    expect([...new Set(shown)].toSorted()).toEqual(expected.toSorted());
   });
 
   test("has problems that say what the error table says", () => {
-    for (const { name, status, value } of answers.filter(isProblem)) {
+    for (const { name, status, type: media, value } of answers.filter(isProblem)) {
       const row = get(errors, name);
+      if (media === "application/json") {
+        const { message, code, turn_id } = (value as { error: Record<string, string> }).error;
+        expect(message?.startsWith(text(get(row, "title")))).toBe(true);
+        expect(openAiCodes[name] ?? name.replaceAll("-", "_")).toBe(code);
+        expect(Number(status)).toBe(get(row, "status")?.value);
+        expect(turn_id !== undefined).toBe(/^turn-|^agent-removed/.test(name));
+        continue;
+      }
       const type = `urn:agent-gateway:error:${name}`;
       expect(value).toMatchObject({ type, title: text(get(row, "title")), status: Number(status) });
       expect(value instanceof Object && "retry_after_ms" in value, `${name} says when to try again`).toBe(
@@ -73,13 +89,15 @@ describe.each(operations)("$id", ({ surface, operation }) => {
   test("refuses unknown fields of its body, unless the body is a stranger's", () => {
     const body = get(operation, "requestBody", "content", "application/json", "schema");
     const closed = get(body, "additionalProperties")?.value === false;
-    const isMapped = ["hooks.mapped", "hooks.mappedByName"].includes(text(get(operation, "operationId")));
-    expect(closed).toBe(body !== undefined && !isMapped);
+    const id = text(get(operation, "operationId"));
+    // Clients of OpenAI send what other servers know, and a contract that grows without us.
+    const isStrangers = ["hooks.mapped", "hooks.mappedByName", "completions.create"].includes(id);
+    expect(closed).toBe(body !== undefined && !isStrangers);
   });
 
   test("says which surface it belongs to", () => {
-    expect(["rest", "hooks", "public"]).toContain(surface);
-    expect(get(operation, "x-scope") !== undefined).toBe(surface === "rest");
+    expect(["rest", "openai", "hooks", "public"]).toContain(surface);
+    expect(get(operation, "x-scope") !== undefined).toBe(surface === "rest" || surface === "openai");
   });
 });
 
@@ -133,12 +151,17 @@ describe("a delivery's timeline", () => {
 });
 
 describe("event streams", () => {
-  const validate = ajv.compile(whole(get(readSpec("schemas/turn-events.yaml"), "TurnEvent") as Node) as object);
-  const streams = operations.flatMap(({ id, operation }) =>
-    answersOf(operation)
-      .filter(({ type }) => type === "text/event-stream")
-      .map(({ name, value }) => ({ id, name, value: String(value) })),
-  );
+  const validatorOf = (file: string, name: string) => ajv.compile(whole(get(readSpec(file), name) as Node) as object);
+  const validate = validatorOf("schemas/turn-events.yaml", "TurnEvent");
+  const streamsOf = (wanted: (surface: string) => boolean) =>
+    operations
+      .filter(({ surface }) => wanted(surface))
+      .flatMap(({ id, operation }) =>
+        answersOf(operation)
+          .filter(({ type }) => type === "text/event-stream")
+          .map(({ name, value }) => ({ id, name, value: String(value) })),
+      );
+  const streams = streamsOf((surface) => surface !== "openai");
 
   test.each(streams)("$id: the stream $name holds what TurnEvent says, and ends", ({ value }) => {
     const events = value.split("\n\n").slice(0, -1).map(readEvent);
@@ -147,6 +170,24 @@ describe("event streams", () => {
       expect(validate(event), `${JSON.stringify(event)}: ${ajv.errorsText(validate.errors)}`).toBe(true);
     expect(events.at(-1)?.event).toMatch(/^turn\.(completed|failed|cancelled)$/);
   });
+
+  test.each(streamsOf((surface) => surface === "openai"))(
+    "$id: the stream $name holds chunks, and ends",
+    ({ value }) => {
+      const [isChunk, isError] = ["ChatCompletionChunk", "OpenAiError"].map((shape) =>
+        validatorOf("openai/schemas.yaml", shape),
+      ) as [ValidateFunction, ValidateFunction];
+      expect(value.endsWith("\n\n")).toBe(true);
+      const events = value.split("\n\n").slice(0, -1);
+      const last = events.pop() as string;
+      for (const event of events)
+        expect(isChunk(JSON.parse(event.replace(/^data: /, ""))), `${event}: ${ajv.errorsText(isChunk.errors)}`).toBe(
+          true,
+        );
+      if (last !== "data: [DONE]")
+        expect(isError(JSON.parse(last.replace(/^data: /, ""))), ajv.errorsText(isError.errors)).toBe(true);
+    },
+  );
 });
 
 function readEvent(lines: string) {

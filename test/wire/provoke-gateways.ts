@@ -37,7 +37,7 @@ export const gatewayFor = (name: string, { config, ...options }: Start = {}): Pr
       agents,
       skills,
       ...config,
-      gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], ...config?.gateway },
+      gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true }, ...config?.gateway },
     },
     ...options,
   });
@@ -81,6 +81,7 @@ export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
   "skills.trigger": { skill_id: "summarise-thread" },
   "keys.create": { name: "support desk" },
   "mappings.dryRun": { body: {} },
+  "completions.create": { model: "main", messages: [{ role: "user", content: "hi" }] },
 };
 /** Well formed, and of nobody. */
 export const IDS = {
@@ -88,6 +89,7 @@ export const IDS = {
   key_id: "key_01M7WW41SHF3C7M5K2ZBW6QXRD",
   delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
   event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA",
+  model: "main",
 };
 
 export const keyFor = ({ scope, operation }: Route): string => {

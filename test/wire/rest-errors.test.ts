@@ -4,6 +4,7 @@ import { routes } from "#generated/routes.ts";
 import type { Route } from "#test/harness/contract.ts";
 import { provocations } from "./provoke.ts";
 import { closeGateways } from "./provoke-gateways.ts";
+import { openAiProvocations } from "./provoke-openai.ts";
 import { recorderProvocations } from "./provoke-recorder.ts";
 
 afterAll(closeGateways);
@@ -13,11 +14,14 @@ const served = (routes as readonly Route[]).filter(({ surface }) => surface !== 
 describe.each(served)("$operation", (route) => {
   for (const name of route.errors) {
     if (name === "internal") continue; // rest-internal.test.ts and ops-internal.test.ts
-    const provoke = recorderProvocations[route.operation]?.[name] ?? provocations[name];
+    const provoke =
+      recorderProvocations[route.operation]?.[name] ??
+      openAiProvocations[route.operation]?.[name] ??
+      provocations[name];
     test(`answers ${errors[name].status} ${name}`, async () => {
       if (!provoke) throw new Error(`nothing in provoke.ts makes ${route.operation} answer ${name}`);
       const reply = await provoke(route);
-      expect(reply.problem).toMatchObject({ type: `urn:agent-gateway:error:${name}`, status: errors[name].status });
+      expect(reply).toMatchObject({ error: name, status: errors[name].status });
     });
   }
 });

@@ -1,0 +1,88 @@
+import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import { earlierAsContext } from "#core/earlier.ts";
+import { GatewayError } from "#core/errors.ts";
+import { placeOfChat, type SessionPlace } from "#core/sessions.ts";
+import { failureOf, isEnded } from "#core/turns.ts";
+import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
+import type { Turn } from "#store/store.ts";
+import { findAgent } from "./agent-models.ts";
+import { ChunkStream, createChunks } from "./chunks.ts";
+import { beginningOf, type Conversation, conversationOf } from "./conversation.ts";
+import { completionOf } from "./present.ts";
+
+const CHANNEL = "openai";
+/** A turn that fails sooner than this, and before its first piece, is answered by a status. Then the stream begins, so that nobody thinks it dead. */
+const FIRST_PIECE_MS = 10_000;
+
+export const completions = (core: Core): Pick<OpenAiHandlers<CallContext>, "completions.create"> => ({
+  "completions.create": async ({ body }, ctx) => {
+    const { agent, model } = findAgent(core, body.model);
+    const conversation = conversationOf(body.messages);
+    const place = placeFor(core, agent.name, body.user ?? undefined, ctx);
+    const context = await contextOf(core, place, conversation, body.user ?? undefined);
+    const { turn, replayed } = await core.turns.start({
+      place,
+      text: conversation.text,
+      context,
+      model,
+      surface: "rest",
+      caller: ctx.caller.name,
+      hops: ctx.hops,
+      idempotency: ctx.idempotency,
+      waitMs: body.stream ? undefined : core.replyWaitMs,
+      streamed: body.stream === true,
+      gone: () => ctx.signal,
+      delivery: ctx.delivery(),
+    });
+    if (body.stream) {
+      const includeUsage = body.stream_options?.include_usage === true;
+      return { as: "events", body: await begin(core, turn, body.model, includeUsage, ctx), replayed };
+    }
+    if (!isEnded(turn)) throw stillRunning(turn, replayed);
+    if (turn.status !== "completed") throw failureOf(turn, replayed);
+    return { as: "completed", body: completionOf(turn, body.model), replayed };
+  },
+});
+
+const placeFor = ({ clock }: Core, agent: string, userId: string | undefined, ctx: CallContext): SessionPlace =>
+  placeOfChat({ agent, userId, channel: CHANNEL }, ctx.caller.name, clock.now());
+
+/** What the turn is told of what was said before: nothing where the session knows it. */
+const contextOf = async (
+  { store }: Core,
+  { sessionId }: SessionPlace,
+  { earlier }: Conversation,
+  userId: string | undefined,
+): Promise<string | undefined> => {
+  if (userId === undefined) return earlierAsContext(earlier);
+  if (earlier.length === 0 || (await store.getSession(sessionId))) return undefined;
+  return beginningOf(earlier);
+};
+
+const stillRunning = ({ turnId }: Turn, replayed: boolean): GatewayError => {
+  const where = `The turn ${turnId} goes on; GET /api/v1/turns/${turnId} has its reply.`;
+  return new GatewayError("turn-running", where, { turnId, replayed });
+};
+
+/** A turn's chunks, once there is one or it has lasted. */
+const begin = async (
+  { followTurn, clock, replyWaitMs }: Core,
+  turn: Turn,
+  model: string,
+  includeUsage: boolean,
+  { signal }: CallContext,
+): Promise<ChunkStream> => {
+  const chunks = createChunks(turn, model, includeUsage);
+  const stream = new ChunkStream(followTurn(turn, undefined, chunks.of));
+  const first = stream.first();
+  await new Promise<void>((resolve, reject) => {
+    const stop = clock.after(Math.min(FIRST_PIECE_MS, replyWaitMs), resolve);
+    const leave = () => resolve();
+    if (signal.aborted) leave();
+    signal.addEventListener("abort", leave, { once: true });
+    first.then(leave, reject).finally(stop);
+  });
+  stream.tell(chunks.begin());
+  return stream;
+};

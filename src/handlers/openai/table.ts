@@ -1,0 +1,13 @@
+import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
+import { findModel, listModels } from "./agent-models.ts";
+import { completions } from "./completions.ts";
+
+/** The body of every operation for clients of OpenAI. One that is missing does not compile. */
+export const openAiHandlers = (core: Core) =>
+  ({
+    ...completions(core),
+    "models.list": async () => ({ object: "list", data: listModels(core) }),
+    "models.get": async ({ path }) => findModel(core, path.model),
+  }) satisfies OpenAiHandlers<CallContext>;

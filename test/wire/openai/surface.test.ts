@@ -1,0 +1,154 @@
+import { describe, expect, test } from "vitest";
+import { createPuppet } from "#test/harness/backends.ts";
+import { SECRETS, type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { openHttp2 } from "#test/harness/http2.ts";
+import { noteChecked } from "#test/harness/ledger.ts";
+import { createChunkReader } from "#test/harness/openai-contract.ts";
+import { checkReply } from "#test/harness/rest.ts";
+import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
+
+const authorization = `Bearer ${SECRETS.key}`;
+
+/** What is answered where the door is closed. The contract of an operation says nothing of that: it is a path like any other. */
+const askClosed = async (url: string, path: string) => {
+  const response = await fetch(url + path, { headers: { authorization } });
+  return checkReply({ method: "GET", path: "/nowhere" }, response.status, response.headers, await response.text());
+};
+
+describe("the door for clients of OpenAI", () => {
+  test("is closed unless it is opened, and a reload opens and closes it", async () => {
+    await using gateway = await startGateway();
+    expect(await askClosed(gateway.url, "/v1/models")).toMatchObject({ status: 404, error: "not-found" });
+    expect(gateway.linesOf("listening")[0]?.surfaces).not.toContain("openai");
+    await gateway.reload({ gateway: OPEN });
+    expect((await openClient(gateway.url).models.list()).data.map(({ id }) => id)).toEqual(["main"]);
+    await gateway.reload({});
+    expect(await askClosed(gateway.url, "/v1/models")).toMatchObject({ status: 404, error: "not-found" });
+  });
+
+  test("is where REST is, and the start says so", async () => {
+    const listeners: NonNullable<SomeConfig["gateway"]>["listeners"] = [
+      { port: 0, surfaces: ["rest"] },
+      { port: 0, surfaces: ["rpc", "docs"] },
+    ];
+    await using gateway = await startGateway({ config: { gateway: { ...OPEN, listeners } } });
+    const [rest, other] = gateway.gateway.urls as [string, string];
+    expect((await openClient(rest).models.list()).data).toHaveLength(1);
+    expect(await askClosed(other, "/v1/models")).toMatchObject({ status: 404 });
+    expect(gateway.linesOf("listening").map(({ surfaces }) => surfaces)).toEqual([
+      ["rest", "openai"],
+      ["rpc", "docs"],
+    ]);
+  });
+
+  test("cannot be open while REST is off", async () => {
+    const rest = { enabled: false };
+    await expect(startGateway({ config: { gateway: { ...OPEN, rest } } })).rejects.toThrow(/gateway\.openai\.enabled/);
+    const webhooks = { path: "/v1/hooks" };
+    await expect(startGateway({ config: { gateway: OPEN, webhooks } })).rejects.toThrow(/webhooks\.path/);
+  });
+
+  test("says in its own words that nothing is at a path, once it knows who asks", async () => {
+    await using gateway = await startGateway({ config: { gateway: OPEN } });
+    const send = (key: string | null) => gateway.rest.send("GET", "/v1/embeddings", { key });
+    expect(await send(SECRETS.key)).toMatchObject({ status: 404, error: "not-found" });
+    expect(await send(null)).toMatchObject({ status: 401, error: "unauthenticated" });
+  });
+
+  test("records what it takes and what it refuses", async () => {
+    await using gateway = await startGateway({ config: { gateway: OPEN } });
+    const client = openClient(gateway.url);
+    await client.chat.completions.create(hello());
+    await refusalOf(client.chat.completions.create({ ...hello(), n: 2 }));
+    const { json } = await gateway.console.call("deliveries.list");
+    expect(json.deliveries).toMatchObject([
+      {
+        surface: "rest",
+        operation: "completions.create",
+        path: "/v1/chat/completions",
+        outcome: "refused",
+        status: 400,
+      },
+      { surface: "rest", operation: "completions.create", path: "/v1/chat/completions", outcome: "completed" },
+    ]);
+  });
+});
+
+describe("over clear-text HTTP/2", () => {
+  const place = { method: "POST", path: "/v1/chat/completions" };
+  const headers = { authorization, "content-type": "application/json" };
+
+  test("answers whole and streamed, and refuses", async () => {
+    await using gateway = await startGateway({ config: { gateway: OPEN } });
+    await using client = await openHttp2(gateway.url);
+    const whole = await client.send(place, headers, JSON.stringify(hello()));
+    expect(whole.json.choices).toMatchObject([{ message: { content: "Hello there, friend" } }]);
+    expect(await client.send(place, headers, JSON.stringify({ ...hello(), n: 2 }))).toMatchObject({
+      error: "invalid-request",
+    });
+
+    const streamed = await client.exchange(place, headers, JSON.stringify({ ...hello(), stream: true }));
+    noteChecked(streamed.headers.get("x-request-id") ?? "");
+    const faults: string[] = [];
+    const { push, end } = createChunkReader((fault) => faults.push(fault));
+    push(Buffer.from(streamed.text));
+    end();
+    expect(faults).toEqual([]);
+    expect(streamed.text).toMatch(/"content":"Hello there, friend".*data: \[DONE\]\n\n$/s);
+  });
+});
+
+const puppet = createPuppet();
+
+describe("a whole reply that lasts", () => {
+  test("is a status that names its turn, which goes on, and the same request gets it later", async () => {
+    const config = { gateway: OPEN };
+    await using gateway = await startGateway({ config, makeBackend: () => puppet.backend, replyWaitMs: 20 });
+    const { completions } = openClient(gateway.url).chat;
+    const send = () => completions.create(hello(), { headers: { "Idempotency-Key": "once" } });
+    const error = await refusalOf(send());
+    const { turn, say, end } = await puppet.next();
+    expect(error).toMatchObject({ status: 504, code: "turn_running", error: { turn_id: turn.turnId } });
+    expect(error.message).toContain(`GET /api/v1/turns/${turn.turnId}`);
+    say("At last");
+    end();
+    await (await gateway.rest.stream("turns.events", { path: { turn_id: turn.turnId } })).all();
+    expect(await send()).toMatchObject({
+      id: `chatcmpl-${turn.turnId}`,
+      choices: [{ message: { content: "At last" } }],
+    });
+    expect(gateway.linesOf("request", { operation: "completions.create" }).map(({ status }) => status)).toEqual([
+      504, 200,
+    ]);
+  });
+});
+
+describe("a stream that lasts", () => {
+  const asked = { ...hello(), stream: true } as const;
+
+  test("begins before its first piece, and then tells of a failure itself", async () => {
+    await using gateway = await startGateway({
+      config: { gateway: OPEN },
+      makeBackend: () => puppet.backend,
+      replyWaitMs: 20,
+    });
+    const stream = (await openClient(gateway.url).chat.completions.create(asked))[Symbol.asyncIterator]();
+    const { fail } = await puppet.next();
+    expect((await stream.next()).value?.choices[0]?.delta).toEqual({ role: "assistant", content: "" });
+    fail(new Error("late"));
+    expect(await refusalOf(stream.next())).toMatchObject({ code: "turn_failed" });
+  });
+
+  test("says so where the gateway stops before its end", async () => {
+    await using gateway = await startGateway({ config: { gateway: OPEN }, makeBackend: () => puppet.backend });
+    const stream = openClient(gateway.url).chat.completions.create(asked);
+    const { say } = await puppet.next();
+    say("Half of");
+    const chunks = (await stream)[Symbol.asyncIterator]();
+    await chunks.next();
+    expect((await chunks.next()).value?.choices[0]?.delta.content).toBe("Half of");
+    const drained = gateway.gateway.drain("test", 20);
+    expect(await refusalOf(chunks.next())).toMatchObject({ code: "shutting_down", type: "server_error" });
+    await drained;
+  });
+});
