@@ -4,9 +4,9 @@ import type { ToolSource } from "./tool.ts";
 export const lazyTools = (load: () => Promise<ToolSource>): ToolSource => {
   let loading: Promise<ToolSource> | undefined;
   return {
-    async tools(signal) {
+    async tools(signal, hops) {
       loading ??= load();
-      return await (await loading).tools(signal);
+      return await (await loading).tools(signal, hops);
     },
     async [Symbol.asyncDispose]() {
       await (await loading)?.[Symbol.asyncDispose]();

@@ -6,9 +6,28 @@ const tool = (name, description = `Does ${name}.`) => ({
   inputSchema: { type: "object", properties: { text: { type: "string" } } },
 });
 
-const TOOLS = ["say", "fail", "picture", "structured", "hang", "crash", "endless", "env", "a.name/of another world"];
+const TOOLS = [
+  "say",
+  "fail",
+  "picture",
+  "structured",
+  "hang",
+  "crash",
+  "endless",
+  "env",
+  "lists",
+  "meta",
+  "other",
+  "flood",
+  "a.name/of another world",
+];
+
+/** How often it was asked. */
+const asked = { lists: 0 };
 
 const CALLS = {
+  lists: () => ({ content: [{ type: "text", text: String(asked.lists) }] }),
+  meta: (_, meta) => ({ content: [{ type: "text", text: JSON.stringify(meta) }] }),
   say: ({ text }) => ({ content: [{ type: "text", text: `You said ${text}.` }] }),
   fail: () => ({ isError: true, content: [{ type: "text", text: "There is no such customer." }] }),
   picture: () => ({
@@ -39,11 +58,18 @@ const resultOf = (method, params, how) => {
   if (method === "ping") return {};
   if (method === "tools/list") {
     const from = Number(params?.cursor ?? 0);
+    asked.lists++;
+    if (how === "huge") {
+      const large = { type: "object", description: "x".repeat(1024 * 1024) };
+      return {
+        tools: [{ ...tool("large"), inputSchema: large }, { ...tool("wordy", "x".repeat(70_000)) }, tool("say")],
+      };
+    }
     const names = how === "many" ? Array.from({ length: 60 }, (_, n) => `tool-${n}`) : TOOLS;
     const page = how === "many" ? 25 : names.length;
     const next = from + page < names.length ? { nextCursor: String(from + page) } : {};
     return { tools: names.slice(from, from + page).map((name) => tool(name)), ...next };
   }
   if (method !== "tools/call") return undefined;
-  return params.name === "hang" ? "nothing" : CALLS[params.name]?.(params.arguments);
+  return params.name === "hang" ? "nothing" : CALLS[params.name]?.(params.arguments, params._meta);
 };

@@ -15,6 +15,18 @@ else {
       more();
       return;
     }
+    const { id, method, params } = message;
+    const write = (one) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...one })}\n`);
+    if (method === "tools/call" && params.name === "other") {
+      write({ id: id + 1_000, result: { content: [{ type: "text", text: "not yours" }] } });
+      return;
+    }
+    if (method === "tools/call" && params.name === "flood") {
+      for (let n = 0; n < 5_000; n++) write({ method: "notifications/tools/list_changed" });
+      for (let n = 0; n < 5_000; n++) write({ method: "notifications/message", params: { level: "info", data: n } });
+      write({ id, result: { content: [{ type: "text", text: "enough" }] } });
+      return;
+    }
     const answer = answerOf(message, how);
     if (answer) process.stdout.write(`${JSON.stringify(answer)}\n`);
   });

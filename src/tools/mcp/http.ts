@@ -1,6 +1,7 @@
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { Agent, fetch } from "undici";
+import { HOPS_HEADER, HOPS_KEY } from "#core/hops.ts";
 import { createLookup } from "#core/lookup.ts";
 
 const CONNECT_MS = 10_000;
@@ -9,8 +10,15 @@ const HEAD_BYTES = 32 * 1024;
 const ANSWER_BYTES = 16 * 1024 ** 2;
 const NEWLINE = 0x0a;
 
+type HttpReach = {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  /** No answer is read for longer: nobody waits for it any more, and the client would leave it open for ever. */
+  longestMs: number;
+};
+
 /** The protocol over streamable HTTP. Connections are kept; no redirect is followed and no proxy asked. */
-export const openHttpTransport = ({ url, headers }: { url: string; headers: Readonly<Record<string, string>> }) => {
+export const openHttpTransport = ({ url, headers, longestMs }: HttpReach) => {
   const dispatcher = new Agent({
     connect: { timeout: CONNECT_MS, lookup: createLookup(), rejectUnauthorized: true, minVersion: "TLSv1.2" },
     maxHeaderSize: HEAD_BYTES,
@@ -19,7 +27,12 @@ export const openHttpTransport = ({ url, headers }: { url: string; headers: Read
   const bounded = async (target: string | URL, init: RequestInit = {}): Promise<Response> => {
     const sent = new Headers(init.headers);
     sent.set("accept-encoding", "identity");
-    const options = { ...init, headers: [...sent], redirect: "manual", dispatcher } as Parameters<typeof fetch>[1];
+    const hops = hopsOfMessage(init.body);
+    if (hops !== undefined) sent.set(HOPS_HEADER, String(hops));
+    const signal = init.method === "POST" ? within(longestMs, init.signal) : (init.signal ?? null);
+    const options = { ...init, headers: [...sent], redirect: "manual", signal, dispatcher } as Parameters<
+      typeof fetch
+    >[1];
     const answer = (await fetch(target, options)) as unknown as Response;
     if (answer.status >= 300 && answer.status < 400) {
       await answer.body?.cancel();
@@ -38,6 +51,26 @@ export const openHttpTransport = ({ url, headers }: { url: string; headers: Read
     requestInit: { headers: { ...headers } },
   });
   return { transport, close: () => dispatcher.destroy() };
+};
+
+/** Aborts with another signal, or when the time is over; and leaves no listener behind. */
+const within = (ms: number, outer: AbortSignal | null | undefined): AbortSignal => {
+  const own = new AbortController();
+  const stop = () => own.abort(outer?.reason);
+  const end = () => {
+    outer?.removeEventListener("abort", stop);
+    own.abort(new Error("it did not answer in time"));
+  };
+  outer?.addEventListener("abort", stop, { once: true });
+  setTimeout(end, ms).unref();
+  return own.signal;
+};
+
+/** What a call of a tool says beside its message, for those who look at headers. */
+const hopsOfMessage = (body: unknown): unknown => {
+  if (typeof body !== "string" || !body.includes(HOPS_KEY)) return undefined;
+  const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } };
+  return params?._meta?.[HOPS_KEY];
 };
 
 /** Lets no more through than an answer may have; of a stream, than one line of it may. */

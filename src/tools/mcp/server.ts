@@ -3,6 +3,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { CallToolResult, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
 import { cleanSentence } from "#core/clean-words.ts";
 import type { Clock } from "#core/clock.ts";
+import { HOPS_KEY, isLoop, loopWords } from "#core/hops.ts";
 import type { Program } from "#core/programs/program.ts";
 import type { Said } from "#core/programs/said.ts";
 import { ProgramNotStarted } from "#core/programs/start.ts";
@@ -19,11 +20,17 @@ export type ServerSettings = {
 };
 
 type ServerParts = { clock: Clock; say: (said: Said) => void };
-type Connection = { client: Client; tools: readonly ServerTool[]; close: () => Promise<void> };
+/** `large`: names of tools that say too much of themselves. */
+type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
+type Connection = { client: Client; listed: Listed; close: () => Promise<void> };
 
 const START_MS = 10_000;
+/** So long after a call has ended its request is left alone, whatever still comes. */
+const LATE_MS = 1_000;
 const PAGES = 20;
 const TOOLS = 500;
+const TOOL_CHARACTERS = 64 * 1024;
+const ALL_CHARACTERS = 1024 * 1024;
 /** After a start that failed, the next is tried no sooner. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -60,7 +67,8 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     return opening;
   };
 
-  const call = async (tool: string, args: unknown, signal: AbortSignal): Promise<string> => {
+  const call = async (tool: string, args: unknown, hops: number, signal: AbortSignal): Promise<string> => {
+    if (isLoop(hops)) throw new ToolError(`The tool was not called: ${loopWords(hops)}.`);
     const { client } = await connection();
     const given = args as Record<string, unknown> | undefined;
     // The client never takes its listener away: it gets a signal that ends with the call.
@@ -70,7 +78,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     if (signal.aborted) stop();
     const limits = { signal: own.signal, timeout: callMs, maxTotalTimeout: callMs };
     const answer = (await client
-      .callTool({ name: tool, arguments: given ?? {} }, undefined, limits)
+      .callTool({ name: tool, arguments: given ?? {}, _meta: { [HOPS_KEY]: hops + 1 } }, undefined, limits)
       .catch((error: unknown) => {
         if (signal.aborted) throw signal.reason;
         if (isExpired(error)) void open?.then((one) => one.close());
@@ -82,20 +90,22 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     return text;
   };
 
-  const offered = (tool: ServerTool): Tool => ({
+  const offered = (tool: ServerTool, hops: number): Tool => ({
     name: modelNameOf(name, tool.name),
     description: tool.description ?? tool.title ?? tool.name,
+    isOutside: true,
     parameters: tool.inputSchema,
-    call: (args, signal) => call(tool.name, args, signal),
+    call: (args, signal) => call(tool.name, args, hops, signal),
   });
 
   return {
     name,
-    /** The tools that it has now and `allows` lets through. Throws with why there are none. */
-    async tools(allows: (tool: string) => boolean): Promise<Tool[]> {
+    /** The tools that it has now and `allows` lets through, and the names of those that are too large. Throws with why there are none. */
+    async tools(allows: (tool: string) => boolean, hops: number): Promise<{ tools: Tool[]; large: readonly string[] }> {
       try {
-        const { tools } = await connection();
-        return tools.filter((tool) => allows(tool.name)).map(offered);
+        const { tools, large } = (await connection()).listed;
+        const mine = tools.filter((tool) => allows(tool.name)).map((tool) => offered(tool, hops));
+        return { tools: mine, large: large.filter(allows) };
       } catch (error) {
         throw new ToolError(reasonOf(error));
       }
@@ -111,12 +121,12 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
 export type ToolServer = ReturnType<typeof createToolServer>;
 
 const connect = async (
-  { reach, version }: ServerSettings,
+  { reach, callMs, version }: ServerSettings,
   parts: ServerParts,
   { onGone, closing }: { onGone: () => void; closing: AbortSignal },
 ): Promise<Connection> => {
   const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-  const { transport, close } = await openTransport(reach, parts);
+  const { transport, close } = await openTransport({ reach, callMs }, parts);
   const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
   client.onclose = onGone;
   // What is wrong with a single message is no reason to end, and who waits for an answer is told by its time.
@@ -125,50 +135,97 @@ const connect = async (
     await client.close().catch(() => {});
     await close();
   };
+  let isLate = false;
   const giveUp = () => void end();
-  const stop = parts.clock.after(START_MS, giveUp);
+  const stop = parts.clock.after(START_MS, () => {
+    isLate = true;
+    giveUp();
+  });
   closing.addEventListener("abort", giveUp, { once: true });
   try {
     await client.connect(transport, { timeout: START_MS });
-    const connection: Connection = { client, tools: await listTools(client), close: end };
-    client.setNotificationHandler((await listChanged()).ToolListChangedNotificationSchema, async () => {
-      connection.tools = await listTools(client).catch(() => connection.tools);
-    });
+    const connection: Connection = { client, listed: await listTools(client), close: end };
+    hearChanges(transport, refresher(client, connection));
     return connection;
   } catch (error) {
     await end();
-    throw error;
+    throw isLate ? new ToolError("it did not answer in time") : error;
   } finally {
     stop();
     closing.removeEventListener("abort", giveUp);
   }
 };
 
-const listChanged = () => import("@modelcontextprotocol/sdk/types.js");
+const protocol = () => import("@modelcontextprotocol/sdk/types.js");
+
+/**
+ * Of what a server tells that nobody asked it for, only that its tools are others matters. What the client would do with each of the rest costs a hundred times what it
+ * costs to send.
+ */
+const hearChanges = (transport: Transport, refresh: () => Promise<void>): void => {
+  const hear = transport.onmessage;
+  transport.onmessage = (message, extra) => {
+    if (!("method" in message) || "id" in message) hear?.(message, extra);
+    else if (message.method === "notifications/tools/list_changed") void refresh();
+  };
+};
+
+/** Reads the tools again, once at a time however often it is told to. */
+const refresher = (client: Client, connection: Connection) => {
+  let isWanted = false;
+  let isReading = false;
+  return async (): Promise<void> => {
+    isWanted = true;
+    if (isReading) return;
+    isReading = true;
+    while (isWanted) {
+      isWanted = false;
+      connection.listed = await listTools(client).catch(() => connection.listed);
+    }
+    isReading = false;
+  };
+};
 
 const openTransport = async (
-  reach: ServerSettings["reach"],
+  { reach, callMs }: Pick<ServerSettings, "reach" | "callMs">,
   parts: ServerParts,
 ): Promise<{ transport: Transport; close: () => Promise<void> }> => {
   if (reach.type === "http") {
     const { openHttpTransport } = await import("./http.ts");
-    const { transport, close } = openHttpTransport(reach);
+    const { transport, close } = openHttpTransport({ ...reach, longestMs: Math.max(callMs, START_MS) + LATE_MS });
     return { transport: transport as Transport, close };
   }
   const { StdioTransport } = await import("./stdio.ts");
   return { transport: new StdioTransport(reach, parts), close: async () => {} };
 };
 
-const listTools = async (client: Client): Promise<readonly ServerTool[]> => {
+const listTools = async (client: Client): Promise<Listed> => {
+  const { ListToolsResultSchema } = await protocol();
   const tools: ServerTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {
-    const answer = await client.listTools(cursor === undefined ? {} : { cursor }, { timeout: START_MS });
+    // Not by the client's own method, which compiles what each tool says of its answers.
+    const params = cursor === undefined ? {} : { cursor };
+    const answer = await client.request({ method: "tools/list", params }, ListToolsResultSchema, { timeout: START_MS });
     tools.push(...answer.tools);
     cursor = answer.nextCursor;
     if (cursor === undefined) break;
   }
-  return tools.slice(0, TOOLS);
+  return withoutLarge(tools.slice(0, TOOLS));
+};
+
+/** What a tool says of itself goes to the model with every request: one that says too much is left out, and all of them past a limit. */
+const withoutLarge = (all: readonly ServerTool[]): Listed => {
+  let left = ALL_CHARACTERS;
+  const large: string[] = [];
+  const tools = all.filter(({ name, description = "", inputSchema }) => {
+    const characters = name.length + description.length + JSON.stringify(inputSchema).length;
+    const fits = characters <= TOOL_CHARACTERS && characters <= left;
+    if (fits) left -= characters;
+    else large.push(name);
+    return fits;
+  });
+  return { tools, large };
 };
 
 /** Its session is over: the next call begins another. */

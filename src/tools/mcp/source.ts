@@ -9,13 +9,20 @@ export const createToolSource = (servers: readonly ToolServer[], wanted: readonl
     return (tool: string) => all || wanted.includes(`${server}/${tool}`);
   };
   return {
-    async tools(signal) {
+    async tools(signal, hops) {
       const tools: Tool[] = [];
       const missing: { server: string; reason: string }[] = [];
-      const asked = servers.map((server) => orAborted(server.tools(allows(server.name)), signal));
+      const asked = servers.map((server) => orAborted(server.tools(allows(server.name), hops), signal));
       for (const [n, outcome] of (await Promise.allSettled(asked)).entries()) {
-        if (outcome.status === "fulfilled") tools.push(...outcome.value);
-        else missing.push({ server: servers[n]?.name ?? "", reason: cleanSentence(String(outcome.reason?.message)) });
+        const server = servers[n]?.name ?? "";
+        if (outcome.status === "rejected") {
+          missing.push({ server, reason: cleanSentence(String(outcome.reason?.message)) });
+          continue;
+        }
+        tools.push(...outcome.value.tools);
+        const { large } = outcome.value;
+        if (large.length > 0)
+          missing.push({ server, reason: cleanSentence(`too large for a model: ${large.join(", ")}`) });
       }
       signal.throwIfAborted();
       return { tools, missing };

@@ -11,6 +11,9 @@ import { readMessage } from "./messages.ts";
 /** A message is one line. A server that writes a longer one has gone wrong. */
 const LINE_BYTES = 16 * 1024 ** 2;
 
+/** One that asks and asks, and reads no answer, is ended past this. */
+const UNREAD_BYTES = 16 * 1024 ** 2;
+
 /** The protocol over the standard input and output of a program, which is started here and ends with it. */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -36,6 +39,10 @@ export class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const input = this.#running?.stdin;
     if (!input?.writable) throw new Error("the server does not run");
+    if (input.writableLength > UNREAD_BYTES) {
+      void this.close();
+      throw new Error("the server does not read what it is sent");
+    }
     if (!input.write(`${JSON.stringify(message)}\n`)) {
       await new Promise<void>((resolve) => input.once("drain", resolve).once("close", resolve));
     }
