@@ -1,6 +1,6 @@
 import type { Events } from "#observe/events.ts";
 import type { AtOnce, ClaimedTurn, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
-import type { Agent, Agents } from "./agents.ts";
+import { type Agent, type Agents, labelOfModel } from "./agents.ts";
 import { AskedTurn, noteOn } from "./asked-turn.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal.ts";
@@ -31,6 +31,8 @@ export class Run {
   readonly agent: Agent;
   readonly since: number;
   stopped: StopReason | undefined = undefined;
+  /** How it ended is on the way to the store. */
+  isEnding = false;
   #controller: AbortController | undefined = undefined;
 
   constructor(claimed: ClaimedTurn, agent: Agent, since: number) {
@@ -77,6 +79,7 @@ const runInPieces = async (parts: AttemptParts, run: Run, asked: AskedTurn, bega
       text: (text) => parts.live.append(reply, text),
       note: (note) => noteOn(parts, claimed, note),
       alive: watch.alive,
+      anew: watch.anew,
     });
     watch.stop();
     await keepEnd(parts, run, outcome, began);
@@ -107,6 +110,7 @@ const keepEndLater = async (
   { outcome, ms, again, end, kept }: { outcome: Outcome; ms: number; again: number | undefined } & Ending,
 ): Promise<void> => {
   let isOurs: boolean;
+  run.isEnding = again === undefined;
   try {
     isOurs = await kept;
   } catch (error) {
@@ -163,19 +167,21 @@ const decide = (
 
 /** What keeps the end of an attempt, or gives the turn back; false when it was not ours any more. */
 const endOf = (
-  { store, clock }: AttemptParts,
+  { store, clock, events }: AttemptParts,
   { claimed, agent }: Run,
   outcome: Outcome,
   latencyMs: number,
   again: number | undefined,
 ): (() => AtOnce<boolean>) => {
-  const model = outcome.model ?? claimed.turn.model ?? agent.model ?? agent.backend.kind;
-  const usage: UsageRow = { model, usage: outcome.usage, latencyMs };
+  const answered = outcome.model ?? claimed.turn.model ?? agent.model;
+  const usage: UsageRow = { model: answered ?? agent.backend.kind, usage: outcome.usage, latencyMs };
+  const model = answered === claimed.turn.model ? undefined : answered;
+  events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });
   const { reply, error } = outcome;
   return () => {
     const now = clock.now();
     return again === undefined
-      ? store.endTurn(claimed.claim, { now, status: statusOf(outcome), reply, error, usage })
+      ? store.endTurn(claimed.claim, { now, status: statusOf(outcome), reply, error, model, usage })
       : store.releaseTurn(claimed.claim, { now, delayMs: again, usage });
   };
 };

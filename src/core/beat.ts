@@ -1,10 +1,12 @@
 import type { Events } from "#observe/events.ts";
 import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
-import { textOfEvents } from "./beat-text.ts";
+import { Ending } from "./beat-ending.ts";
+import { hopsOfEvents, textOfEvents } from "./beat-text.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import { GATEWAY_KEPT_ENTRIES } from "./gateway-stream.ts";
-import { isTurnEnd, type Journal } from "./journal.ts";
+import type { Journal } from "./journal.ts";
+import { isHeld } from "./leases.ts";
 import { mainSessionOf } from "./sessions.ts";
 import type { InSlice } from "./slices.ts";
 import { isEnded, type Turns, type TurnWish } from "./turns.ts";
@@ -18,8 +20,10 @@ const BATCH = { limit: 100, bytes: 64 * 1024 };
 const MANY = 1_000;
 const FIRST_OF_MANY = 10;
 const GENTLE = { events: 4_000, restMs: 16 };
+/** Events that were handed over so far. */
+export type Warmth = { handed: number };
 /** By this process, in all its beats: what has run often once stays compiled. */
-let handedSoFar = 0;
+const OWN_WARMTH: Warmth = { handed: 0 };
 /** An event that so many turns failed on is dead. */
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
@@ -36,6 +40,8 @@ export type BeatParts = {
   inSlice: InSlice;
   /** Makes room in a full session; false when it could not. */
   makeRoom: (sessionId: string) => Promise<boolean>;
+  /** The process's own without it. */
+  warmth?: Warmth | undefined;
 };
 
 /** A beat that is held here, and what it came to so far. */
@@ -81,44 +87,57 @@ export class HeldBeat {
  * again with growing pauses, as long as the beat is held: an event that is left behind may wait for a beat that never comes.
  */
 export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
-  const { store, events, clock, inSlice } = parts;
+  const { store, events, clock, inSlice, warmth = OWN_WARMTH } = parts;
   const { agent, through } = beat.claim;
   let after = 0;
   let tries = 0;
   let hasCompacted = false;
-  const isLarge = handedSoFar < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
+  const isLarge = warmth.handed < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
+  // Its end and the next one's start share a commit; where several gateways claim, they need not reach the store in this order.
+  const mayOverlap = store.durable && !store.shared;
   const wanted = (underWay: number) => {
     const limit = isLarge ? limitAfter(beat.events + underWay) : BATCH.limit;
     return { agent, after, through, ...BATCH, limit };
   };
   let ahead: Promise<SystemEvent[] | undefined> | undefined;
+  // A turn whose end is on its way to the store, while the next one is.
+  let before: Promise<void> | undefined;
   for (;;) {
-    if (beat.stopped.aborted) return;
+    if (beat.stopped.aborted) return await before;
     try {
       // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
       const batch = (await ahead) ?? (await inSlice(() => store.readQueuedEvents(wanted(0))));
       ahead = undefined;
       const last = batch.at(-1);
       if (!last) {
+        await before;
         beat.isDone = true;
         return;
       }
       const ending = new Ending();
-      const { turn } = await inSlice(() =>
+      const starting = inSlice(() =>
         parts.turns.start({ ...wishOf(agent, batch), follow: (turn) => ending.listen(parts.journal, turn) }),
       );
+      const next = mayOverlap ? readEarly(store, { ...wanted(batch.length), after: last.ordinal }) : undefined;
+      const { turn, isEnding } = await starting;
       after = last.ordinal;
       tries = 0;
       beat.delayedBy = undefined;
-      ahead = store.durable ? readAhead(store, wanted(batch.length), ending) : undefined;
-      await followBatch(parts, beat, batch, turn, ending);
-      handedSoFar += batch.length;
-      if (isLarge && handedSoFar < GENTLE.events) await rest(clock, GENTLE.restMs, beat.stopped);
+      const overlaps = next !== undefined && isEnding === true;
+      if (overlaps) ahead = next;
+      else ahead = store.durable ? readAhead(store, wanted(batch.length), ending) : undefined;
+      const following = followBatch(parts, beat, batch, turn, ending);
+      await before;
+      before = overlaps ? following : undefined;
+      if (!overlaps) await following;
+      warmth.handed += batch.length;
+      if (isLarge && warmth.handed < GENTLE.events) await rest(clock, GENTLE.restMs, beat.stopped);
     } catch (error) {
       ahead = undefined;
       const reason = GatewayError.from(error).name;
       // The gateway stops, or the agent has left the configuration.
       if (reason === "shutting-down" || reason === "agent-not-found") return;
+      if (reason === "internal" && !(await isHeld(store, beat.claim))) return;
       if (!MAY_PASS.has(reason)) throw error;
       if (reason === "session-full" && !hasCompacted) {
         hasCompacted = true;
@@ -148,6 +167,12 @@ const readAhead = (
     () => undefined,
   );
 
+/** What the next turn gets if this one is over as soon as it has begun: read with its start. */
+const readEarly = (
+  store: Store,
+  wanted: Parameters<Store["readQueuedEvents"]>[0],
+): Promise<SystemEvent[] | undefined> => Promise.resolve(store.readQueuedEvents(wanted)).catch(() => undefined);
+
 /** Refusals that time, or somebody, puts right. */
 const MAY_PASS: ReadonlySet<string> = new Set([
   "session-busy",
@@ -167,6 +192,7 @@ const wishOf = (agent: string, batch: readonly SystemEvent[]): TurnWish => ({
   caller: "heartbeat",
   text: textOfEvents(batch),
   outside: true,
+  hops: hopsOfEvents(batch),
   events: {
     ids: batch.map(({ eventId }) => eventId),
     maxAttempts: MAX_ATTEMPTS,
@@ -220,31 +246,6 @@ const endOf = async (
     if (ending.told.aborted) waitsFor = [beat.left];
   }
 };
-
-/** Hears of a turn's end from before it can come. */
-class Ending {
-  status: Turn["status"] | undefined = undefined;
-  readonly #told = new AbortController();
-  stop = (): void => {};
-
-  /** The turn has ended, or was erased. */
-  get told(): AbortSignal {
-    return this.#told.signal;
-  }
-
-  listen(journal: Journal, turn: Turn): void {
-    this.stop = journal.onTurnEnd(turn, (entry) => {
-      if (entry && isTurnEnd(entry)) this.status = statusOf[entry.name];
-      this.#told.abort();
-    });
-  }
-}
-
-const statusOf = {
-  "turn.completed": "completed",
-  "turn.failed": "failed",
-  "turn.cancelled": "cancelled",
-} as const;
 
 const tellReturned = async (
   { store, clock, events }: BeatParts,

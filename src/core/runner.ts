@@ -100,8 +100,8 @@ export const createRunner = (parts: RunnerParts) => {
     }
   };
 
-  /** Runs a claimed turn. `held`: its place was taken before the claim. */
-  const begin = (claimed: ClaimedTurn, held: boolean): void => {
+  /** Runs a claimed turn. `held`: its place was taken before the claim. Answers whether its end is on the way to the store already. */
+  const begin = (claimed: ClaimedTurn, held: boolean): boolean => {
     const { turn } = claimed;
     if (!held) hold(turn.agent, 1);
     const agent = agents.find(turn.agent);
@@ -125,6 +125,7 @@ export const createRunner = (parts: RunnerParts) => {
       failed(error);
       forget(run);
     }
+    return run.isEnding;
   };
 
   const forget = (run: Run): void => {

@@ -32,6 +32,8 @@ export type TurnWish = {
   events?: TurnOrder["events"];
   /** The channel that its reply goes to when it completes. */
   announce?: TurnOrder["announce"];
+  /** Through how many announcements and agents came what starts it. */
+  hops?: number;
   model?: string | undefined;
   skillIds?: readonly string[] | undefined;
   /** Somebody waits for the reply, so long at most. */
@@ -46,7 +48,8 @@ export type TurnWish = {
   gone?: (() => AbortSignal) | undefined;
 };
 
-export type Started = { turn: Turn; replayed: boolean };
+/** `isEnding`: it was over as soon as it had begun, and its end is on the way to the store. */
+export type Started = { turn: Turn; replayed: boolean; isEnding?: boolean };
 
 type Slot = ReturnType<Runner["reserve"]>;
 
@@ -140,8 +143,8 @@ export const createTurns = (parts: {
     wish.follow?.(turn, claimed?.replySeq);
     // Whoever waits has to listen before the turn runs.
     const opened = wish.waitMs === undefined ? undefined : waits.open(turn, wish.waitMs, wish.gone);
-    if (claimed) runner.begin(claimed);
-    return opened ? startedAfter(settle(turn, opened, claimed !== undefined), replayed) : { turn, replayed };
+    const isEnding = claimed !== undefined && runner.begin(claimed);
+    return opened ? startedAfter(settle(turn, opened, claimed !== undefined), replayed) : { turn, replayed, isEnding };
   };
 
   return {
@@ -178,7 +181,10 @@ export const erased = (turnId: string): GatewayError =>
   new GatewayError("turn-not-found", "The turn is not kept any more.", { turnId });
 
 /** What a turn that did not complete is to somebody who waits for its reply. */
-export const failureOf = ({ turnId, status, error }: Turn, replayed: boolean): GatewayError =>
+export const failureOf = (
+  { turnId, status, error }: Pick<Turn, "turnId" | "status" | "error">,
+  replayed: boolean,
+): GatewayError =>
   status === "cancelled"
     ? new GatewayError("turn-cancelled", undefined, { turnId, replayed })
     : new GatewayError(error?.name ?? "turn-failed", error?.detail, {
@@ -212,7 +218,7 @@ const orderOf = (
     idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
     delivery: wish.delivery,
     events: wish.events,
-    announce: wish.announce,
+    announce: wish.announce ?? (wish.hops ? { channel: undefined, hops: wish.hops } : undefined),
     limits: limits.store,
     recorder: limits.recorder,
     claim,
