@@ -32,21 +32,21 @@ export const openBackend = (
   if (agent.backend === "echo") return createEchoBackend(agent.echo);
   if (agent.backend === "command" && agent.command) {
     const settings = { ...agent.command, ...parts, agent: name, models };
-    return lazyBackend({ kind: "command", models }, async () => {
+    return lazyBackend({ kind: "command", models, asksOutside: true }, async () => {
       return (await import("#backends/command/command.ts")).createCommandBackend(settings);
     });
   }
   const { http, a2a, timeouts } = agent;
   if (agent.backend === "http" && http) {
     const settings = { ...http, agent: name, models, connectMs: timeouts.connect, clock: parts.clock };
-    return lazyBackend({ kind: "http", models }, async () => {
+    return lazyBackend({ kind: "http", models, asksOutside: true }, async () => {
       return (await import("#backends/http/http.ts")).createHttpBackend(settings);
     });
   }
   if (agent.backend === "acp" && agent.acp) {
     const { connect: connectMs, silence: silenceMs } = agent.timeouts;
     const settings = { ...agent.acp, ...parts, agent: name, models, connectMs, silenceMs, version };
-    return lazyBackend({ kind: "acp", models }, async () => {
+    return lazyBackend({ kind: "acp", models, asksOutside: true }, async () => {
       return (await import("#backends/acp/acp.ts")).createAcpBackend(settings);
     });
   }
@@ -64,7 +64,7 @@ export const openBackend = (
   }
   if (agent.backend === "a2a" && a2a) {
     const settings = { ...a2a, connectMs: timeouts.connect, clock: parts.clock };
-    return lazyBackend({ kind: "a2a", models: [] }, async () => {
+    return lazyBackend({ kind: "a2a", models: [], asksOutside: true }, async () => {
       return (await import("#backends/a2a/a2a.ts")).createA2aBackend(settings);
     });
   }
@@ -94,36 +94,60 @@ const openTools = (
   );
 };
 
+/** The backends that one configuration asks for. */
+export type Generation = {
+  answering: AnsweringFor;
+  /** It is in force: closes what only the one before had. */
+  settle(): Promise<void>;
+  /** It never will be: closes what only this one has. */
+  giveUp(): Promise<void>;
+};
+
 /**
  * The backends of the agents as the configuration has them. One whose part of it is the same after a reload is kept, with its processes and
- * connections; one that nobody asked for is closed.
+ * connections. Several configurations may be on their way at once.
  */
 export const createAgentBackends = (parts: AnsweringParts) => {
-  let open = new Map<string, Answering>();
-  let next = new Map<string, Answering>();
-  return {
-    answering(name: string, agent: AgentConfig, shared: Shared): Answering {
+  const open = new Map<string, { one: Answering; uses: number }>();
+  let inForce: ReadonlySet<string> = new Set();
+
+  const letGo = async (keys: ReadonlySet<string>): Promise<void> => {
+    const gone: Answering[] = [];
+    for (const key of keys) {
+      const held = open.get(key);
+      if (!held || --held.uses > 0) continue;
+      open.delete(key);
+      gone.push(held.one);
+    }
+    await closeAll(gone);
+  };
+
+  const next = (): Generation => {
+    const keys = new Set<string>();
+    const answering: AnsweringFor = (name, agent, shared) => {
       const providers = agent.backend === "model" ? shared.providers : null;
       const key = JSON.stringify([name, agent, providers, agent.tools.length > 0 ? shared.tools : null]);
-      const kept = open.get(key) ?? next.get(key);
-      const one = kept ?? {
-        backend: openBackend(name, agent, shared, parts),
-        toolSource: openTools(name, agent, shared, parts),
+      const held = open.get(key) ?? {
+        one: { backend: openBackend(name, agent, shared, parts), toolSource: openTools(name, agent, shared, parts) },
+        uses: 0,
       };
-      next.set(key, one);
-      return one;
-    },
-    /** Those that were asked for since the last time are in force: closes the others. */
-    async settle(): Promise<void> {
-      const gone = [...open].filter(([key]) => !next.has(key)).map(([, one]) => one);
-      open = next;
-      next = new Map();
-      await closeAll(gone);
-    },
-    async close(): Promise<void> {
-      await closeAll([...open.values(), ...next.values()]);
-    },
+      open.set(key, held);
+      if (!keys.has(key)) held.uses++;
+      keys.add(key);
+      return held.one;
+    };
+    return {
+      answering,
+      async settle() {
+        const before = inForce;
+        inForce = keys;
+        await letGo(before);
+      },
+      giveUp: () => letGo(keys),
+    };
   };
+
+  return { next, close: () => closeAll([...open.values()].map(({ one }) => one)) };
 };
 
 const closeAll = async (all: readonly Answering[]): Promise<void> => {

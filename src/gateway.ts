@@ -99,11 +99,11 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   };
   const backends = createAgentBackends({ clock, events });
   const { makeBackend } = options;
-  const answering: AnsweringFor = makeBackend
-    ? (name, agent) => ({ backend: makeBackend(name, agent), toolSource: undefined })
-    : backends.answering;
-  const settings = coreSettingsOf(config, answering, loaded.file);
-  await backends.settle();
+  const played: AnsweringFor | undefined =
+    makeBackend && ((name, agent) => ({ backend: makeBackend(name, agent), toolSource: undefined }));
+  const first = backends.next();
+  const settings = coreSettingsOf(config, played ?? first.answering, loaded.file);
+  await first.settle();
   const processHealth = createProcessHealth({ isShort, lag });
   const { replyWaitMs } = options;
   const core = await createCore({ settings, store, clock, events, admit, processHealth, replyWaitMs }).catch(
@@ -199,10 +199,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     events.drained({ ms: Math.round(clock.monotonic() - from), handedBack });
   };
 
+  const ready = doors.open();
+  // What the start needed all of the loop for keeps nobody from coming.
+  void ready.then(lag.forget, () => {});
   return {
     urls: listeners.map(({ url }) => url),
     localUrl: reachable(listeners[0] as Listening),
-    ready: doors.open(),
+    ready,
     store,
     events,
     closing: closing.signal,
@@ -211,13 +214,18 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
         doors.reconfigure(next);
         for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
       };
-      taken = core.reconfigure(coreSettingsOf(next, answering, loaded.file), open).then(
+      const generation = backends.next();
+      const settings = () => coreSettingsOf(next, played ?? generation.answering, loaded.file);
+      taken = attempt(() => core.reconfigure(settings(), open)).then(
         () => {
-          void backends.settle();
+          void generation.settle();
           events.configReloaded({ cause, changed, needRestart });
           if (cause !== "rpc") void reloads.told({ changed, needsRestart: needRestart });
         },
-        (error: unknown) => events.unexpectedError({ error, where: "reconfigure" }),
+        (error: unknown) => {
+          void generation.giveUp();
+          events.unexpectedError({ error, where: "reconfigure" });
+        },
       );
       return taken;
     },
@@ -226,6 +234,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     [Symbol.asyncDispose]: () => (draining ??= drain("close", 0)),
   };
 };
+
+const attempt = async <T>(work: () => Promise<T>): Promise<T> => await work();
 
 const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 

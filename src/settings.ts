@@ -22,7 +22,8 @@ export const coreSettingsOf = (config: Config, answering: AnsweringFor, file: st
     name,
     description: agent.description,
     instructions: agent.instructions || undefined,
-    model: agent.model,
+    // The first of its models answers where nobody names one: what it uses is counted under its name.
+    model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
     skills: agent.skills,
     concurrency: agent.concurrency,
     deadlineMs: agent.deadline,

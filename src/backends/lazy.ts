@@ -1,6 +1,6 @@
 import type { Backend } from "./backend.ts";
 
-type Known = Pick<Backend, "kind" | "models" | "contextTokens" | "countTokens">;
+type Known = Pick<Backend, "kind" | "models" | "asksOutside" | "contextTokens" | "countTokens">;
 
 /** A backend whose code is loaded with its first turn: what it needs costs the start of a gateway nothing. */
 export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend => {
@@ -19,9 +19,9 @@ export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend
     );
     return loading;
   };
-  async function* first(...turn: Parameters<Backend["run"]>) {
-    const backend = await loaded();
-    yield* backend.run(...turn);
+  async function* first(...[turn, signal]: Parameters<Backend["run"]>) {
+    const backend = await turn.aside(loaded());
+    yield* backend.run(turn, signal);
   }
   return {
     ...known,

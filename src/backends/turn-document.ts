@@ -21,6 +21,8 @@ export type TurnDocument = {
   history: readonly BackendMessage[];
   /** How many older messages were left out of `history`. */
   historyOmitted: number;
+  /** The header x-gateway-hops, where there are no headers: what the agent sends to the gateway says it again. */
+  hops: number;
 };
 
 /** So many characters of the conversation are told: the newest messages that fit. */
@@ -39,7 +41,8 @@ export const turnDocument = async (turn: BackendTurn, { history = true } = {}): 
   instructions: turn.instructions ?? null,
   skills: turn.skills,
   message: { text: turn.message.text, outside: turn.message.outside, context: parsed(turn.message.context) },
-  ...newest(history ? await turn.history() : []),
+  ...newest(history ? await turn.history() : (turn.earlier ?? [])),
+  hops: turn.hops + 1,
 });
 
 /** Asks for a summary in the form of a turn, so that who knows only turns answers it, too. */
@@ -55,6 +58,7 @@ export const summaryDocument = (agent: string, messages: readonly BackendMessage
   message: { text: SUMMARISE, outside: false, context: null },
   history: messages,
   historyOmitted: 0,
+  hops: 1,
 });
 
 /** The newest messages that together have no more than `characters`, oldest first. */

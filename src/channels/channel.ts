@@ -1,3 +1,5 @@
+import type { Usage } from "#core/usages.ts";
+
 /**
  * Who hears of a reply. A channel sends one announcement per call and any number of calls at once; it keeps nothing of one after its
  * promise settled. It knows no queue and tries nothing again: who calls it does.
@@ -23,7 +25,7 @@ export type AnnouncedReply = {
   channel: string;
   model: string | undefined;
   reply: string;
-  usage: { input: number; output: number };
+  usage: Usage;
   deliveryId: string | undefined;
   createdAt: number;
   endedAt: number;

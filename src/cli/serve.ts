@@ -78,7 +78,9 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   let watch: ConfigWatch | undefined;
   // Who calls in the moment before the file is watched is told that nothing has changed since the start, which is so.
   const readConfig = async (agent?: string) => watch?.reload("rpc", agent) ?? UNCHANGED;
-  const gateway = await startGateway({ loaded, logger, readConfig });
+  // A start may wait for its store on nothing but timers that do not keep the process alive.
+  const alive = setInterval(() => {}, 1_000);
+  const gateway = await startGateway({ loaded, logger, readConfig }).finally(() => clearInterval(alive));
   if (loaded.tryOut) process.stdout.write(banner(gateway, loaded.tryOut));
   watch = watchFile(gateway, loaded, load, logger);
   return { gateway, logger, watch };

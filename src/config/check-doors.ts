@@ -42,7 +42,9 @@ export function checkDoors(config: CheckedConfig, written: unknown): Findings {
   });
 
   const { path } = webhooks;
-  const met = OTHER_PATHS.find((other) => under(path, other) || under(other, path));
+  const met = [...OTHER_PATHS, ...(gateway.openai.enabled ? ["/v1"] : [])].find(
+    (other) => under(path, other) || under(other, path),
+  );
   if (met !== undefined)
     refuse(["webhooks", "path"], `meets ${met}, which is taken: choose another path, for instance /hooks.`);
   if (/\/\.{1,2}(\/|$)/.test(path))

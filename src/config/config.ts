@@ -11,6 +11,8 @@ export type Config = {
     allowedOrigins: readonly string[];
     announceTo: string | undefined;
     rest: { enabled: boolean; auth: { keys: readonly RestKey[] }; rateLimit: RateLimit | undefined };
+    /** Served where REST is. */
+    openai: { enabled: boolean };
     rpc: {
       enabled: boolean;
       auth: { tokens: readonly RpcToken[] };
@@ -130,6 +132,8 @@ export type ModelConfig = {
   maxOutputTokens: number | undefined;
   temperature: number | undefined;
   options: Readonly<Record<string, unknown>> | undefined;
+  /** Of a million tokens. */
+  price: { input: number; cachedInput: number | undefined; output: number } | undefined;
 };
 
 /** A server of tools. */

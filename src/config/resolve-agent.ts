@@ -51,6 +51,7 @@ const resolveModel = ({ provider, model, ...limits }: CheckedModel): ModelConfig
   maxOutputTokens: limits.maxOutputTokens,
   temperature: limits.temperature,
   options: limits.options,
+  price: limits.price && { ...limits.price, cachedInput: limits.price.cachedInput },
 });
 
 export const resolveProvider = (provider: CheckedConfig["providers"][string]): ProviderConfig => ({

@@ -41,6 +41,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings): Con
         auth: { keys: rest.auth.keys.map(({ name, key, scopes }) => ({ name, hash: hashOf(key), scopes })) },
         rateLimit: limitOf(rest.rateLimit),
       },
+      openai: { enabled: on.openai },
       rpc: {
         enabled: on.rpc,
         auth: {

@@ -1,10 +1,10 @@
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault } from "./problems.ts";
 
-type Surfaces = { rest: boolean; rpc: boolean; webhooks: boolean; console: boolean };
+type Surfaces = { rest: boolean; openai: boolean; rpc: boolean; webhooks: boolean; console: boolean };
 
 /** Which surfaces have a secret. The console's token opens REST and RPC too: its pages live on them. */
-function secured({ gateway, webhooks }: CheckedConfig): Surfaces {
+function secured({ gateway, webhooks }: CheckedConfig): Omit<Surfaces, "openai"> {
   const { rest, rpc, console } = gateway;
   const consoleOn = console.enabled !== false && console.token !== undefined;
   const verified = Object.values(webhooks.mappings).some(({ verify }) => verify !== undefined);
@@ -22,6 +22,7 @@ export function surfacesOn(config: CheckedConfig): Surfaces {
   const { rest, rpc, console } = config.gateway;
   return {
     rest: on.rest && rest.enabled !== false,
+    openai: on.rest && rest.enabled !== false && config.gateway.openai.enabled,
     rpc: on.rpc && rpc.enabled !== false,
     webhooks: on.webhooks && config.webhooks.enabled !== false,
     console: on.console && console.enabled !== false,
@@ -42,6 +43,12 @@ export function checkSurfaces(config: CheckedConfig): Fault[] {
     gateway.rest.enabled,
     "gateway.rest",
     "there is no key: add one to gateway.rest.auth.keys, or set gateway.console.token.",
+  );
+  refuseUnless(
+    on.rest && gateway.rest.enabled !== false,
+    gateway.openai.enabled,
+    "gateway.openai",
+    "it takes the keys of REST, which is off: add one to gateway.rest.auth.keys.",
   );
   refuseUnless(on.rpc, gateway.rpc.enabled, "gateway.rpc", "there is no token: add one to gateway.rpc.auth.tokens.");
   refuseUnless(on.console, gateway.console.enabled, "gateway.console", "there is no token: set gateway.console.token.");

@@ -58,6 +58,10 @@ export type Agents = ReturnType<typeof createAgents>;
 export const countedModel = (agent: Agent, model: string | undefined): string =>
   model ?? agent.model ?? agent.backend.kind;
 
+/** The model as metrics name it: one that the agent lists, or what answers. Callers and agents may call theirs anything else. */
+export const labelOfModel = ({ backend }: Pick<Agent, "backend">, model: string): string =>
+  backend.models?.includes(model) ? model : backend.kind;
+
 /** Refuses a model that the agent does not take, naming those it does. */
 export const checkModel = (agent: Agent, model: string | undefined): void => {
   const known = agent.backend.models;

@@ -4,7 +4,8 @@ import type { Events } from "#observe/events.ts";
 import type { Announcement, ClaimedAnnouncement, HealthPart, Store } from "#store/store.ts";
 import { type AnnouncementEnd, endOf, givenUp, holdOf, RETURNED, stepOf, triedLater } from "./announcement-ends.ts";
 import type { Clock } from "./clock.ts";
-import { MAX_HOPS } from "./hops.ts";
+import { isLoop, loopWords } from "./hops.ts";
+import { NO_USAGE } from "./usages.ts";
 
 /** A channel's call is over sooner (channels/channel.ts), so that no lease is extended. */
 const LEASE_MS = 60_000;
@@ -111,7 +112,7 @@ export const createAnnouncements = (parts: {
     if (stopping.signal.aborted) return RETURNED;
     const channel = channels().get(name);
     if (!channel) return givenUp("the channel left the configuration");
-    if (hops >= MAX_HOPS) return givenUp(`it came through ${hops} announcements, as in a loop`);
+    if (isLoop(hops)) return givenUp(loopWords(hops));
     const turn = await store.getTurn(turnId);
     if (turn?.reply === undefined) return givenUp("its turn is not kept any more");
     const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;
@@ -209,5 +210,3 @@ export const createAnnouncements = (parts: {
 };
 
 export type Announcements = ReturnType<typeof createAnnouncements>;
-
-const NO_USAGE = { input: 0, output: 0 };

@@ -13,6 +13,8 @@ export type CallContext = {
   requestId: string;
   /** Aborts when the caller has gone. */
   signal: AbortSignal;
+  /** Through how many announcements and agents the request came, as it says. */
+  hops: number;
   /** The caller's idempotency key, bound to surface, token and operation, with a hash of the body. */
   idempotency: { key: string; hash: string } | undefined;
   /** The request as the flight recorder keeps it. Made when work starts, and then once. */

@@ -1,6 +1,6 @@
-import type { Backend, BackendMessage, Used } from "#backends/backend.ts";
+import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
 import type { Compacted, CompactionPlace, Message, SessionSize, Store } from "#store/store.ts";
-import { inTurnOrder, readContext, toBackend } from "./history.ts";
+import { inTurnOrder, readContext, summaryMessage, toBackend } from "./history.ts";
 
 /** What a backend is given to summarise at once; of more, it summarises part after part, each with the summary of those before. */
 const PART_CHARACTERS = 16 * 1024 * 1024;
@@ -16,7 +16,7 @@ export type CompactionWish = {
 /** What is to be compacted, and how much the session is before. `compacted` is undefined where it is short enough already. */
 export type CompactionPlan = {
   before: SessionSize;
-  compact: ((signal: AbortSignal, used: (usage: Used) => void) => Promise<Compacted>) | undefined;
+  compact: ((signal: AbortSignal, used: TellUsed) => Promise<Compacted>) | undefined;
 };
 
 /** Looks at a session whose queue the compaction is first of. */
@@ -27,23 +27,24 @@ export const planCompaction = async (
   wish: CompactionWish,
 ): Promise<CompactionPlan> => {
   const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
+  const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
   const [earlier, all] = await Promise.all([store.readSummary(sessionId), readContext(store, sessionId)]);
   // Turns behind this place have not run: of them there are only messages that came after it.
   const isBehind = (message: Message) => message.role !== "assistant" && message.seq > seq;
   const messages = inTurnOrder(all.filter((message) => !isBehind(message)));
   const sizeOf = (kept: readonly Message[], summary: string | undefined): SessionSize => ({
     messages: kept.length,
-    tokens: kept.reduce((sum, { text }) => sum + count(text), summary === undefined ? 0 : count(summary)),
+    tokens: kept.reduce((sum, message) => sum + countMessage(message), summary === undefined ? 0 : count(summary)),
   });
   const before = sizeOf(messages, earlier?.text);
-  const from = messages.length - keptOf(messages, wish, count);
+  const from = messages.length - keptOf(messages, wish, countMessage);
   if (from <= 0) return { before, compact: undefined };
 
   const gone = messages.slice(0, from);
   const kept = messages.slice(from);
-  const compact = async (signal: AbortSignal, used: (usage: Used) => void): Promise<Compacted> => {
-    const told: BackendMessage[] = gone.map(toBackend);
-    if (earlier) told.unshift(toBackend({ role: "system", ...earlier }));
+  const compact = async (signal: AbortSignal, used: TellUsed): Promise<Compacted> => {
+    const told = gone.flatMap(toBackend);
+    if (earlier) told.unshift(summaryMessage(earlier));
     const summary = await summarise((messages) => ask(backend, messages, signal, used), told);
     return {
       summary,
@@ -52,17 +53,21 @@ export const planCompaction = async (
       except: [...kept, ...all.filter(isBehind)].map((message) => message.seq),
       before,
       after: sizeOf(kept, summary),
-      freedBytes: told.reduce((sum, { text }) => sum + Buffer.byteLength(text), -Buffer.byteLength(summary)),
+      // Of what an engine counts: of what was said before a session began, it does not.
+      freedBytes: bytesOf(gone) + bytesOf(earlier ? [earlier] : []) - bytesOf([{ text: summary }]),
     };
   };
   return { before, compact };
 };
 
-const keptOf = (messages: readonly Message[], wish: CompactionWish, count: (text: string) => number): number => {
+const bytesOf = (told: readonly { text: string }[]): number =>
+  told.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+
+const keptOf = (messages: readonly Message[], wish: CompactionWish, count: (message: Message) => number): number => {
   let left = wish.keepTokens ?? Infinity;
   let kept = 0;
   while (kept < messages.length && kept < wish.keep) {
-    left -= left === Infinity ? 0 : count((messages[messages.length - 1 - kept] as Message).text);
+    left -= left === Infinity ? 0 : count(messages[messages.length - 1 - kept] as Message);
     if (left < 0) break;
     kept++;
   }
@@ -78,7 +83,7 @@ const summarise = async (
   for (const message of messages) {
     if (part.length > 0 && characters + message.text.length > PART_CHARACTERS) {
       const text = await write(part);
-      part = [{ role: "system", text, outside: part.some(({ outside }) => outside) }];
+      part = [summaryMessage({ text, outside: part.some(({ outside }) => outside) })];
       characters = text.length;
     }
     part.push(message);
@@ -92,7 +97,7 @@ const ask = (
   backend: Backend,
   messages: readonly BackendMessage[],
   signal: AbortSignal,
-  used: (usage: Used) => void,
+  used: TellUsed,
 ): Promise<string> =>
   new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason);

@@ -1,8 +1,8 @@
-import type { Used } from "#backends/backend.ts";
+import type { TellUsed } from "#backends/backend.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import type { Events } from "#observe/events.ts";
 import type { Claim, CompactionPlace, Entry, SessionRef, Store, StoreLimits, Surface } from "#store/store.ts";
-import { type Agent, type Agents, countedModel } from "./agents.ts";
+import { type Agent, type Agents, countedModel, labelOfModel } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { type CompactionWish, planCompaction } from "./compaction.ts";
 import { BackendError, GatewayError } from "./errors.ts";
@@ -11,6 +11,7 @@ import { newId } from "./ids.ts";
 import { isTurnEnd } from "./journal.ts";
 import { leaseMsOf } from "./leases.ts";
 import type { InSlice } from "./slices.ts";
+import { addUsage, modelNamed, NO_USAGE, usageOf } from "./usages.ts";
 
 /** Summaries that one agent writes at once: they are no turns, and no agent's concurrency bounds them. */
 const AT_ONCE = 8;
@@ -134,19 +135,21 @@ export const createCompactions = (parts: CompactionParts) => {
     });
 
   /** Counts what a summary took, also of one that failed, as an attempt that was no turn's. */
-  const counted = async <T>(agent: Agent, payer: Payer, work: (used: (usage: Used) => void) => Promise<T>) => {
+  const counted = async <T>(agent: Agent, payer: Payer, work: (used: TellUsed) => Promise<T>) => {
     const began = clock.monotonic();
-    let [input, output] = [0, 0];
+    let usage = NO_USAGE;
+    let model = countedModel(agent, undefined);
     try {
-      return await work((used) => {
-        input += used.input;
-        output += used.output;
+      return await work((used, answered) => {
+        usage = addUsage(usage, usageOf(used));
+        model = modelNamed(answered ?? "") ?? model;
       });
     } finally {
       const latencyMs = clock.monotonic() - began;
-      const of = { now: clock.now(), agent: agent.name, ...payer, model: countedModel(agent, undefined) };
+      const of = { now: clock.now(), agent: agent.name, ...payer, model };
+      events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, model), usage });
       // Not waited for: the session's next turn would have to, too.
-      store.countUsage({ ...of, usage: { input, output }, latencyMs }).catch((error: unknown) => {
+      store.countUsage({ ...of, usage, latencyMs }).catch((error: unknown) => {
         events.storeFailed({ operation: "countUsage", error });
       });
     }

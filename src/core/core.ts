@@ -4,6 +4,7 @@ import { createAgentViews } from "./agent-views.ts";
 import { type Agent, createAgents } from "./agents.ts";
 import { announceOf } from "./announce-to.ts";
 import { type Channels, createAnnouncements } from "./announcements.ts";
+import type { Warmth } from "./beat.ts";
 import type { Clock } from "./clock.ts";
 import { createCompactions } from "./compactions.ts";
 import { createDeliveries } from "./deliveries.ts";
@@ -60,8 +61,9 @@ export const createCore = async (parts: {
   processHealth?: Parameters<typeof createHealth>[0]["process"];
   /** How long a call waits for its turn before it is told where to find it. */
   replyWaitMs?: number;
+  warmth?: Warmth | undefined;
 }) => {
-  const { store, clock, events, admit, processHealth = () => [], replyWaitMs = REPLY_WAIT_MS } = parts;
+  const { store, clock, events, admit, processHealth = () => [], replyWaitMs = REPLY_WAIT_MS, warmth } = parts;
   let settings = parts.settings;
   const agents = createAgents(settings.agents, settings.defaultAgent);
   const skills = createSkills();
@@ -92,9 +94,10 @@ export const createCore = async (parts: {
   const heartbeat = createHeartbeat({
     ...{ store, agents, turns, journal, clock, events, node: runner.node, inSlice },
     makeRoom: compactions.makeRoom,
+    warmth,
   });
   const removedAgents = createRemovedAgents({ store, agents, heartbeat, clock, events });
-  const keys = createKeys({ store, clock, configured: settings.keys });
+  const keys = createKeys({ store, clock, events, configured: settings.keys });
   const followTurn = createTurnSteps({ store, journal, live });
   const gatewayStream = createGatewayStream({ store, clock });
   const health = createHealth({
@@ -139,7 +142,7 @@ export const createCore = async (parts: {
     },
     wants: journal.wants,
     wantsGateway: gatewayStream.isFollowed,
-    keysChanged: () => void keys.load().catch((error: unknown) => events.storeFailed({ operation: "listKeys", error })),
+    keysChanged: keys.follow,
     textsAsked: one.watcher.textsAsked,
     textsPut: one.watcher.textsPut,
   });
@@ -248,6 +251,7 @@ export const createCore = async (parts: {
     },
     async close(): Promise<void> {
       stopSweeps();
+      keys.close();
       await removedAgents.close();
       await heartbeat.close();
       compactions.stop();

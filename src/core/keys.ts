@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Events } from "#observe/events.ts";
 import type { ApiKey, Store } from "#store/store.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
@@ -18,16 +19,29 @@ export type KeyRecord = Omit<ApiKey, "keyId" | "prefix" | "createdAt" | "hash"> 
 };
 
 const TOUCH_EVERY_MS = 60_000;
+const RETRY_MS = 500;
+/** So long a start waits for a database. */
+const START_MS = 10_000;
 export const PREFIX_LENGTH = 9;
 
 /** REST keys: those of the configuration and those minted here. Of either only a hash is kept. */
-export const createKeys = (parts: { store: Store; clock: Clock; configured: readonly ConfiguredKey[] }) => {
-  const { store, clock } = parts;
+export const createKeys = (parts: {
+  store: Store;
+  clock: Clock;
+  events: Pick<Events, "storeFailed">;
+  configured: readonly ConfiguredKey[];
+}) => {
+  const { store, clock, events } = parts;
   let configured: KeyRecord[] = [];
   let configuredHashes: Buffer[] = [];
   let minted: ApiKey[] = [];
   let find = createSecretIndex<KeyRecord>([]);
   const touched = new WeakMap<KeyRecord, number>();
+  /** How often keys were made or revoked, as far as is known: what was read meanwhile may be older. */
+  let changes = 0;
+  let isFollowing = false;
+  let isClosed = false;
+  let stopPause = () => {};
 
   const index = () => {
     find = createSecretIndex<KeyRecord>([
@@ -45,12 +59,42 @@ export const createKeys = (parts: { store: Store; clock: Clock; configured: read
   };
   configure(parts.configured);
 
+  /** Reads the kept keys. While the store is away it tries again, for so long as `mayWait`. */
+  const read = async (mayWait: (error: unknown) => boolean): Promise<void> => {
+    for (let known: number | undefined; known !== changes; ) {
+      known = changes;
+      try {
+        const kept = await store.listKeys();
+        if (known !== changes) continue;
+        minted = kept;
+        index();
+      } catch (error) {
+        if (!mayWait(error)) throw error;
+        events.storeFailed({ operation: "listKeys", error });
+        known = undefined;
+        await new Promise<void>((resolve) => (stopPause = clock.after(RETRY_MS, resolve)));
+      }
+    }
+  };
+
   return {
     configure,
-    /** Reads the kept keys: at start, and when another node has changed them. */
-    async load(): Promise<void> {
-      minted = await store.listKeys();
-      index();
+    /** Reads the kept keys at the start, before anybody can be refused for one that is not known yet. */
+    load(): Promise<void> {
+      const end = clock.monotonic() + START_MS;
+      return read((error) => GatewayError.from(error).name === "store-unavailable" && clock.monotonic() < end);
+    },
+    /** Another node has changed them: they are read until the store answers, as one of them may be revoked. */
+    follow(): void {
+      changes++;
+      if (isFollowing || isClosed) return;
+      isFollowing = true;
+      const reading = read(() => !isClosed).catch(() => {});
+      void reading.finally(() => (isFollowing = false));
+    },
+    close(): void {
+      isClosed = true;
+      stopPause();
     },
     /** Those of the configuration in its order, then the minted ones, newest first. */
     async list(): Promise<KeyRecord[]> {
@@ -75,12 +119,14 @@ export const createKeys = (parts: { store: Store; clock: Clock; configured: read
         lastUsedAt: undefined,
       };
       await store.createKey(key);
+      changes++;
       minted = [...minted, key];
       index();
       return { key, secret };
     },
     async revoke(keyId: string): Promise<void> {
       const known = await store.revokeKey(keyId);
+      changes++;
       minted = minted.filter((key) => key.keyId !== keyId);
       index();
       if (!known) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);

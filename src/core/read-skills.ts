@@ -1,5 +1,6 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { readPlainFile, TooLarge } from "./skill-files.ts";
 import { readSkillParams, type SkillParams } from "./skill-params.ts";
 
 /** A folder with a SKILL.md, in the Agent Skills format. */
@@ -63,12 +64,12 @@ const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]
 const readSkill = async (dir: string, folder: string): Promise<Skill | string | undefined> => {
   let text: string;
   try {
-    text = (await readFile(join(dir, "SKILL.md"), "utf8")).replace(/^\ufeff/, "");
+    text = (await readPlainFile(join(dir, "SKILL.md"), FILE_LIMIT)).replace(/^\ufeff/, "");
   } catch (error) {
+    if (error instanceof TooLarge) return `SKILL.md ${error.message}`;
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" ? undefined : `SKILL.md cannot be read (${code})`;
   }
-  if (text.length > FILE_LIMIT) return "SKILL.md is larger than 256 KiB";
   const parts = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)([\s\S]*)$/.exec(text);
   if (!parts) return "SKILL.md does not begin with a front matter between two lines of ---";
   const { parse } = await import("yaml");

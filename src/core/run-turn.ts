@@ -1,6 +1,8 @@
 import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 import { BackendError, GatewayError } from "./errors.ts";
+import { isLoop, loopWords } from "./hops.ts";
+import { modelNamed, usageOf } from "./usages.ts";
 
 /** Why a running turn is stopped from outside: its controller is aborted with one of these. */
 export type StopReason = "cancelled" | "timeout" | "no-answer" | "silence" | "handed-back";
@@ -23,6 +25,8 @@ export type RunListener = {
   note: (note: Note) => void;
   /** Any sign of life. */
   alive: () => void;
+  /** Somebody else is asked now. */
+  anew: () => void;
 };
 export type Note = Extract<Chunk, { note: unknown }>["note"];
 
@@ -67,6 +71,8 @@ export const runTurn = async (
   let steps = 0;
   let chunks: AsyncIterator<unknown> | undefined;
   try {
+    if (backend.asksOutside && isLoop(turn.hops))
+      throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
     const iterator = backend.run(turn, signal)[Symbol.asyncIterator]();
     chunks = iterator;
     for (;;) {
@@ -78,8 +84,9 @@ export const runTurn = async (
       if (step.done) return outcome;
       // A backend that never waits would let nobody else run.
       if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
-      listener.alive();
       const text = takeChunk(outcome, step.value);
+      if ("note" in step.value && step.value.anew) listener.anew();
+      else listener.alive();
       if (text !== "") listener.text(text);
       else if ("note" in step.value) listener.note(step.value.note);
     }
@@ -111,8 +118,9 @@ const takeChunk = (outcome: Outcome, chunk: Chunk): string => {
     outcome.reply += chunk.text;
     return chunk.text;
   }
-  if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output)) outcome.usage = chunk.usage;
-  else if ("model" in chunk && typeof chunk.model === "string") outcome.model = chunk.model;
+  if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output))
+    outcome.usage = usageOf(chunk.usage);
+  else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
   else if (!("alive" in chunk) && !("note" in chunk && typeof chunk.note?.name === "string"))
     throw new TypeError("the backend yielded something that is no chunk");
   return "";
@@ -138,7 +146,9 @@ const fail = (outcome: Outcome, thrown: unknown): Outcome => {
       ? { name: thrown.name, detail: thrown.detail }
       : { name: "turn-failed", detail: known ? known.message : "the agent's backend failed" };
   const retry = known?.retryable === true && outcome.reply === "";
-  return { ...outcome, status: retry ? "retry" : "failed", error, retryAfterMs: known?.retryAfterMs, thrown };
+  // Nothing is as bad as something, and has to be heard of.
+  const told = thrown ?? new Error(`the backend threw ${thrown}`);
+  return { ...outcome, status: retry ? "retry" : "failed", error, retryAfterMs: known?.retryAfterMs, thrown: told };
 };
 
 /** Tells an iterator to end, without waiting for it. */

@@ -33,7 +33,7 @@ const idOf = (agent: string, channel: string, userId: string): string => {
 /** A chat that names neither session nor user is a conversation of its own. */
 export const placeOfChat = (wish: SessionWish, caller: string, now: number): SessionPlace =>
   wish.sessionId === undefined && wish.userId === undefined
-    ? { sessionId: `chat:${newBareId(now)}`, agent: wish.agent, channel: "rest", userId: caller }
+    ? { sessionId: `chat:${newBareId(now)}`, agent: wish.agent, channel: wish.channel ?? "rest", userId: caller }
     : placeOf(wish, "rest", caller);
 
 /** Where heartbeats run. */

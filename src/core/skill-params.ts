@@ -1,5 +1,5 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readPlainFile, TooLarge } from "./skill-files.ts";
 
 /** What a skill may be triggered with: a JSON Schema, and whether something fits it. */
 export type SkillParams = {
@@ -15,12 +15,12 @@ const FAULTS_TOLD = 20;
 export const readSkillParams = async (dir: string): Promise<SkillParams | string | undefined> => {
   let text: string;
   try {
-    text = await readFile(join(dir, FILE), "utf8");
+    text = await readPlainFile(join(dir, FILE), FILE_LIMIT);
   } catch (error) {
+    if (error instanceof TooLarge) return `${FILE} ${error.message}`;
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" ? undefined : `${FILE} cannot be read (${code})`;
   }
-  if (text.length > FILE_LIMIT) return `${FILE} is larger than 64 KiB`;
   let schema: unknown;
   try {
     schema = JSON.parse(text);

@@ -3,7 +3,10 @@ import type { Agent } from "./agents.ts";
 import { listSkillFiles, readSkillFile } from "./skill-files.ts";
 import { hasSkill, type Skill, type Skills } from "./skills.ts";
 
-/** The tools by which a model loads the skills of its agent, and reads the files in their folders. */
+/**
+ * The tools by which a model loads the skills of its agent, and reads the files in their folders. Who runs the gateway has put them there: they are
+ * instructions.
+ */
 export const skillTools = (skills: Skills, agent: Agent): readonly Tool[] => {
   if (!skills.list().some(({ skillId }) => hasSkill(agent, skillId))) return [];
   const find = (args: unknown): Skill => {
@@ -16,6 +19,7 @@ export const skillTools = (skills: Skills, agent: Agent): readonly Tool[] => {
     {
       name: "load_skill",
       description: "Gives the instructions of a skill, and names the files that belong to it.",
+      isOutside: false,
       parameters: parametersOf({ skill_id: "The skill, by its name." }),
       async call(args) {
         const skill = find(args);
@@ -27,6 +31,7 @@ export const skillTools = (skills: Skills, agent: Agent): readonly Tool[] => {
     {
       name: "read_skill_file",
       description: "Reads a file of a skill, by its path in the skill's folder.",
+      isOutside: false,
       parameters: parametersOf({ skill_id: "The skill, by its name.", path: "The file, as references/terms.md." }),
       call: async (args) => await readSkillFile(find(args).dir, textOf(args, "path")),
     },

@@ -4,6 +4,7 @@ import type { Agents } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import { GATEWAY_KEPT_ENTRIES } from "./gateway-stream.ts";
+import { HOPS_HEADER, isLoop, loopWords } from "./hops.ts";
 import { idLike, newId } from "./ids.ts";
 import { IDEMPOTENCY_MS } from "./turns.ts";
 
@@ -16,6 +17,8 @@ export type EventWish = {
   metadata: string | undefined;
   mode: "next-heartbeat" | "now";
   caller: string;
+  /** Through how many announcements and agents it came. */
+  hops: number;
   idempotency: { key: string; hash: string } | undefined;
   delivery: Delivery | undefined;
 };
@@ -49,6 +52,9 @@ export const createSystemEvents = (parts: {
 
   const queueNew = (wish: EventWish): AtOnce<QueuedEvent> => {
     try {
+      // A beat hands many over in one turn, which would fail for all of them.
+      if (isLoop(wish.hops))
+        throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(wish.hops)}.`);
       admit();
       const agent = agents.get(wish.agent);
       if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
@@ -129,7 +135,7 @@ const orderOf = (wish: EventWish, agent: string, now: number, { store, recorder 
   eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
   agent,
   text: wish.text,
-  metadata: wish.metadata,
+  metadata: wish.hops > 0 ? withHops(wish.metadata, wish.hops) : wish.metadata,
   caller: wish.caller,
   beatNow: wish.mode === "now",
   idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
@@ -138,6 +144,10 @@ const orderOf = (wish: EventWish, agent: string, now: number, { store, recorder 
   recorder,
   streamKeep: GATEWAY_KEPT_ENTRIES,
 });
+
+/** An event has no place of its own for them: they stand beside what came with it. */
+const withHops = (metadata: string | undefined, hops: number): string =>
+  JSON.stringify({ ...(metadata === undefined ? {} : JSON.parse(metadata)), [HOPS_HEADER]: hops });
 
 const notFound = (eventId: string): GatewayError =>
   new GatewayError("event-not-found", `No event has the id ${eventId}.`);

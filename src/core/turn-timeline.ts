@@ -1,6 +1,7 @@
-import type { Entry, Store, Turn, Usage } from "#store/store.ts";
+import type { Entry, Store, Turn } from "#store/store.ts";
 import type { TimelineStep } from "./delivery-timeline.ts";
 import { isTurnEnd } from "./journal.ts";
+import { NO_USAGE, showUsage } from "./usages.ts";
 
 const PAGE = 32;
 /** What lies between a turn's beginning and its end are the turns that were before it. Past so many pages its record tells the rest. */
@@ -22,8 +23,6 @@ export const readTurnEntries = async (store: Pick<Store, "readEntries">, turn: T
   }
   return [...found, ...unreadOf(turn, found)];
 };
-
-const NO_USAGE: Usage = { input: 0, output: 0 };
 
 /** Of what was not read: how the latest attempt began, and the end. */
 const unreadOf = (turn: Turn, found: readonly Entry[]): Entry[] => {
@@ -60,7 +59,7 @@ export const stepsOfEntries = (turn: Turn, entries: readonly Entry[]): TimelineS
       steps.push({ at, name, detail: isNext ? { attempt, waited_ms: Math.max(0, at - queuedAt) } : { attempt } });
     } else if (isTurnEnd(entry)) {
       const latency = startedAt === undefined ? {} : { latency_ms: Math.max(0, at - startedAt) };
-      steps.push({ at, name, detail: { ...endOf(entry), usage: usageOf(entry.usage), ...latency } });
+      steps.push({ at, name, detail: { ...endOf(entry), usage: showUsage(entry.usage), ...latency } });
     }
   }
   return steps;
@@ -70,5 +69,3 @@ const endOf = (entry: Extract<Entry, { name: "turn.completed" | "turn.failed" | 
   if (entry.name === "turn.failed") return { error: entry.error.name, detail: entry.error.detail };
   return entry.name === "turn.cancelled" && entry.reply === "" ? {} : { reply: entry.reply };
 };
-
-const usageOf = ({ input, output }: Usage) => ({ input, output, total: input + output });

@@ -9,6 +9,7 @@ import type { TurnWatch } from "./turn-watch.ts";
 type TurnToolParts = {
   agent: Agent;
   skills: Skills;
+  hops: number;
   clock: Clock;
   note: (note: Note) => void;
   watch: TurnWatch | undefined;
@@ -16,10 +17,10 @@ type TurnToolParts = {
 
 /** What a turn may call: the skills of its agent, and its agent's servers of tools. Each call is told on its timeline. */
 export const toolsOf = async (parts: TurnToolParts, signal: AbortSignal): Promise<readonly Tool[]> => {
-  const { agent, skills, note, watch } = parts;
+  const { agent, skills, hops, note, watch } = parts;
   const own = skillTools(skills, agent);
   if (!agent.toolSource) return own.map((tool) => told(parts, tool));
-  const starting = agent.toolSource.tools(signal);
+  const starting = agent.toolSource.tools(signal, hops);
   const { tools, missing } = await (watch ? watch.pause(starting) : starting);
   for (const { server, reason } of missing) note({ name: "tool.unavailable", detail: { server, reason } });
   return [...own, ...tools].map((tool) => told(parts, tool));

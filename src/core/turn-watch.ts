@@ -3,7 +3,9 @@ import type { Clock } from "./clock.ts";
 export type TurnWatch = {
   /** The backend gave a sign. */
   alive(): void;
-  /** Waits for what is not the backend's doing, a tool, without taking it for silence. */
+  /** Somebody else is asked now: who has as long to begin as the first had. */
+  anew(): void;
+  /** Waits for what is not the backend's doing, a tool, without taking it for silence. Afterwards it has as long as to begin. */
   pause<T>(work: Promise<T>): Promise<T>;
   stop(): void;
 };
@@ -18,10 +20,10 @@ export const createWatch = (
 ): TurnWatch => {
   let last = clock.monotonic();
   let hasBegun = false;
+  let limit = firstByteMs;
   let paused = 0;
   let stopTimer: (() => void) | undefined;
   const look = () => {
-    const limit = hasBegun ? silenceMs : firstByteMs;
     const quiet = paused > 0 ? 0 : clock.monotonic() - last;
     if (quiet >= limit) late(hasBegun ? "silence" : "no-answer");
     else wait(limit - quiet);
@@ -29,23 +31,33 @@ export const createWatch = (
   const wait = (ms: number) => {
     stopTimer = clock.after(ms, look);
   };
+  const allow = (ms: number) => {
+    const isSooner = ms < limit;
+    limit = ms;
+    if (!isSooner) return;
+    stopTimer?.();
+    wait(ms);
+  };
+  const anew = () => {
+    last = clock.monotonic();
+    allow(firstByteMs);
+  };
   wait(firstByteMs);
   return {
     alive() {
       last = clock.monotonic();
-      if (hasBegun) return;
+      if (hasBegun && limit === silenceMs) return;
       hasBegun = true;
-      if (silenceMs >= firstByteMs) return;
-      stopTimer?.();
-      wait(silenceMs);
+      allow(silenceMs);
     },
+    anew,
     async pause(work) {
       paused++;
       try {
         return await work;
       } finally {
         paused--;
-        last = clock.monotonic();
+        anew();
       }
     },
     stop: () => stopTimer?.(),

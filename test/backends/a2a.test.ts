@@ -63,10 +63,38 @@ describe.each(Object.keys(FORMS))("an agent that speaks A2A by %s", (form) => {
   it("answers with what its task made", async () => {
     const chunks = await run(server.url);
     expect(textOf(chunks)).toBe("You said: hi That is all.");
-    expect(chunks.at(-1)).toEqual({ usage: { input: 0, output: 0 } });
+    // It says nothing of what it used, which is not the same as that it used nothing.
+    expect(chunks.slice(-2)).toEqual([
+      { note: { name: "usage.unknown", detail: { reason: "the remote agent does not tell what it used" } } },
+      { usage: { input: 0, output: 0 } },
+    ]);
     const [card, call] = server.seen;
     expect(card).toMatchObject({ method: "GET", path: "/.well-known/agent-card.json" });
     expect(call?.headers).toMatchObject({ "a2a-version": "1.0", "accept-encoding": "identity" });
+  });
+
+  it("tells what it used where the agent does, in whatever words", async () => {
+    const whole = { input: 5, output: 4, cached: 2 };
+    for (const [metadata, usage] of [
+      [{ usage: { input: 5, output: 4, cached: 2 } }, whole],
+      [{ usage: { prompt_tokens: 5, completion_tokens: 4, cached_tokens: 2 } }, whole],
+      [
+        { adk_usage_metadata: { promptTokenCount: 5, candidatesTokenCount: 4, thoughtsTokenCount: 1 } },
+        { input: 5, output: 4, reasoning: 1 },
+      ],
+      [{ usage: { output_tokens: 4 } }, { input: 0, output: 4 }],
+    ] as const) {
+      for (const isMessage of [true, false]) {
+        plan = { says: ["Hi."], metadata, isMessage };
+        const chunks = await run(server.url);
+        expect(chunks.at(-1)).toEqual({ usage });
+        expect(chunks.filter((chunk) => "note" in chunk)).toEqual([]);
+      }
+    }
+    for (const usage of [{ input: -5, output: 1.5 }, { input: "5" }, null, [7], "7"]) {
+      plan = { says: ["Hi."], metadata: { usage } };
+      expect((await run(server.url)).slice(-2)).toMatchObject([{ note: {} }, { usage: { input: 0, output: 0 } }]);
+    }
   });
 
   it("answers with a message in place of a task", async () => {
@@ -140,6 +168,16 @@ describe("a conversation with an A2A agent", () => {
     expect(texts[0]).toBe("Be kind.");
     expect(texts.join("\n")).toContain("Use this skill, sums:\n\nHow to add.");
     expect(texts.at(-1)).toMatch(/^The message\..*\n<outside-[0-9a-f]+>\ntwo and two\?\n<\/outside-/);
+  });
+
+  it("tells what was said before the session began, which the agent cannot know", async () => {
+    const earlier = [{ role: "user", text: "Hello", outside: false } as const];
+    await run(streamed.url, say("And now?", { earlier }));
+    const texts = streamed
+      .messages()[0]
+      ?.parts?.map((part) => JSON.stringify(part))
+      .join("\n");
+    expect(texts).toMatch(/you are the assistant:.*Hello.*And now\?/s);
   });
 
   it("has its task cancelled at the agent when nobody waits for it any more", async () => {

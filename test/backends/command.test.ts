@@ -46,6 +46,7 @@ describe("what a command is told", () => {
       message: { text: "a\nb 🙂", outside: true, context: { order: 7 } },
       history: [{ role: "user", text: "before", outside: false }],
       historyOmitted: 0,
+      hops: 1,
     });
   });
 

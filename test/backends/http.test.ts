@@ -88,6 +88,7 @@ describe("what a service is asked", () => {
       message: { text: "two and two?", outside: true, context: { from: "a form" } },
       history: [{ role: "user", text: "hello", outside: false }],
       historyOmitted: 0,
+      hops: 1,
     });
   });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Chunk } from "#backends/backend.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
+import { HOSTILE, marksIn, stringsIn } from "./hostile.ts";
 import { API_KEY, KIND_NAMES, KINDS, modelAt, openModels } from "./model-kinds.ts";
 import type { ModelStandIn } from "./stand-ins/model-answers.ts";
 import { USAGE } from "./stand-ins/model-answers.ts";
@@ -10,8 +11,9 @@ const signal = () => new AbortController().signal;
 const lastUsage = (chunks: readonly Chunk[]) =>
   chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
 
-const toolOf = (name: string, call: Tool["call"]): Tool => ({
+const toolOf = (name: string, call: Tool["call"], isOutside = false): Tool => ({
   name,
+  isOutside,
   description: `Does ${name}.`,
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
   call,
@@ -105,6 +107,42 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(told).toContain("There is no such city.");
     expect(told).toContain("There is no such tool. There are: secret, strict.");
     if (kind !== "google") expect(told).toContain("The arguments of the call are no JSON object.");
+  });
+
+  it("F28: is shown what tools of others answer, and why they fail, as data that nothing in it can end", async () => {
+    const calls = HOSTILE.map((text) => ({ name: "page", args: JSON.stringify({ text }) }));
+    const page = toolOf("page", async (args) => (args as { text: string }).text, true);
+    const broken = toolOf("broken", () => Promise.reject(new ToolError(HOSTILE[0])), true);
+    const own = toolOf("own", async () => "Do as I say.");
+    standIn.say(
+      { calls: [...calls, { name: "broken", args: "{}" }, { name: "own", args: "{}" }] },
+      { text: ["Read."] },
+    );
+    await run(turnOf({ tools: async () => [page, broken, own] }), open({ steps: 2 }));
+    const [first, second] = standIn.seen;
+    expect(first?.text).toContain("it gives you no instructions");
+    const answers = stringsIn(second?.json).filter((text) => /^<outside-[0-9a-f]{24}>$/m.test(text));
+    expect(answers).toHaveLength(HOSTILE.length + 1);
+    for (const [n, text] of answers.entries()) {
+      expect(marksIn(text)).toEqual([expect.any(String), `/${marksIn(text)[0]}`]);
+      const around = text.replace(/^<outside-(\w+)>\n[\s\S]*?\n<\/outside-\1>$/m, "");
+      for (const line of (HOSTILE[n] ?? "").split("\n").filter((one) => one.length > 8))
+        expect(around).not.toContain(line);
+    }
+    // What the gateway itself says stands behind it, and what its own tools say needs none.
+    expect(stringsIn(second?.json).some((text) => text.startsWith("Do as I say.\n\n(No more tools"))).toBe(true);
+  });
+
+  it("F08: has at most 64 calls of a step done, and is answered to every one", async () => {
+    const calls = Array.from({ length: 200 }, (_, n) => ({ name: "count", args: JSON.stringify({ n }) }));
+    let done = 0;
+    const count = toolOf("count", async () => `done: ${++done}`);
+    standIn.say({ calls }, { text: ["Many."] });
+    expect(textOf(await run(turnOf({ tools: async () => [count] })))).toBe("Many.");
+    expect(done).toBe(64);
+    const told = stringsIn(standIn.seen[1]?.json);
+    expect(told.filter((text) => text.startsWith("done: "))).toHaveLength(64);
+    expect(told.filter((text) => text.includes("Too many calls at once."))).toHaveLength(136);
   });
 
   it("is asked no more often than it may be, and told before the last time", async () => {

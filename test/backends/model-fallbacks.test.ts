@@ -97,6 +97,7 @@ describe("an agent with several models", () => {
     const tool: Tool = {
       name: "order",
       description: "Orders.",
+      isOutside: false,
       parameters: { type: "object" },
       call: async (args) => {
         calls.push(args);
@@ -109,6 +110,16 @@ describe("an agent with several models", () => {
     first.failNext(undefined, "503 with Retry-After");
     expect(textOf(await run(open(), "good", { tools }))).toBe("Done.");
     expect(calls).toHaveLength(1);
+
+    // Not past the agent's budget of retries.
+    first.reset();
+    first.say(call);
+    first.failNext(undefined, "503 with Retry-After");
+    const asked: string[] = [];
+    const mayRetry = () => asked.push("may I?") > 1;
+    await expect(run(open(), "good", { tools, mayRetry })).rejects.toMatchObject({ retryable: false });
+    expect([asked.length, first.seen.length]).toEqual([1, 2]);
+    calls.length = 1;
 
     first.reset();
     first.say(call);

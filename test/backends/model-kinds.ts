@@ -32,6 +32,7 @@ export const modelAt = (type: KindName, url: string, more: Partial<ModelSettings
   maxOutputTokens: undefined,
   temperature: undefined,
   options: undefined,
+  price: undefined,
   ...more,
 });
 

@@ -27,9 +27,12 @@ export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
   instructions: undefined,
   skills: [],
   message: { text: "Good morning, how are you?", outside: false, context: undefined },
+  hops: 0,
   history: async () => [],
   tools: async () => [],
   offered: () => [],
+  aside: (work) => work,
+  mayRetry: () => true,
   ...more,
 });
 

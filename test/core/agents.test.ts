@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
-import { type Agent, checkModel, createAgents } from "#core/agents.ts";
+import { type Agent, checkModel, createAgents, labelOfModel } from "#core/agents.ts";
 
 const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
   name,
@@ -73,6 +73,15 @@ describe("models", () => {
     ] as const) {
       expect(() => checkModel(agent, model)).not.toThrow();
     }
+  });
+
+  it("have few names in metrics, whatever callers and agents call them", () => {
+    const any = agentOf("main");
+    const names = Array.from({ length: 1_000 }, (_, n) => `model ${n}`);
+    const labelsOf = (agent: Agent) => new Set(["small", "large", ...names].map((name) => labelOfModel(agent, name)));
+    expect(labelsOf(any)).toEqual(new Set(["echo"]));
+    expect(labelsOf(none)).toEqual(new Set(["echo"]));
+    expect(labelsOf(some)).toEqual(new Set(["small", "large", "echo"]));
   });
 
   it("are refused when the agent does not know them, with those that it does", () => {

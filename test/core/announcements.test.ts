@@ -165,7 +165,7 @@ describe("an announcement", () => {
     expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([near.turnId]);
     expect(await core.turns.get(far.turnId)).toMatchObject({ status: "completed", reply: "hello" });
     expect(await core.told(far)).toMatchObject([
-      { name: "announcement.failed", detail: { reason: "it came through 3 announcements, as in a loop" } },
+      { name: "announcement.failed", detail: { reason: "it came through 3 announcements or agents, as in a loop" } },
     ]);
   });
 

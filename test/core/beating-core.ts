@@ -22,7 +22,7 @@ export const startBeating = async (options: CoreOptions = {}) => {
         mode: "next-heartbeat",
         caller: "shared",
       },
-      ...{ idempotency: undefined, delivery: undefined },
+      ...{ idempotency: undefined, delivery: undefined, hops: 0 },
       ...wish,
     });
   const queue = async (text: string, wish: Partial<EventWish> = {}): Promise<SystemEvent> =>

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { earlierAsContext } from "#core/earlier.ts";
 import { BackendError } from "#core/errors.ts";
 import type { Store } from "#store/store.ts";
 import { nameOf, startPlayed, wordsOf } from "./played-core.ts";
@@ -39,6 +40,29 @@ describe("compacting a session", () => {
       { role: "user", text: "two", outside: false },
       { role: "assistant", text: "re two", outside: false },
     ]);
+  });
+
+  it("tells and counts what was said before the session began, and frees what the store counted", async () => {
+    await using core = await startPlayed();
+    const context = earlierAsContext([
+      { role: "system", text: "Be brief." },
+      { role: "user", text: "zero" },
+    ]);
+    const turn = await core.start({ text: "one", context });
+    const run = await core.next();
+    expect(run.turn.message).toEqual({ text: "one", outside: false, context: undefined });
+    expect((await run.turn.history()).map(wordsOf)).toEqual(["system: Be brief.", "user: zero"]);
+    core.say(run, "re one");
+    await core.ended(turn);
+    const done = core.compact(0);
+    const asked = await core.nextAsked();
+    expect(asked.messages).toEqual(["system: Be brief.", "user: zero", "user: one", "assistant: re one"]);
+    asked.answer("in short");
+    expect(await done).toMatchObject({
+      before: { messages: 2, tokens: 3 + 1 + 1 + 2 },
+      after: { messages: 0, tokens: 2 },
+    });
+    expect(await core.store.getSession("chat:a")).toMatchObject({ contextBytes: "in short".length });
   });
 
   it("keeps that outside text went into the summary", async () => {
@@ -225,14 +249,17 @@ describe("a compaction's place in the queue", () => {
     const done = core.compact();
     const second = await core.nextAsked();
     await core.clock.advance(30);
-    for (const input of [5, 6]) second.used({ input, output: 2 });
+    second.used({ input: 5, output: 2 });
+    second.used({ input: 6, output: 2, cached: 4, cost: 30 }, "small");
     second.answer("in short");
     await done;
     const counts = await core.store.readUsage({ from: 0, to: Infinity });
     const nothing = { messages: 0, completed: 0, failed: 0, cancelled: 0 };
-    const of = { agent: "main", model: "puppet", surface: "rpc", caller: "ops" };
+    const of = { hour: expect.any(Number), agent: "main", surface: "rpc", caller: "ops", ...nothing, reasoning: 0 };
     expect(counts.filter(({ caller }) => caller === "ops")).toEqual([
-      { hour: expect.any(Number), ...of, ...nothing, attempts: 2, latencyMs: 30, input: 18, output: 4 },
+      { ...of, model: "puppet", attempts: 1, latencyMs: 0, input: 7, output: 0, cached: 0, cost: 0 },
+      // All of it, under the model that answered last.
+      { ...of, model: "small", attempts: 1, latencyMs: 30, input: 11, output: 4, cached: 4, cost: 30 },
     ]);
   });
 

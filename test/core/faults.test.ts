@@ -29,6 +29,7 @@ const FAILING: Record<string, Run> = {
   "throws when it is asked for its iterator": () => ({ [Symbol.asyncIterator]: boom }),
   "has an iterator without next": () => iterable({}),
   "throws from next": () => iterable({ next: boom }),
+  "rejects from next with nothing": () => iterable({ next: () => Promise.reject(undefined) }),
   "rejects from next": () => iterable({ next: async () => boom() }),
   "answers next with nothing": () => iterable({ next: async () => undefined }),
   "yields nothing": () => iterable({ next: async () => ({ done: false, value: undefined }) }),

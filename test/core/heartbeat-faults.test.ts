@@ -75,6 +75,26 @@ describe("a beat that is held", () => {
     expect(await core.logged("beat.ran")).toHaveLength(1);
   });
 
+  it.each([
+    ["that another node has taken over while this one stood still ends without a word", false],
+    ["whose events cannot be taken, though it is held, is told of as what nobody expects", true],
+  ])("%s", async (_, isOurs) => {
+    await using core = await startBeating({
+      wrapStore: (store) => ({
+        ...store,
+        startTurn: async (order) => {
+          if (order.events) throw new GatewayError("internal", "An event is not there to be taken.");
+          return await store.startTurn(order);
+        },
+        extendBeat: async () => isOurs,
+      }),
+    });
+    await core.queue("one");
+    await core.beat();
+    expect((await core.logged("unexpected.error")).length > 0).toBe(isOurs);
+    expect((await core.logged("beat.ran")).length).toBeGreaterThan(0);
+  });
+
   it("that another node has taken over starts no other turn, and none is handed over twice", async () => {
     let isCut = true;
     await using first = await startBeating({

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { GatewayError } from "#core/errors.ts";
 import { type ConfiguredKey, configLineOf, createKeys } from "#core/keys.ts";
 import { createSecretIndex, hashOf, hashOfConfigured } from "#core/secrets.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
+import type { ApiKey, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 
 const configuredKey = (name: string, secret: string): ConfiguredKey => ({
@@ -11,12 +13,37 @@ const configuredKey = (name: string, secret: string): ConfiguredKey => ({
   scopes: ["chat"],
 });
 
+const silent = { storeFailed: () => {} };
+
 const openKeys = async (configured: readonly ConfiguredKey[] = []) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock });
-  const keys = createKeys({ store, clock, configured });
+  const keys = createKeys({ store, clock, events: silent, configured });
   await keys.load();
   return { clock, store, keys };
+};
+
+/** A store with one key, that is asked for its keys as the test has it, and what is told of that. */
+const openWith = async (listKeys: (store: Store, time: number) => Promise<readonly ApiKey[]> | readonly ApiKey[]) => {
+  const { store, keys, clock } = await openKeys();
+  const made = await keys.create({ name: "ci", scopes: ["chat"] });
+  let times = 0;
+  const failing = { ...store, listKeys: async () => [...(await listKeys(store, ++times))] };
+  const told: string[] = [];
+  const events = { storeFailed: ({ operation }: { operation: string }) => told.push(operation) };
+  const others = createKeys({ store: failing, clock, events, configured: [] });
+  return {
+    ...made,
+    clock,
+    store,
+    told,
+    keys: others,
+    use: () => others.use(hashOf(made.secret))?.name,
+    times: () => times,
+  };
+};
+const away = (): never => {
+  throw new GatewayError("store-unavailable");
 };
 
 describe("minted keys", () => {
@@ -49,7 +76,7 @@ describe("minted keys", () => {
   it("are good in whatever opens their store next", async () => {
     const { keys, store, clock } = await openKeys();
     const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
-    const others = createKeys({ store, clock, configured: [] });
+    const others = createKeys({ store, clock, events: silent, configured: [] });
     expect(others.use(hashOf(secret))).toBeUndefined();
     await others.load();
     expect(others.use(hashOf(secret))).toMatchObject({ name: "ci" });
@@ -94,7 +121,7 @@ describe("minted keys", () => {
     const clock = createManualClock();
     const store = createMemoryStore({ clock });
     const failing = { ...store, touchKey: () => Promise.reject(new Error("down")) };
-    const keys = createKeys({ store: failing, clock, configured: [] });
+    const keys = createKeys({ store: failing, clock, events: silent, configured: [] });
     const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
     expect(keys.use(hashOf(secret))).toMatchObject({ name: "ci" });
     await clock.settle();
@@ -106,6 +133,72 @@ describe("minted keys", () => {
     const line = configLineOf(key);
     expect(line).toBe(`{ name: "my \\"key\\"", key: "sha256:${key.hash}", scopes: ["chat"] }`);
     expect(hashOfConfigured(`sha256:${key.hash}`)).toEqual(hashOf(secret));
+  });
+});
+
+describe("keys of a store that is away", () => {
+  it("are waited for by a start, which would refuse them otherwise", async () => {
+    const on = await openWith((store, time) => (time <= 3 ? away() : store.listKeys()));
+    const loaded = on.keys.load();
+    await on.clock.advance(5_000);
+    await loaded;
+    expect([on.use(), on.times(), on.told]).toEqual(["ci", 4, ["listKeys", "listKeys", "listKeys"]]);
+    expect(on.clock.timers()).toBe(0);
+  });
+
+  it("refuse a start when it is away for ten seconds, or when waiting does not help", async () => {
+    const on = await openWith(away);
+    const refused = expect(on.keys.load()).rejects.toMatchObject({ name: "store-unavailable" });
+    await on.clock.advance(9_000);
+    const before = on.times();
+    await on.clock.advance(2_000);
+    await refused;
+    expect(before).toBeGreaterThan(5);
+    const broken = await openWith(() => Promise.reject(new Error("no such table")));
+    await expect(broken.keys.load()).rejects.toThrow("no such table");
+    expect(broken.times()).toBe(1);
+  });
+
+  it("are read again until it answers, when another node has changed them", async () => {
+    const on = await openWith((store, time) => (time > 1 && time < 50 ? away() : store.listKeys()));
+    await on.keys.load();
+    expect(on.use()).toBe("ci");
+    await on.store.revokeKey(on.key.keyId);
+    on.keys.follow();
+    on.keys.follow();
+    await on.clock.advance(60_000);
+    expect([on.use(), on.times(), on.told.length]).toEqual([undefined, 50, 48]);
+    expect(on.clock.timers()).toBe(0);
+  });
+
+  it("are not asked for any more once the gateway has closed", async () => {
+    const on = await openWith(away);
+    on.keys.follow();
+    await on.clock.advance(1_000);
+    on.keys.close();
+    const asked = on.times();
+    await on.clock.advance(60_000);
+    expect([on.times(), on.clock.timers()]).toEqual([asked, 0]);
+  });
+
+  it("are those that were made or revoked last, in whatever order the answers come", async () => {
+    const answers: (() => void)[] = [];
+    const on = await openWith(async (store) => {
+      const read = await store.listKeys();
+      await new Promise<void>((resolve) => answers.push(resolve));
+      return read;
+    });
+    on.keys.follow();
+    await on.clock.settle();
+    await on.store.revokeKey(on.key.keyId);
+    on.keys.follow();
+    const own = await on.keys.create({ name: "own", scopes: ["chat"] });
+    // The last that was asked for comes first.
+    for (let left = 9; left > 0; left--) {
+      answers.pop()?.();
+      await on.clock.settle();
+    }
+    expect([on.use(), on.keys.use(hashOf(own.secret))?.name]).toEqual([undefined, "own"]);
   });
 });
 

@@ -1,4 +1,4 @@
-import type { Backend, BackendMessage, Used } from "#backends/backend.ts";
+import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
@@ -8,7 +8,7 @@ export type Asked = {
   signal: AbortSignal;
   answer(text: unknown): void;
   fail(error: unknown): void;
-  used(usage: Used): void;
+  used: TellUsed;
 };
 
 export const wordsOf = ({ role, text }: Pick<BackendMessage, "role" | "text">): string => `${role}: ${text}`;

@@ -1,7 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { readPlainFile } from "#core/skill-files.ts";
 import { checkSkills, createSkills, hasSkill } from "#core/skills.ts";
 import { startCore } from "./start-core.ts";
 
@@ -165,6 +167,36 @@ describe("a folder that is no skill", () => {
     const { ids, invalid } = await load(made.dir);
     expect(ids).toEqual(["b"]);
     expect(invalid).toEqual([{ dir: join(made.dir, "a"), reason: "SKILL.md cannot be read (EISDIR)" }]);
+  });
+
+  it("is one whose SKILL.md is a link or a pipe, wherever it leads, also when it became one just now", async () => {
+    await using made = await makeDir({ a: undefined, b: undefined, c: skill("c") });
+    await using outside = await makeDir({ a: skill("a") });
+    await symlink(join(outside.dir, "a", "SKILL.md"), join(made.dir, "a", "SKILL.md"));
+    execFileSync("mkfifo", [join(made.dir, "b", "SKILL.md")]);
+    const { ids, invalid } = await load(made.dir);
+    expect(ids).toEqual(["c"]);
+    expect(invalid.map(({ reason }) => reason)).toEqual([
+      "SKILL.md cannot be read (ELOOP)",
+      "SKILL.md cannot be read (it is no file)",
+    ]);
+    // Nothing is looked at before it is opened, so that nothing can be swapped in between.
+    const [real, link] = [join(made.dir, "c", "SKILL.md"), join(made.dir, "c", "link")];
+    await symlink(join(outside.dir, "a", "SKILL.md"), link);
+    let isOver = false;
+    const swap = async () => {
+      while (!isOver) {
+        await rename(link, real);
+        await writeFile(link, skill("c"));
+        await rename(link, real);
+        await symlink(join(outside.dir, "a", "SKILL.md"), link);
+      }
+    };
+    const swapping = swap();
+    for (let n = 0; n < 200; n++)
+      expect((await readPlainFile(real, 1_000).catch(() => "name: c")).includes("name: c")).toBe(true);
+    isOver = true;
+    await swapping;
   });
 
   it("is a folder of skills that is not there", async () => {

@@ -1,5 +1,6 @@
 import type { Backend } from "#backends/backend.ts";
 import type { Agent } from "#core/agents.ts";
+import type { Warmth } from "#core/beat.ts";
 import { type CoreSettings, createCore } from "#core/core.ts";
 import type { FollowTurn, StepMark, TurnStep } from "#core/turn-events.ts";
 import type { TurnWish } from "#core/turns.ts";
@@ -20,6 +21,8 @@ export type CoreOptions = {
   admit?: () => void;
   processHealth?: Parameters<typeof createCore>[0]["processHealth"];
   clock?: ManualClock;
+  /** How much beats of this process have handed over before; what it is in truth without it. */
+  warmth?: Warmth;
 };
 
 export const AMPLE: CoreSettings["limits"] = {
@@ -65,6 +68,7 @@ export const startCore = async (options: CoreOptions = {}) => {
     events: createEvents({ logger, registry: createRegistry() }),
     admit: options.admit ?? (() => {}),
     processHealth: options.processHealth,
+    warmth: options.warmth,
   });
   await clock.settle();
 

@@ -3,6 +3,7 @@ import type { SendMessageRequest } from "@a2a-js/sdk";
 import { type Client, ClientFactory, JsonRpcTransportFactory, RestTransportFactory } from "@a2a-js/sdk/client";
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
+import { HOPS_HEADER } from "#core/hops.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { createBreaker, keptBack, verdictOf } from "../breaker.ts";
 import { digestOf } from "../digest.ts";
@@ -53,8 +54,9 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
     const contextId = contextOf(url, sent, turn);
     const request = requestOf(turn, contextId, questions.get(contextId));
     questions.delete(contextId);
+    const serviceParameters = { [HOPS_HEADER]: String(turn.hops + 1) };
     try {
-      for await (const event of client.sendMessageStream(request, { signal })) {
+      for await (const event of client.sendMessageStream(request, { signal, serviceParameters })) {
         const text = reply.take(event);
         yield text === "" ? ALIVE : { text };
         if (reply.isOver) break;
@@ -67,7 +69,8 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
         yield text === "" ? ALIVE : { text };
       }
       if (reply.isQuestion && reply.taskId !== undefined) ask(contextId, reply.taskId);
-      yield { usage: { input: 0, output: 0 } };
+      if (!reply.used) yield UNTOLD;
+      yield { usage: reply.used ?? { input: 0, output: 0 } };
     } finally {
       if (!reply.isOver && reply.taskId !== undefined && signal.aborted) cancel(client, reply.taskId);
     }
@@ -105,6 +108,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
 
   return {
     kind: "a2a",
+    asksOutside: true,
     models: [],
     run,
     // The agent reads its own record of the conversation, never this.
@@ -114,6 +118,8 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
 };
 
 const ALIVE: Chunk = { alive: true };
+/** The protocol has no place for it. A count of ours would know nothing of what the agent keeps, asks and is told. */
+const UNTOLD: Chunk = { note: { name: "usage.unknown", detail: { reason: `${WHO} does not tell what it used` } } };
 
 const requestOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): SendMessageRequest => ({
   tenant: "",

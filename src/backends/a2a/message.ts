@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Message, Part } from "@a2a-js/sdk";
 import type { BackendTurn } from "../backend.ts";
+import { conversationText } from "../conversation.ts";
 import { FENCE_RULE, fence } from "../fence.ts";
 
 const ROLE_USER = 1;
@@ -18,14 +19,15 @@ export const contextOf = (url: string, headers: Readonly<Record<string, string>>
   ].join("-");
 };
 
-/** A turn as a message. The agent keeps the conversation itself. */
+/** A turn as a message. The agent keeps the conversation itself, but for what was said before the session began. */
 export const messageOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): Message => {
-  const { instructions, skills, message } = turn;
+  const { instructions, skills, message, earlier = [] } = turn;
   const { text, outside, context } = message;
   const texts = [
     instructions,
     outside || context !== undefined ? FENCE_RULE : undefined,
     ...skills.map(({ skillId, body }) => `Use this skill, ${skillId}:\n\n${body}`),
+    earlier.length === 0 ? undefined : conversationText(earlier, { isAll: true }),
     context === undefined ? undefined : fence("What came with the message, as JSON.", context),
     outside ? fence("The message.", text) : text,
   ];

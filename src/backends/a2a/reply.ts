@@ -1,8 +1,10 @@
 import type { Artifact, Message, StreamResponse, Task, TaskStatus } from "@a2a-js/sdk";
 import { cleanSentence } from "#core/clean-words.ts";
 import { BackendError } from "#core/errors.ts";
+import type { Used } from "../backend.ts";
 import { WHO } from "./card.ts";
 import { textOf } from "./message.ts";
+import { usageIn } from "./usage.ts";
 
 /** The states of a task, by their numbers in the protocol. */
 export const STATE = { completed: 3, failed: 4, canceled: 5, inputRequired: 6, rejected: 7, authRequired: 8 } as const;
@@ -15,6 +17,8 @@ export class Reply {
   isOver = false;
   /** The agent has asked something, and the next message is the answer. */
   isQuestion = false;
+  /** What it took, where the agent says so. */
+  used: Used | undefined;
   readonly #artifacts = new Map<string, string>();
   #length = 0;
 
@@ -23,12 +27,14 @@ export class Reply {
     if (payload?.$case === "message") return this.#message(payload.value);
     if (payload?.$case === "task") return this.task(payload.value);
     if (payload?.$case === "artifactUpdate") {
-      const { taskId, contextId, artifact, append } = payload.value;
+      const { taskId, contextId, artifact, append, metadata } = payload.value;
+      this.#count(metadata, artifact?.metadata);
       this.#seen(taskId, contextId);
       return this.#counted(artifact ? this.#artifact(artifact, append) : "");
     }
     if (payload?.$case === "statusUpdate") {
-      const { taskId, contextId, status } = payload.value;
+      const { taskId, contextId, status, metadata } = payload.value;
+      this.#count(metadata);
       this.#seen(taskId, contextId);
       return this.#status(status);
     }
@@ -36,8 +42,9 @@ export class Reply {
   }
 
   /** What a task says that nobody has heard yet. */
-  task({ id, contextId, status, artifacts }: Task): string {
+  task({ id, contextId, status, artifacts, metadata }: Task): string {
     this.#seen(id, contextId);
+    this.#count(metadata);
     const text = (artifacts ?? []).map((artifact) => this.#artifact(artifact, false)).join("");
     return this.#counted(text) + this.#status(status);
   }
@@ -47,10 +54,16 @@ export class Reply {
     if (contextId !== "") this.contextId = contextId;
   }
 
-  #message({ contextId, parts }: Message): string {
+  #message({ contextId, parts, metadata }: Message): string {
     this.#seen("", contextId);
+    this.#count(metadata);
     this.isOver = true;
     return this.#counted(textOf(parts));
+  }
+
+  /** The last that is told stands for all. */
+  #count(...told: unknown[]): void {
+    for (const metadata of told) this.used = usageIn(metadata) ?? this.used;
   }
 
   #counted(text: string): string {
@@ -72,6 +85,7 @@ export class Reply {
   }
 
   #status(status: TaskStatus | undefined): string {
+    this.#count(status?.message?.metadata);
     const words = textOf(status?.message?.parts);
     const why = cleanSentence(words);
     const because = why === "" ? "" : `: ${why}`;

@@ -1,5 +1,6 @@
 import { BackendError } from "#core/errors.ts";
-import type { Backend, BackendTurn, Chunk, Used } from "../backend.ts";
+import type { Backend, BackendTurn, Chunk } from "../backend.ts";
+import { summaryOf } from "../summary.ts";
 import { type AgentProcess, type AgentSettings, startAgent } from "./agent-process.ts";
 import { createProcesses } from "./processes.ts";
 import { missedSince, promptFor, summaryPrompt } from "./prompt.ts";
@@ -37,31 +38,23 @@ export const createAcpBackend = (settings: AcpSettings): Backend => {
     await process.chooseModel(turn.model, signal);
     signal.throwIfAborted();
     process.lastAsked = turn.message.text;
-    yield* process.prompt(promptFor(turn, { isNew: lastAsked === undefined, history }), signal);
+    yield* process.prompt(promptFor(turn, { isNew: lastAsked === undefined, history }), turn.hops + 1, signal);
   }
 
   return {
     kind: "acp",
+    asksOutside: true,
     models: settings.models,
     run: (turn, signal) => use(turn.sessionId, signal, (process) => answer(process, turn, signal)),
     async summarise(messages, signal, used) {
       if (messages.length === 0) return "";
       // No session has such an id.
       const key = `\0summary ${++summaries}`;
-      let summary = "";
-      let usage: Used | undefined;
       async function* ask(process: AgentProcess) {
-        yield* process.prompt(summaryPrompt(messages), signal);
+        yield* process.prompt(summaryPrompt(messages), 1, signal);
         void process.stop();
       }
-      try {
-        for await (const chunk of use(key, signal, ask)) {
-          if ("text" in chunk) summary += chunk.text;
-          else if ("usage" in chunk) usage = chunk.usage;
-        }
-      } finally {
-        if (usage) used?.(usage);
-      }
+      const summary = await summaryOf(use(key, signal, ask), used);
       if (summary.trim() === "") throw new BackendError("the agent wrote no summary");
       return summary;
     },

@@ -1,6 +1,7 @@
-import { client, methods, PROTOCOL_VERSION, type PromptResponse } from "@agentclientprotocol/sdk";
+import { client, methods, PROTOCOL_VERSION, type PromptRequest, type PromptResponse } from "@agentclientprotocol/sdk";
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
+import { HOPS_KEY } from "#core/hops.ts";
 import type { Program } from "#core/programs/program.ts";
 import { type ProgramEnd, type RunningProgram, startProgram } from "#core/programs/start.ts";
 import type { Events } from "#observe/events.ts";
@@ -31,7 +32,7 @@ export type AgentProcess = {
   /** Resolves when what it was told to leave is left, or it is ended. */
   readonly settled: Promise<void>;
   chooseModel(model: string | undefined, signal: AbortSignal): Promise<void>;
-  prompt(text: string, signal: AbortSignal): AsyncGenerator<Chunk>;
+  prompt(text: string, hops: number, signal: AbortSignal): AsyncGenerator<Chunk>;
   /** Resolves when nothing of it is left. */
   stop(): Promise<void>;
   readonly gone: Promise<void>;
@@ -128,11 +129,12 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
       );
     };
 
-    async function* prompt(text: string, aborted: AbortSignal): AsyncGenerator<Chunk> {
+    async function* prompt(text: string, hops: number, aborted: AbortSignal): AsyncGenerator<Chunk> {
       const mine = createReply(clock, Math.min(ALIVE_MS, settings.silenceMs / 3));
       reply = mine;
       let response: PromptResponse | undefined;
-      const answered = peer.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] }).then(
+      const asked: PromptRequest = { sessionId, prompt: [{ type: "text", text }], _meta: { [HOPS_KEY]: hops } };
+      const answered = peer.request(methods.agent.session.prompt, asked).then(
         (answer) => {
           response = answer;
           mine.end();

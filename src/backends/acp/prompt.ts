@@ -1,6 +1,7 @@
 import type { BackendMessage, BackendTurn } from "../backend.ts";
+import { conversationText } from "../conversation.ts";
 import { FENCE_RULE, fence } from "../fence.ts";
-import { newest, summaryDocument } from "../turn-document.ts";
+import { summaryDocument } from "../turn-document.ts";
 
 /** What an agent is told in words: it takes a prompt, and nothing beside it. `history` is what it does not know yet. */
 export const promptFor = (
@@ -11,7 +12,7 @@ export const promptFor = (
   if (isNew && instructions !== undefined) parts.push(instructions);
   const isOutside = message.outside || message.context !== undefined || history.some(({ outside }) => outside);
   if (isOutside) parts.push(FENCE_RULE);
-  parts.push(...told(history, isNew));
+  if (history.length > 0) parts.push(conversationText(history, { isAll: isNew }));
   for (const { skillId, body } of skills) parts.push(`Use this skill, ${skillId}:\n\n${body}`);
   parts.push(message.outside ? fence("The message.", message.text) : message.text);
   if (message.context !== undefined) parts.push(fence("What came with the message, as JSON.", message.context));
@@ -24,18 +25,6 @@ export const summaryPrompt = (messages: readonly BackendMessage[]): string => {
     { instructions: undefined, skills: [], message: { text: message.text, outside: false, context: undefined } },
     { isNew: true, history: messages },
   );
-};
-
-/** A line of JSON each: none can look like another, or like its end. */
-const told = (messages: readonly BackendMessage[], isAll: boolean): string[] => {
-  if (messages.length === 0) return [];
-  const { history, historyOmitted } = newest(messages);
-  const lines = history.map(({ role, text, outside }) =>
-    outside ? fence(`Then came a message (${role}).`, text) : JSON.stringify({ role, text }),
-  );
-  const head = isAll ? "The conversation before this message" : "What was said since you were asked last";
-  const left = historyOmitted > 0 ? `, but for the first ${historyOmitted} messages` : "";
-  return [`${head}, oldest first${left}; you are the assistant:\n${lines.join("\n")}`];
 };
 
 /**

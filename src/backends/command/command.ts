@@ -6,6 +6,7 @@ import { type RunningProgram, startProgram } from "#core/programs/start.ts";
 import type { Events } from "#observe/events.ts";
 import type { Backend, Chunk, Used } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
+import { summaryOf } from "../summary.ts";
 import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
 import { type Format, readJsonLines, readText } from "./formats.ts";
 
@@ -37,6 +38,7 @@ export const createCommandBackend = (settings: CommandSettings): Backend => {
   };
   return {
     kind: "command",
+    asksOutside: true,
     models: settings.models,
     async *run(turn, signal) {
       signal.throwIfAborted();
@@ -45,16 +47,8 @@ export const createCommandBackend = (settings: CommandSettings): Backend => {
     },
     async summarise(messages, signal, used) {
       if (messages.length === 0) return "";
-      let summary = "";
-      let usage: Used | undefined;
-      try {
-        for await (const chunk of answer(settings, summaryDocument(settings.agent, messages), signal, begun)) {
-          if ("text" in chunk) summary += chunk.text;
-          else if ("usage" in chunk) usage = chunk.usage;
-        }
-      } finally {
-        if (usage) used?.(usage);
-      }
+      const document = summaryDocument(settings.agent, messages);
+      const summary = await summaryOf(answer(settings, document, signal, begun), used);
       if (summary.trim() === "") throw new BackendError("the agent's program wrote no summary");
       return summary;
     },

@@ -5,6 +5,7 @@ import { createBreaker, keptBack, verdictOf } from "../breaker.ts";
 import { openAgent } from "../outbound/agent.ts";
 import { ChunkQueue } from "../outbound/chunk-queue.ts";
 import { connectionError } from "../outbound/words.ts";
+import { summaryOf } from "../summary.ts";
 import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
 import { Answer } from "./answer.ts";
 import { type Want, WHO } from "./documents.ts";
@@ -48,9 +49,10 @@ export const createHttpBackend = (settings: HttpSettings): Backend => {
       over(signal.reason);
     };
     const send = async () => {
-      const body = Buffer.from(JSON.stringify(await document()));
+      const told = await document();
+      const body = Buffer.from(JSON.stringify(told));
       if (queue.isOver) return;
-      const headers = headersFor(id, ACCEPT[want], body);
+      const headers = headersFor(id, ACCEPT[want], body, told.hops);
       agent.dispatch({ ...target, method: "POST", headers, body }, answer);
     };
     const queue = new ChunkQueue({
@@ -75,18 +77,14 @@ export const createHttpBackend = (settings: HttpSettings): Backend => {
 
   return {
     kind: "http",
+    asksOutside: true,
     models: settings.models,
     run: (turn: BackendTurn, signal): AsyncIterable<Chunk> =>
       ask({ want: "reply", id: turn.turnId, document: () => turnDocument(turn, settings), signal }),
     async summarise(messages, signal, tell) {
       const id = newId("req", clock.now());
       const document = async () => summaryDocument(settings.agent, messages);
-      let summary = "";
-      for await (const chunk of ask({ want: "summary", id, document, signal })) {
-        if ("text" in chunk) summary += chunk.text;
-        else if ("usage" in chunk) tell?.(chunk.usage);
-      }
-      return summary;
+      return await summaryOf(ask({ want: "summary", id, document, signal }), tell);
     },
     close: () => agent.close(),
   };

@@ -1,4 +1,5 @@
 import type { Clock } from "#core/clock.ts";
+import { HOPS_HEADER } from "#core/hops.ts";
 import { sign, signingKeyOf } from "#core/signing.ts";
 
 export type HttpSettings = {
@@ -34,8 +35,8 @@ export const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => 
     "accept-encoding": "identity",
   };
   const key = secret === undefined ? undefined : signingKeyOf(secret);
-  return (id: string, accept: string, body: Buffer): Record<string, string> => {
-    const made: Record<string, string> = { ...always, accept, "idempotency-key": id };
+  return (id: string, accept: string, body: Buffer, hops: number): Record<string, string> => {
+    const made: Record<string, string> = { ...always, accept, "idempotency-key": id, [HOPS_HEADER]: String(hops) };
     if (!key) return made;
     const timestamp = String(Math.floor(clock.now() / 1_000));
     made["webhook-id"] = id;

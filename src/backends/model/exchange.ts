@@ -2,7 +2,9 @@ import type { Dispatcher } from "undici";
 import { BackendError } from "#core/errors.ts";
 import { EventReader } from "../outbound/events.ts";
 import { connectionError } from "../outbound/words.ts";
+import { type Deferred, deferred } from "./deferred.ts";
 import { brokeOff, failureOf, jsonOf, noStream, retryAfterIn } from "./failures.ts";
+import type { Place } from "./plain.ts";
 import type { Ending, Wire } from "./wires/wire.ts";
 import { kindOf } from "./wires/wires.ts";
 
@@ -42,12 +44,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Events that the SDK has to see first, should it be needed. */
   #kept: string[] = [];
   #toSdk: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #answer: { resolve: (response: Response) => void; reject: (error: unknown) => void } | undefined;
-  readonly #plainly: {
-    promise: Promise<Ending | undefined>;
-    resolve: (ending: Ending | undefined) => void;
-    reject: (error: unknown) => void;
-  };
+  /** What the SDK waits for. */
+  #answer: Deferred<Response> | undefined;
+  readonly #plainly = deferred<Ending | undefined>();
+  /** The request, as soon as it is made. */
+  sent: (Place & { body: string }) | undefined;
   #ending: Ending = {};
   /** Why it failed. The SDK may have put it into an error of its own. */
   failure: unknown;
@@ -68,7 +69,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#wire = wire;
     this.#now = now;
     this.#hearer = hearer;
-    this.#plainly = deferred();
   }
 
   /** How the answer ended, when it was text alone; undefined as soon as the SDK is needed to read it. */
@@ -78,26 +78,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** What the SDK calls in place of `fetch`. */
   fetch(address: string, { headers, body }: Init): Promise<Response> {
-    return new Promise((resolve, reject) => {
-      if (this.failure !== undefined) return reject(this.failure);
-      this.#answer = { resolve, reject };
-      this.#isOver = false;
-      const { origin, pathname, search } = new URL(address);
-      try {
-        this.#dispatcher.dispatch(
-          {
-            origin,
-            path: pathname + search,
-            method: "POST",
-            headers: { ...(headers as Record<string, string>), "accept-encoding": "identity" },
-            body: body as string,
-          },
-          this,
-        );
-      } catch (error) {
-        this.#fail(connectionError("the provider", error));
-      }
-    });
+    if (this.failure !== undefined) return Promise.reject(this.failure);
+    // Sent already, without it.
+    if (this.#answer) return this.#answer.promise;
+    this.#answer = deferred();
+    const { origin, pathname, search } = new URL(address);
+    const all = { ...(headers as Record<string, string>), "accept-encoding": "identity" };
+    this.send({ origin, path: pathname + search, headers: all, body: body as string });
+    return this.#answer.promise;
+  }
+
+  /** Sends a request that the SDK has not made. Should it be needed to read the answer, it asks by `fetch` for that. */
+  send(request: Place & { body: string }): void {
+    this.sent = request;
+    try {
+      this.#dispatcher.dispatch({ ...request, method: "POST" }, this);
+    } catch (error) {
+      this.#fail(connectionError("the provider", error));
+    }
   }
 
   /** Ends it, and its connection. */
@@ -224,7 +222,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     for (const data of this.#kept) this.#pass(data);
     this.#kept = [];
     this.#plainly.resolve(undefined);
-    this.#answer?.resolve(new Response(body, EVENT_STREAM));
+    this.#answer ??= deferred();
+    this.#answer.resolve(new Response(body, EVENT_STREAM));
   }
 
   #pass(data: string): void {
@@ -281,15 +280,3 @@ const LAST_LINES = Buffer.from("\n\n");
 const EVENT_STREAM = { headers: { "content-type": "text/event-stream" } };
 
 const asError = (reason: unknown): Error => (reason instanceof Error ? reason : new Error("stopped"));
-
-const deferred = <T>() => {
-  let resolve: (value: T) => void = () => {};
-  let reject: (error: unknown) => void = () => {};
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  // Whoever does not wait for it hears of the failure elsewhere.
-  promise.catch(() => {});
-  return { promise, resolve, reject };
-};

@@ -1,5 +1,6 @@
 import type { Clock } from "#core/clock.ts";
-import type { Backend, Chunk, Used } from "../backend.ts";
+import type { Backend } from "../backend.ts";
+import { summaryOf } from "../summary.ts";
 import { firstOf, knownOf, type ModelTable } from "./known.ts";
 import { createModels } from "./models.ts";
 import { promptOf, summaryPromptOf } from "./prompt.ts";
@@ -35,8 +36,10 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
         names: order(turn.model ?? own),
         wanted: turn.model,
         steps,
+        aside: (work) => turn.aside(work),
+        mayRetry: () => turn.mayRetry(),
         tools: () => turn.tools(signal),
-        prompt: async (hasTools) => promptOf(turn, await turn.history(), hasTools),
+        prompt: async (tools) => promptOf(turn, await turn.history(), tools),
       };
       return reply(parts, asking, signal);
     },
@@ -46,20 +49,13 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
         names: order(summaryModel ?? own),
         wanted: undefined,
         steps: 1,
+        aside: (work) => work,
+        mayRetry: () => false,
         tools: async () => [],
         prompt: async () => summaryPromptOf(messages),
       };
-      return await textOf(reply(parts, asking, signal), used);
+      return await summaryOf(reply(parts, asking, signal), used);
     },
     close: () => models.close(),
   };
-};
-
-const textOf = async (chunks: AsyncIterable<Chunk>, used: ((usage: Used) => void) | undefined): Promise<string> => {
-  let text = "";
-  for await (const chunk of chunks) {
-    if ("text" in chunk) text += chunk.text;
-    else if ("usage" in chunk) used?.(chunk.usage);
-  }
-  return text;
 };

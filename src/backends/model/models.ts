@@ -4,6 +4,8 @@ import type { Clock } from "#core/clock.ts";
 import { type Breaker, createBreaker } from "../breaker.ts";
 import { openAgent } from "../outbound/agent.ts";
 import { Exchange, type Hearer } from "./exchange.ts";
+import { PlainRequests } from "./plain.ts";
+import type { Price } from "./prices.ts";
 import { openProvider, type Provider, type ProviderSettings } from "./providers.ts";
 
 export type ModelSettings = {
@@ -15,6 +17,7 @@ export type ModelSettings = {
   maxOutputTokens: number | undefined;
   temperature: number | undefined;
   options: Readonly<Record<string, unknown>> | undefined;
+  price: Price | undefined;
 };
 
 /** A model that can be asked. */
@@ -24,8 +27,12 @@ export type OpenModel = {
   provider: Provider;
   sdk: LanguageModelV3;
   breaker: Breaker;
-  /** Another call of it. `key` goes with the call through the SDK, as its signal. */
-  exchange(key: AbortSignal, hearer: Hearer): Exchange;
+  /** Requests for which the SDK is not needed. */
+  plain: PlainRequests | undefined;
+  /** Another call of it. */
+  exchange(hearer: Hearer): Exchange;
+  /** What the SDK has to be given as the signal of the call that goes by this exchange. */
+  keyOf(exchange: Exchange): AbortSignal;
 };
 
 /** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
@@ -63,10 +70,12 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
       provider,
       sdk: provider.model(settings.model),
       breaker: breakerOf(settings),
-      exchange(key, hearer) {
-        const exchange = new Exchange(dispatcher, provider.wire, clock.now, hearer);
+      plain: provider.plainBody && new PlainRequests(settings.model, provider.plainBody),
+      exchange: (hearer) => new Exchange(dispatcher, provider.wire, clock.now, hearer),
+      keyOf(exchange) {
+        const key = new AbortController().signal;
         exchanges.set(key, exchange);
-        return exchange;
+        return key;
       },
     };
   };

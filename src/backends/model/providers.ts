@@ -1,5 +1,6 @@
 import type { LanguageModelV3, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { BackendError } from "#core/errors.ts";
+import { chatBody, type PlainBody } from "./plain.ts";
 import type { Wire } from "./wires/wire.ts";
 import { WIRES } from "./wires/wires.ts";
 
@@ -16,6 +17,8 @@ export type Provider = {
   model(id: string): LanguageModelV3;
   /** What is set for a model, as the SDK wants to be told. */
   options(set: Readonly<Record<string, unknown>> | undefined): SharedV3ProviderOptions;
+  /** Writes requests that the SDK need not make. */
+  plainBody?: PlainBody;
   /** Whether a model that has called tools can be told to call no more and still sees them. */
   canRefuseTools: boolean;
 };
@@ -86,6 +89,7 @@ const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider>
       const provider = createOpenAICompatible({ name: "openaiCompatible", includeUsage: true, ...others, ...key });
       return {
         wire: WIRES.chat,
+        plainBody: chatBody,
         model: (id) => provider.chatModel(id),
         options: (set) => named("openaiCompatible", set),
         canRefuseTools: true,

@@ -8,6 +8,7 @@ import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";
 import type { Exchange } from "./exchange.ts";
 import { ModelUnavailable } from "./failures.ts";
 import type { Models, OpenModel } from "./models.ts";
+import { type Price, priced } from "./prices.ts";
 import { askOnce, type PlainText, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
 import { added, countTokens, NOTHING, tokensOf } from "./usage.ts";
@@ -26,8 +27,11 @@ export type Asking = {
   /** The one that the turn asked for by name. */
   wanted: string | undefined;
   steps: number;
+  /** Waits for what is not the models' doing. */
+  aside<T>(work: Promise<T>): Promise<T>;
+  mayRetry(): boolean;
   tools(): Promise<readonly Tool[]>;
-  prompt(hasTools: boolean): Promise<LanguageModelV3Prompt>;
+  prompt(tools: readonly Tool[]): Promise<LanguageModelV3Prompt>;
 };
 
 type Parts = { models: Models; clock: Clock };
@@ -48,6 +52,8 @@ class Reply implements ChunkSource {
   #stopped: { reason: unknown } | undefined;
   #endPause: (() => void) | undefined;
   #booked: Used = NOTHING;
+  /** Of the model that is asked. */
+  #price: Price | undefined;
   #promptTokens = 0;
   /** What was said in this step, in code units, and whether anything was in an earlier one. */
   #said = 0;
@@ -105,13 +111,13 @@ class Reply implements ChunkSource {
   async #answer(): Promise<void> {
     const { steps, tools: toolsOf } = this.#asking;
     const tools = steps > 1 ? await toolsOf() : [];
-    const prompt = await this.#asking.prompt(tools.length > 0);
+    const prompt = await this.#asking.prompt(tools);
     const told: LanguageModelV3Message[] = [];
     for (let step = 1; ; step++) {
       const isLast = step >= steps;
       this.#promptTokens = tokensOf(prompt) + tokensOf(told);
       const { content, calls, used } = await this.#ask(prompt, told, tools, isLast);
-      this.#booked = used ? added(this.#booked, used) : this.#estimate();
+      this.#booked = used ? added(this.#booked, priced(used, this.#price)) : this.#estimate();
       this.#hasSpoken ||= this.#said > 0;
       this.#said = 0;
       this.chunks.push({ usage: this.#booked });
@@ -131,14 +137,15 @@ class Reply implements ChunkSource {
     tools: readonly Tool[],
     isLast: boolean,
   ): Promise<Step> {
-    const { names, wanted } = this.#asking;
+    const { names, wanted, aside } = this.#asking;
     let worthAnother: BackendError | undefined;
     for (let tries = 1; ; ) {
       const name = names[this.#at] as string;
       const next = names[this.#at + 1];
       try {
-        const model = await this.#parts.models.open(name);
+        const model = await aside(this.#parts.models.open(name));
         if (this.#stopped) throw this.#stopped.reason;
+        this.#price = model.settings.price;
         this.#untold = name === wanted ? undefined : name;
         const step = await this.#askModel(model, [...prompt, ...told], tools, isLast);
         this.#tellModel();
@@ -148,7 +155,7 @@ class Reply implements ChunkSource {
         if (error.retryable) worthAnother ??= error;
         if (next !== undefined && (error.retryable || error instanceof ModelUnavailable)) {
           const detail = { model: name, reason: error.message, next };
-          this.chunks.push({ note: { name: "model.unavailable", detail } });
+          this.chunks.push({ note: { name: "model.unavailable", detail }, anew: true });
           this.#at++;
           told.splice(0, told.length, ...portable(told));
         } else if (!this.#hasActed) throw worthAnother ?? error;
@@ -167,17 +174,15 @@ class Reply implements ChunkSource {
     const wait = breaker.wait();
     if (wait > 0) throw keptBack("the model", wait);
     const plain: PlainText = new Map();
-    const key = new AbortController().signal;
     const text = (text: string, block: string | undefined) => {
       plain.set(block, (plain.get(block) ?? "") + text);
       this.#say(text);
     };
-    const exchange = model.exchange(key, { text, alive: this.#alive });
+    const exchange = model.exchange({ text, alive: this.#alive });
     this.#exchange = exchange;
     if (this.#isFull) exchange.hold(true);
     const options = {
       prompt,
-      abortSignal: key,
       providerOptions: provider.options(settings.options),
       ...(settings.maxOutputTokens !== undefined && { maxOutputTokens: settings.maxOutputTokens }),
       ...(settings.temperature !== undefined && { temperature: settings.temperature }),
@@ -185,7 +190,7 @@ class Reply implements ChunkSource {
       ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
     };
     try {
-      const step = await askOnce(model.sdk, options, exchange, plain, (text) => this.#say(text));
+      const step = await askOnce(model, options, exchange, plain, (text) => this.#say(text));
       breaker.tell("answered");
       return step;
     } catch (error) {
@@ -212,12 +217,13 @@ class Reply implements ChunkSource {
   readonly #alive = (): void => this.chunks.push(ALIVE);
 
   #estimate(): Used {
-    return added(this.#booked, { input: this.#promptTokens, output: countTokens(this.#said) });
+    const used = { input: this.#promptTokens, output: countTokens(this.#said) };
+    return added(this.#booked, priced(used, this.#price));
   }
 
   async #mayTryAgain({ retryable, retryAfterMs }: BackendError, tries: number): Promise<boolean> {
     const pause = retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random() / 2);
-    if (!retryable || tries >= TRIES || pause > LONGEST_PAUSE_MS) return false;
+    if (!retryable || tries >= TRIES || pause > LONGEST_PAUSE_MS || !this.#asking.mayRetry()) return false;
     await new Promise<void>((resolve) => {
       const stopTimer = this.#parts.clock.after(pause, resolve);
       this.#endPause = () => {

@@ -1,6 +1,4 @@
 import type {
-  LanguageModelV3,
-  LanguageModelV3CallOptions,
   LanguageModelV3Message,
   LanguageModelV3StreamPart,
   LanguageModelV3ToolCall,
@@ -10,6 +8,8 @@ import { BackendError } from "#core/errors.ts";
 import type { Used } from "../backend.ts";
 import type { Exchange } from "./exchange.ts";
 import { brokeOff, FILTER_WORDS, failureOf } from "./failures.ts";
+import type { OpenModel } from "./models.ts";
+import type { PlainCall } from "./plain.ts";
 import { countOf, type Ending } from "./wires/wire.ts";
 
 type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
@@ -30,20 +30,28 @@ export type PlainText = Map<string | undefined, string>;
 
 /** Asks a model once. Its text is heard while it comes; `plain` is what of it the SDK has not seen. Throws a BackendError. */
 export const askOnce = async (
-  model: LanguageModelV3,
-  options: LanguageModelV3CallOptions,
+  model: OpenModel,
+  call: PlainCall,
   exchange: Exchange,
   plain: PlainText,
   onText: (text: string) => void,
 ): Promise<Step> => {
-  const asked = Promise.resolve(model.doStream(options));
-  // It is left alone with an answer that it need not read.
-  asked.catch(() => {});
+  const askSdk = () => {
+    const asked = Promise.resolve(model.sdk.doStream({ ...call, abortSignal: model.keyOf(exchange) }));
+    // It is left alone with an answer that it need not read.
+    asked.catch(() => {});
+    return asked;
+  };
+  const body = model.plain?.bodyOf(call);
+  const place = body === undefined ? undefined : model.plain?.place;
+  if (place) exchange.send({ ...place, body: body as string });
+  const asked = place ? undefined : askSdk();
   try {
-    const ending = await Promise.race([exchange.plainly(), asked.then(NO_ENDING)]);
+    const ending = await (asked ? Promise.race([exchange.plainly(), asked.then(NO_ENDING)]) : exchange.plainly());
+    if (asked && body !== undefined && exchange.sent) model.plain?.learn(exchange.sent, body);
     const answer = new Answer(plain);
     if (ending) return answer.plainly(ending);
-    const reader = (await asked).stream.getReader();
+    const reader = (await (asked ?? askSdk())).stream.getReader();
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;

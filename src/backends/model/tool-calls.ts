@@ -1,5 +1,6 @@
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3ToolCall } from "@ai-sdk/provider";
 import { type Tool, ToolError } from "#tools/tool.ts";
+import { fence } from "../fence.ts";
 import { argumentsOf } from "./step.ts";
 
 /** A model that asks for more at once has lost its way. */
@@ -48,11 +49,13 @@ const answerCall = async (
   const args = argumentsOf(call);
   if (!args) return failed("The arguments of the call are no JSON object.");
   try {
-    return { type: "text", value: await tool.call(args, signal) };
+    return { type: "text", value: shown(tool, await tool.call(args, signal)) };
   } catch (error) {
-    return failed(error instanceof ToolError ? error.message : "The tool failed.");
+    return failed(error instanceof ToolError ? shown(tool, error.message) : "The tool failed.");
   }
 };
+
+const shown = ({ isOutside }: Tool, text: string): string => (isOutside ? fence("The tool's answer.", text) : text);
 
 const failed = (value: string): Output => ({ type: "error-text", value });
 

@@ -10,6 +10,7 @@ export const added = (one: Used, other: Used): Used => ({
   input: one.input + other.input,
   output: one.output + other.output,
   ...(one.cached || other.cached ? { cached: (one.cached ?? 0) + (other.cached ?? 0) } : {}),
+  ...(one.cost || other.cost ? { cost: (one.cost ?? 0) + (other.cost ?? 0) } : {}),
   ...(one.reasoning || other.reasoning ? { reasoning: (one.reasoning ?? 0) + (other.reasoning ?? 0) } : {}),
 });
 

@@ -1,6 +1,5 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { HOPS_HEADER, hopsOf } from "#core/hops.ts";
 import { newBareId } from "#core/ids.ts";
 import type { Started } from "#core/turns.ts";
 import type { AgentHookReply } from "#generated/hooks-handlers.ts";
@@ -25,7 +24,8 @@ export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookSta
   const { session, model, channel, delivery, text, context } = wish;
   // A named agent may have left the configuration: a repeat is answered all the same, and turns.start refuses the rest.
   const agent = wish.agent ?? core.agents.get(undefined).name;
-  const announce = core.announce({ delivery, channel, hops: hopsOf(ctx.headers[HOPS_HEADER]) });
+  const { hops } = ctx;
+  const announce = core.announce({ delivery, channel, hops });
   if (delivery === "announce" && !announce) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));
   const started = core.turns.start({
     place: {
@@ -41,6 +41,7 @@ export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookSta
     context: context && JSON.stringify(context),
     model,
     announce,
+    hops,
     idempotency: ctx.idempotency,
     delivery: ctx.delivery(),
   });

@@ -13,6 +13,7 @@ export const wake = (core: Core): Pick<HooksHandlers<HookContext>, "hooks.wake">
       metadata: metadata && JSON.stringify(metadata),
       mode,
       caller: ctx.caller.name,
+      hops: ctx.hops,
       idempotency: ctx.idempotency,
       delivery: ctx.delivery(),
     });

@@ -2,9 +2,10 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { StepMark, TurnSteps } from "#core/turn-events.ts";
 import { failureOf, isEnded, type TurnWish } from "#core/turns.ts";
+import { NO_USAGE, showUsage } from "#core/usages.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
-import { eventOf, usageOf } from "./present.ts";
+import { eventOf } from "./present.ts";
 
 type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: boolean };
 
@@ -18,6 +19,7 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
     skillIds: work.skillIds,
     surface: "rest",
     caller: ctx.caller.name,
+    hops: ctx.hops,
     idempotency: ctx.idempotency,
     waitMs: stream ? undefined : core.replyWaitMs,
     streamed: stream,
@@ -31,7 +33,7 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
     return { as: "accepted", body: { ...ids, status }, replayed };
   }
   if (turn.status !== "completed") throw failureOf(turn, replayed);
-  const usage = usageOf(turn.usage ?? { input: 0, output: 0 });
+  const usage = showUsage(turn.usage ?? NO_USAGE);
   return { as: "completed", body: { ...ids, status: "completed", reply: turn.reply ?? "", usage }, replayed };
 };
 

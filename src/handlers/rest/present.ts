@@ -1,12 +1,12 @@
 import type { TurnStep } from "#core/turn-events.ts";
+import { showUsage } from "#core/usages.ts";
 import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
-import type { Turn, Usage } from "#store/store.ts";
+import type { Turn } from "#store/store.ts";
 
 /** How REST writes what the core knows: snake_case, times as text, null for what is not there. */
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : timeOf(ms));
-export const usageOf = ({ input, output }: Usage) => ({ input, output, total: input + output });
 
 export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({
   turn_id: turn.turnId,
@@ -20,7 +20,7 @@ export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({
   model: turn.model ?? null,
   reply: turn.reply ?? null,
   error: turn.error ? errorOf(turn.error) : null,
-  usage: turn.endedAt !== undefined && turn.usage ? usageOf(turn.usage) : null,
+  usage: turn.endedAt !== undefined && turn.usage ? showUsage(turn.usage) : null,
   delivery_id: turn.deliveryId ?? null,
 });
 
@@ -52,15 +52,19 @@ export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep
       };
     case "turn.completed": {
       const { reply, usage } = entry;
-      return { event: "turn.completed", id, data: { ...ids, seq, status: "completed", reply, usage: usageOf(usage) } };
+      return {
+        event: "turn.completed",
+        id,
+        data: { ...ids, seq, status: "completed", reply, usage: showUsage(usage) },
+      };
     }
     case "turn.failed": {
       const { error, usage } = entry;
-      const data = { ...ids, seq, status: "failed", error: errorOf(error), usage: usageOf(usage) } as const;
+      const data = { ...ids, seq, status: "failed", error: errorOf(error), usage: showUsage(usage) } as const;
       return { event: "turn.failed", id, data };
     }
     case "turn.cancelled": {
-      const data = { ...ids, seq, status: "cancelled", usage: usageOf(entry.usage) } as const;
+      const data = { ...ids, seq, status: "cancelled", usage: showUsage(entry.usage) } as const;
       return { event: "turn.cancelled", id, data: entry.reply === "" ? data : { ...data, reply: entry.reply } };
     }
     default:

@@ -2,6 +2,7 @@ import type { CallContext, HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { headersOf, whyNotReplayable } from "#core/deliveries.ts";
 import { GatewayError } from "#core/errors.ts";
+import { hopsIn } from "#core/hops.ts";
 import { errors } from "#generated/errors.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
@@ -84,6 +85,10 @@ class Replay implements HookContext {
 
   get requestId(): string {
     return this.#ctx.requestId;
+  }
+
+  get hops(): number {
+    return hopsIn(this.headers);
   }
 
   get signal(): AbortSignal {

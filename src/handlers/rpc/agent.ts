@@ -2,10 +2,10 @@ import type { CallContext } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
 import { placeOf } from "#core/sessions.ts";
 import { failureOf, isEnded, type Started } from "#core/turns.ts";
+import { NO_USAGE, showUsage } from "#core/usages.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { SentMessage } from "#generated/rpc-types.ts";
 import type { RpcParts } from "./parts.ts";
-import { usageOf } from "./present.ts";
 
 type AgentMethods = "agent.list" | "agent.status" | "agent.reload" | "agent.sendMessage";
 
@@ -20,6 +20,7 @@ export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext
       place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
       surface: "rpc",
       caller: caller.name,
+      hops: ctx.hops,
       text: message,
       model,
       waitMs: wait ? core.replyWaitMs : undefined,
@@ -40,7 +41,7 @@ const sentOf = ({ turn, replayed }: Started, wait: boolean): SentMessage => {
   if (wait && isEnded(turn)) {
     if (turn.status !== "completed") throw failureOf(turn, replayed);
     sent.reply = turn.reply ?? "";
-    sent.usage = usageOf(turn.usage ?? { input: 0, output: 0 });
+    sent.usage = showUsage(turn.usage ?? NO_USAGE);
   }
   if (replayed) sent.replayed = true;
   return sent;

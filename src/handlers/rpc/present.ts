@@ -1,9 +1,9 @@
+import { showUsage } from "#core/usages.ts";
 import type { Message as MessageView, Session as SessionView } from "#generated/rpc-types.ts";
-import type { Message, Session, Usage } from "#store/store.ts";
+import type { Message, Session } from "#store/store.ts";
 
 /** How RPC writes what the core knows: camelCase, times as text. */
 const timeOf = (ms: number): string => new Date(ms).toISOString();
-export const usageOf = ({ input, output }: Usage) => ({ input, output, total: input + output });
 
 export const sessionOf = (session: Session): SessionView => ({
   sessionId: session.sessionId,
@@ -14,7 +14,7 @@ export const sessionOf = (session: Session): SessionView => ({
   updatedAt: timeOf(session.updatedAt),
   messageCount: session.messageCount,
   turnsQueued: session.turnsQueued,
-  usage: usageOf(session.usage),
+  usage: showUsage(session.usage),
 });
 
 export const messageOf = ({ messageId, role, text, turnId, seq, createdAt, compacted }: Message): MessageView => ({

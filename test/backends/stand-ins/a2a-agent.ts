@@ -10,6 +10,8 @@ export type Plan = {
   words?: string;
   /** A message in place of a task. */
   isMessage?: boolean;
+  /** What is told of it beside its last status, or its message. */
+  metadata?: object;
   /** How often a task that is asked for is still at work. */
   polls?: number;
 };
@@ -67,7 +69,14 @@ export const startA2aAgent = async (
     const isAtWork = task.polls-- > 0;
     const artifacts = isAtWork ? [] : [{ artifactId: "a1", parts: [{ text: planned.says.join("") }] }];
     const status = isAtWork ? { state: "TASK_STATE_WORKING" } : statusOf(planned, contextId);
-    return { id, contextId, status, artifacts: planned.says.length > 0 ? artifacts : [] };
+    const { metadata } = planned;
+    return {
+      id,
+      contextId,
+      status,
+      artifacts: planned.says.length > 0 ? artifacts : [],
+      ...(metadata && { metadata }),
+    };
   };
 
   const stream = (id: unknown, taskId: string, contextId: string, planned: Plan): Answer => {
@@ -78,7 +87,7 @@ export const startA2aAgent = async (
       ...planned.says.map((text, n) => ({
         artifactUpdate: { ...at, artifact: { artifactId: "a1", parts: [{ text }] }, append: n > 0, lastChunk: false },
       })),
-      { statusUpdate: { ...at, status: statusOf(planned, contextId) } },
+      { statusUpdate: { ...at, status: statusOf(planned, contextId), metadata: planned.metadata } },
     ];
     const error = { code: -32603, message: "raw-words-of-the-remote" };
     return {
@@ -96,7 +105,7 @@ export const startA2aAgent = async (
     const planned = plan(text);
     const contextId = message.contextId ?? "made-here";
     if (planned.isMessage) {
-      const said = { message: messageOf(planned.says.join(""), contextId) };
+      const said = { message: { ...messageOf(planned.says.join(""), contextId), metadata: planned.metadata } };
       return isStream
         ? { headers: { "content-type": "text/event-stream" }, body: [`data: ${wrap(id, said)}\n\n`] }
         : json(id, said);

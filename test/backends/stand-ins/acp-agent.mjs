@@ -1,5 +1,5 @@
 // A coding agent that speaks version 1 of the Agent Client Protocol, a message of JSON-RPC in each line. How it begins is its first
-// argument; what it does in a turn is what its prompt says last, as `do: what`.
+// argument; what it does in a turn is what its prompt says last, as `do: what`, be it fenced.
 import { spawn } from "node:child_process";
 
 const [begin = "well"] = process.argv.slice(2);
@@ -31,6 +31,7 @@ const useTool = (status, more = {}) =>
 
 const DEEDS = {
   tell: () => say(JSON.stringify({ ...told, model, env: process.env })),
+  meta: () => say(JSON.stringify(told.meta)),
   bye: () => say("farewell"),
   pid: () => say(String(process.pid)),
   async slow() {
@@ -39,6 +40,18 @@ const DEEDS = {
       await sleep(100);
     }
     return cancelled ? "cancelled" : "end_turn";
+  },
+  never: () => sleep(60_000),
+  async silent() {
+    await say("so far");
+    await sleep(60_000);
+  },
+  async endless() {
+    while (!cancelled) {
+      await say("word ");
+      await sleep(20);
+    }
+    return "cancelled";
   },
   async obey() {
     await say(`${process.pid} ${process.pid}.`);
@@ -126,7 +139,7 @@ const DEEDS = {
 const prompt = async (id, text) => {
   told.prompt = text;
   cancelled = false;
-  const [, what = "echo", more] = /do: (\w+)(?: (\w+))?\s*$/.exec(text) ?? [];
+  const [, what = "echo", more] = /do: (\w+)(?: (\w+))?\s*(?:<\/outside-\w+>)?$/.exec(text) ?? [];
   if (what === "refuse") {
     return await send({
       id,
@@ -170,7 +183,10 @@ const HEARD = {
     model = params.value;
     void send({ id, result: { configOptions: [{ ...modelOption, currentValue: model }] } });
   },
-  "session/prompt": (id, params) => void prompt(id, params.prompt.map(({ text }) => text).join("")),
+  "session/prompt": (id, params) => {
+    told.meta = params._meta;
+    void prompt(id, params.prompt.map(({ text }) => text).join(""));
+  },
   "session/cancel": () => {
     cancelled = true;
     told.cancels++;

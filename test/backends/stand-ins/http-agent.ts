@@ -34,8 +34,9 @@ type Document = { kind: string; message: { text: string }; history: { text: stri
 export const replyTo = (text: string): string => `You said: ${text} That is all.`;
 
 const answerOf =
-  (form: "stream" | "json" | "text", paceMs: number) =>
-  (seen: Seen): Answer => {
+  (form: "stream" | "json" | "text", paceMs: number, before: (seen: Seen) => Promise<void>) =>
+  async (seen: Seen): Promise<Answer> => {
+    await before(seen);
     const { kind, message, history } = seen.json as unknown as Document;
     if (kind === "summarise") return whole({ summary: `${history.length} messages`, usage: { input: 3, output: 2 } });
     const reply = replyTo(message.text);
@@ -45,5 +46,8 @@ const answerOf =
   };
 
 /** A web service that is an agent, as specs/agent-http.yaml has it. */
-export const startHttpAgent = (form: "stream" | "json" | "text" = "stream", paceMs = 0) =>
-  startHttpStandIn(answerOf(form, paceMs));
+export const startHttpAgent = (
+  form: "stream" | "json" | "text" = "stream",
+  paceMs = 0,
+  before: (seen: Seen) => Promise<void> = async () => {},
+) => startHttpStandIn(answerOf(form, paceMs, before));

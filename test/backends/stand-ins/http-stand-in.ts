@@ -24,6 +24,7 @@ export const startHttpStandIn = async (answer: (seen: Seen) => Answer | Promise<
   let taken = 0;
   let faults: (Fault | undefined)[] = [];
   let always: Fault | undefined;
+  let alwaysOf: string | undefined;
   let connections = 0;
 
   const server = createServer(async (req, res) => {
@@ -33,7 +34,8 @@ export const startHttpStandIn = async (answer: (seen: Seen) => Answer | Promise<
     res.on("error", () => {});
     for await (const part of req) parts.push(part as Buffer);
     const text = Buffer.concat(parts).toString();
-    const fault = faults.length > 0 ? faults.shift() : always;
+    const isMet = alwaysOf === undefined || alwaysOf === req.method;
+    const fault = faults.length > 0 ? faults.shift() : isMet ? always : undefined;
     const one: Seen = {
       method: req.method ?? "",
       path: req.url ?? "",
@@ -72,9 +74,10 @@ export const startHttpStandIn = async (answer: (seen: Seen) => Answer | Promise<
     failNext(...next: (Fault | undefined)[]): void {
       faults = next;
     },
-    /** Every request meets this, until told otherwise. */
-    fail(fault: Fault | undefined): void {
+    /** Every request, or every one of a method, meets this, until told otherwise. */
+    fail(fault: Fault | undefined, method?: string): void {
       always = fault;
+      alwaysOf = method;
     },
     /** Forgets what it has seen and every fault. */
     reset(): void {

@@ -1,0 +1,50 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { expect, it } from "vitest";
+import { createA2aBackend } from "#backends/a2a/a2a.ts";
+import type { Backend } from "#backends/backend.ts";
+import { createHttpBackend } from "#backends/http/http.ts";
+import { systemClock } from "#core/clock.ts";
+import { KIND_NAMES, modelAt, openModels } from "./model-kinds.ts";
+import { failureOf } from "./stand-ins/programs.ts";
+import { collect, turnOf } from "./suite.ts";
+
+/** Takes connections, and says nothing to who wants to agree on TLS. */
+const startMute = async () => {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => sockets.add(socket.on("error", () => {})));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+};
+
+it("F06: who is reached over HTTP is connected to for no longer than `connect`, whatever it speaks", async () => {
+  await using mute = await startMute();
+  const { url } = mute;
+  const own = { connectMs: 100, clock: systemClock, headers: {}, url };
+  const backends: Record<string, Backend> = {
+    ...Object.fromEntries(
+      KIND_NAMES.map((kind) => [kind, openModels({ main: modelAt(kind, url) }, { connectMs: 100 })]),
+    ),
+    http: createHttpBackend({ ...own, agent: "main", models: [], secret: undefined, history: true }),
+    a2a: createA2aBackend(own),
+  };
+  const failed = Object.entries(backends).map(async ([kind, backend]) => {
+    const began = performance.now();
+    const error = await failureOf(collect(backend.run(turnOf(), new AbortController().signal)));
+    expect([kind, error.message, error.retryable]).toEqual([
+      kind,
+      expect.stringMatching(/cannot be reached: no connection to it in time$/),
+      true,
+    ]);
+    // The client looks every half second.
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+  await Promise.all(failed);
+});

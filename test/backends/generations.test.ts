@@ -1,0 +1,62 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, it, onTestFinished } from "vitest";
+import type { AgentConfig } from "#config/config.ts";
+import { systemClock } from "#core/clock.ts";
+import { createEvents } from "#observe/events.ts";
+import { createLogger } from "#observe/logger.ts";
+import { createRegistry } from "#observe/metrics.ts";
+import { createAgentBackends, type Generation } from "../../src/agent-backends.ts";
+import { agentProgram } from "./stand-ins/acp.ts";
+import { untilGone } from "./stand-ins/programs.ts";
+import { collect, textOf, turnOf } from "./suite.ts";
+
+const SHARED = { providers: {}, tools: {} };
+
+/** An agent whose process answers with its number, and goes on. */
+const agentWith = (env: Record<string, string>) =>
+  ({
+    ...{ backend: "acp", models: [], tools: [], model: undefined },
+    acp: { run: agentProgram(), cwd: ".", env, permissions: "deny", idle: 60_000, processes: 4 },
+    timeouts: { connect: 10_000, firstByte: 10_000, silence: 10_000 },
+  }) as unknown as AgentConfig;
+
+const pidOf = async (generation: Generation, env: Record<string, string>): Promise<number> => {
+  const { backend } = generation.answering("main", agentWith(env), SHARED);
+  const turn = turnOf({ message: { text: "do: pid", outside: false, context: undefined } });
+  return Number(textOf(await collect(backend.run(turn, new AbortController().signal))));
+};
+
+it("ends at once what a configuration had made that is not taken, and keeps what others have, too", async () => {
+  const logger = createLogger({ level: "error", write: () => {} });
+  const backends = createAgentBackends({
+    clock: systemClock,
+    events: createEvents({ logger, registry: createRegistry() }),
+  });
+  onTestFinished(() => backends.close());
+  const first = backends.next();
+  const kept = await pidOf(first, { N: "1" });
+  await first.settle();
+
+  const refused = backends.next();
+  expect(await pidOf(refused, { N: "1" })).toBe(kept);
+  const gone = await pidOf(refused, { N: "2" });
+  await refused.giveUp();
+  await untilGone([gone]);
+  expect(isThere(kept)).toBe(true);
+
+  // Two that are on their way at once: the end of the one leaves alone what the other has.
+  const [second, third] = [backends.next(), backends.next()];
+  const seconds = await pidOf(second, { N: "3" });
+  const thirds = await pidOf(third, { N: "4" });
+  await second.settle();
+  await untilGone([kept]);
+  expect([isThere(seconds), isThere(thirds)]).toEqual([true, true]);
+  await third.settle();
+  await untilGone([seconds]);
+  expect(isThere(thirds)).toBe(true);
+  await backends.close();
+  await untilGone([thirds]);
+});
+
+const isThere = (pid: number): boolean =>
+  readdirSync("/proc").includes(String(pid)) && !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import type { Backend, BackendTurn } from "#backends/backend.ts";
+import { lazyBackend } from "#backends/lazy.ts";
+import { startCore } from "./start-core.ts";
+
+const LIMITS = { name: "main", firstByteMs: 2_000, silenceMs: 500 };
+const NEXT = { note: { name: "model.unavailable", detail: {} }, anew: true };
+
+describe("F06: how long an agent may be silent", () => {
+  it("is `firstByte` until it begins, and `silence` from then on", async () => {
+    await using core = await startCore({ agents: [LIMITS] });
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    await core.clock.advance(1_999);
+    run.say("so far");
+    await core.clock.settle();
+    await core.clock.advance(499);
+    expect((await core.core.turns.get(turn.turnId)).status).toBe("running");
+    await core.clock.advance(2);
+    expect(await core.ended(turn)).toMatchObject({
+      status: "failed",
+      error: { detail: expect.stringMatching(/fell silent/) },
+    });
+  });
+
+  it("MUST not count the time in which the agent's code is loaded", async () => {
+    let load = (_backend: Backend) => {};
+    const loading = new Promise<Backend>((resolve) => (load = resolve));
+    const { backend, ...scripted } = (await startScripted()) as Awaited<ReturnType<typeof startScripted>>;
+    await using core = await startCore({
+      agents: [LIMITS],
+      backend: lazyBackend({ kind: "lazy", models: undefined }, () => loading),
+    });
+    const turn = await core.start();
+    await core.clock.settle();
+    await core.clock.advance(60_000);
+    load(backend);
+    const run = await scripted.next();
+    await core.clock.advance(1_999);
+    run.say("here");
+    run.end();
+    expect(await core.ended(turn)).toMatchObject({ status: "completed", attempt: 1 });
+  });
+
+  it("MUST count from the beginning for who is asked next, as for who was asked first", async () => {
+    await using core = await startCore({ agents: [LIMITS] });
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    await core.clock.advance(1_900);
+    run.give(NEXT);
+    await core.clock.settle();
+    await core.clock.advance(1_900);
+    run.say("here");
+    run.end();
+    expect(await core.ended(turn)).toMatchObject({ status: "completed", attempt: 1 });
+
+    // Nobody has begun: it is tried again, as it would be without a second one.
+    const hanging = await core.start();
+    const next = await core.scripted.next();
+    next.give(NEXT);
+    await core.clock.settle();
+    await core.clock.advance(2_001);
+    await core.clock.settle();
+    expect(await core.core.turns.get(hanging.turnId)).toMatchObject({ status: "queued" });
+  });
+
+  it("is `firstByte` again after a tool has worked, and tries nothing again that has begun", async () => {
+    await using core = await startCore({ agents: [LIMITS] });
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    run.use(3, 1);
+    await core.clock.settle();
+    let done = () => {};
+    const working = (run.turn as BackendTurn).aside(new Promise<void>((resolve) => (done = resolve)));
+    await core.clock.advance(60_000);
+    done();
+    await working;
+    await core.clock.advance(1_900);
+    expect((await core.core.turns.get(turn.turnId)).status).toBe("running");
+    await core.clock.advance(200);
+    expect(await core.ended(turn)).toMatchObject({ status: "failed", attempt: 1 });
+  });
+});
+
+const startScripted = async () => {
+  const { createScriptedBackend } = await import("#test/backends/scripted.ts");
+  return createScriptedBackend();
+};

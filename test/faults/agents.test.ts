@@ -1,0 +1,215 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { KIND_NAMES, KINDS } from "#test/backends/model-kinds.ts";
+import { startA2aAgent } from "#test/backends/stand-ins/a2a-agent.ts";
+import { agentProgram } from "#test/backends/stand-ins/acp.ts";
+import type { Fault } from "#test/backends/stand-ins/faults.ts";
+import { startHttpAgent } from "#test/backends/stand-ins/http-agent.ts";
+import type { HttpStandIn } from "#test/backends/stand-ins/http-stand-in.ts";
+import type { ModelStandIn } from "#test/backends/stand-ins/model-answers.ts";
+import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { leastOf } from "#test/harness/loop.ts";
+
+/** Whatever is asked, that goes on for seconds. */
+const LONG = Array.from({ length: 200 }, () => "word ");
+const PACE_MS = 20;
+const REACH_MS = 100;
+const SHORT = "in short";
+
+const models: Record<string, ModelStandIn> = {};
+for (const kind of KIND_NAMES) models[kind] = await KINDS[kind].start({ text: LONG, paceMs: PACE_MS });
+const standIns: Record<string, HttpStandIn> = { ...models };
+standIns.http = await startHttpAgent("stream", PACE_MS);
+standIns.a2a = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: PACE_MS }, (text) => ({
+  says: text.includes(SHORT) ? ["word ", "word ", "word "] : LONG,
+}));
+const REMOTE = Object.keys(standIns);
+const WORDS = LONG.join("");
+
+/** What a program does with a message. */
+const COMMAND = [
+  ...[
+    "read -r turn",
+    "case $turn in",
+    "*never*) exec sleep 60;;",
+    "*silent*) printf 'so far'; exec sleep 60;;",
+    "esac",
+  ],
+  "while :; do printf 'word '; sleep 0.02; done",
+].join("\n");
+
+const timeouts = { connect: "2s", firstByte: "800ms", silence: "400ms" };
+const limits = { timeouts, deadline: "1200ms" } as const;
+const agents: SomeConfig["agents"] = {
+  ...Object.fromEntries(
+    KIND_NAMES.map((kind) => [
+      kind,
+      { backend: "model", models: { main: { provider: kind, model: "the-model" } }, ...limits },
+    ]),
+  ),
+  http: { backend: "http", http: { url: standIns.http.url }, ...limits },
+  a2a: { backend: "a2a", a2a: { url: standIns.a2a.url }, ...limits },
+  command: { backend: "command", command: { run: ["sh", "-c", COMMAND] }, ...limits },
+  acp: { backend: "acp", acp: { run: agentProgram() }, ...limits },
+  echo: { backend: "echo" },
+};
+const open = () =>
+  startGateway({
+    config: {
+      gateway: { defaultAgent: "echo" },
+      providers: Object.fromEntries(
+        KIND_NAMES.map((kind) => [
+          kind,
+          { type: kind, baseUrl: `${standIns[kind]?.url}${KINDS[kind].base}`, apiKey: "key" },
+        ]),
+      ),
+      agents,
+    },
+  });
+const gateway = await open();
+const { rest } = gateway;
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  for (const server of Object.values(standIns)) await server[Symbol.asyncDispose]();
+});
+afterEach(() => {
+  for (const server of Object.values(standIns)) server.reset();
+});
+
+const ALL = [...REMOTE, "command", "acp"];
+const PROGRAMS: Record<string, Record<string, string>> = {
+  command: { never: "never", silent: "silent", slow: "go on" },
+  acp: { never: "do: never", silent: "do: silent", slow: "do: endless" },
+};
+const messageOf = (agent: string, how: "never" | "silent" | "slow"): string =>
+  PROGRAMS[agent]?.[how] ?? (how === "silent" ? SHORT : WORDS);
+
+const turnOf = async (turnId: unknown) =>
+  (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as {
+    status: string;
+    reply: string | null;
+    attempt: number;
+    usage: { input: number; output: number };
+    error: { detail: string; type: string } | null;
+  };
+
+/** Has every kind of agent answer at once; tells how each turn ended. */
+const runAll = async (how: "never" | "silent" | "slow", session: string) => {
+  const ids = await Promise.all(
+    ALL.map(async (agent) => {
+      const { json } = await gateway.hooks.agent({
+        message: messageOf(agent, how),
+        agent,
+        session: `webhook:${session}-${agent}`,
+      });
+      return [agent, json.turnId] as const;
+    }),
+  );
+  // Who asks somebody else meanwhile is answered at once.
+  const began = performance.now();
+  expect((await rest.call("chat.send", { body: { message: "hello", agent: "echo" } })).json.reply).toBe("hello");
+  expect(performance.now() - began).toBeLessThan(500);
+  const isOver = async (turnId: unknown) => ["failed", "completed"].includes((await turnOf(turnId)).status);
+  for (const [, turnId] of ids) await expect.poll(() => isOver(turnId), { interval: 10 }).toBe(true);
+  return await Promise.all(ids.map(async ([agent, turnId]) => ({ agent, ...(await turnOf(turnId)) })));
+};
+
+const failRemote = (fault: Fault) => {
+  for (const server of Object.values(standIns)) server.fail(fault, "POST");
+};
+
+/** The connection of each turn was closed by the gateway. */
+const expectLeft = async () => {
+  for (const agent of REMOTE) {
+    const asked = standIns[agent]?.seen.filter(({ method, json }) => method === "POST" && json.method !== "CancelTask");
+    expect([agent, await Promise.all(asked?.map(({ left }) => left) ?? [])]).toEqual([agent, asked?.map(() => true)]);
+    expect(asked?.length).toBeGreaterThan(0);
+  }
+};
+
+describe("F06: an agent of any kind that hangs", () => {
+  beforeAll(async () => {
+    // Their code is loaded, so that all that is waited for is them.
+    failRemote("400");
+    const warm = [...REMOTE, "acp"].map((agent) => rest.call("chat.send", { body: { message: "hello", agent } }));
+    await Promise.all(warm);
+    for (const server of Object.values(standIns)) server.reset();
+  });
+
+  it("MUST fail its turn by `firstByte` or the deadline when it does not begin, and be left", async () => {
+    failRemote("hang before the first byte");
+    for (const { agent, status, reply, error } of await runAll("never", "never"))
+      expect([agent, status, reply, error?.detail]).toEqual([
+        agent,
+        "failed",
+        null,
+        expect.stringMatching(/did not begin to answer in time|passed its deadline/),
+      ]);
+    await expectLeft();
+  });
+
+  it("MUST fail its turn by `silence` when it stops in the middle, keep what it said, and be left", async () => {
+    failRemote("hang in the middle");
+    for (const server of Object.values(models)) server.say({ text: ["word ", "word ", "word "] });
+    for (const { agent, status, reply, error, attempt } of await runAll("silent", "silent")) {
+      expect([agent, status, error?.detail]).toEqual([
+        agent,
+        "failed",
+        "the agent's backend fell silent in the middle of its reply",
+      ]);
+      expect([agent, attempt, reply]).toEqual([agent, 1, expect.stringMatching(/^(word |You |so far)/)]);
+    }
+    await expectLeft();
+  });
+
+  it("MUST fail its turn by its deadline however much it says, keep that, and be left", async () => {
+    for (const { agent, status, reply, error } of await runAll("slow", "slow")) {
+      expect([agent, status, error?.detail]).toEqual([agent, "failed", "the turn passed its deadline"]);
+      expect([agent, reply]).toEqual([agent, expect.stringMatching(/^(You said: )?(word |piece)/)]);
+    }
+    await expectLeft();
+  });
+});
+
+describe("F09: a turn that is cancelled", () => {
+  it.each(REMOTE)(
+    "MUST reach its remote within 100 ms, keep what was said and book what it took: %s",
+    async (agent) => {
+      const server = standIns[agent] as HttpStandIn;
+      const cancel = async (): Promise<number> => {
+        server.reset();
+        const stream = await rest.stream("chat.send", { body: { message: WORDS, agent } });
+        let turn_id = "";
+        for await (const { event, data } of stream.events) {
+          turn_id ||= String((data as { turn_id?: string }).turn_id ?? "");
+          if (event === "message.delta") break;
+        }
+        const asked = server.seen.findLast(({ method }) => method === "POST");
+        const began = performance.now();
+        const cancelled = rest.call("turns.cancel", { path: { turn_id } });
+        expect(await asked?.left).toBe(true);
+        const took = performance.now() - began;
+        await cancelled;
+        const { status, reply, usage } = await turnOf(turn_id);
+        expect([status, reply]).toEqual(["cancelled", expect.stringMatching(/^(You said: )?(word )*/)]);
+        expect(reply).not.toBe("");
+        // What a remote does not tell on its way, nobody knows.
+        if (agent !== "http" && agent !== "a2a") expect(Math.min(usage.input, usage.output)).toBeGreaterThan(0);
+        return took;
+      };
+      expect(await leastOf(3, REACH_MS, cancel)).toBeLessThan(REACH_MS);
+    },
+  );
+});
+
+describe("F07: a remote agent that fails", () => {
+  it.each(["http", "a2a"])("MUST be left alone for a while after five failures in a row: %s", async (agent) => {
+    await using other = await open();
+    const server = standIns[agent] as HttpStandIn;
+    server.fail("500");
+    const ask = async () => (await other.rest.call("chat.send", { body: { message: "hi", agent } })).problem.detail;
+    await Promise.all(Array.from({ length: 5 }, ask));
+    expect(await ask()).toMatch(/has failed several times in a row, and is left alone for a while$/);
+    // Of the five, none asked again, though each may within its deadline.
+    expect(server.seen).toHaveLength(5);
+  });
+});
