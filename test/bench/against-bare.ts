@@ -20,6 +20,8 @@ export type Wish = Pick<BenchOptions, "rounds" | "say"> & {
 export type Measured = Pick<BenchOptions, "seconds"> & {
   figure: string;
   gateway?: GatewayWish;
+  /** How long the gateway has the load before it counts; two seconds, unless told. */
+  warmUpSeconds?: number;
   /** What is to have ended; without it, turns. */
   work?: Work;
   run(server: Started, seconds: number, seed: number): Promise<Compared>;
@@ -50,10 +52,10 @@ export const loadBoth = async (wish: Wish): Promise<{ measured: Compared[]; comp
 
 /** A load on a gateway of its own. It counts when nothing was refused, all that was accepted has ended, and no log line was dropped. */
 export const measureGateway = async (measured: Measured, seed: number): Promise<Compared> => {
-  const { figure, seconds, gateway: how, work = TURNS, run } = measured;
+  const { figure, seconds, warmUpSeconds = WARM_UP_S, gateway: how, work = TURNS, run } = measured;
   await using gateway = await startGateway(how);
   await untilAnswers(`${gateway.url}/readyz`);
-  requireClean(await run(gateway, WARM_UP_S, seed), figure);
+  requireClean(await run(gateway, warmUpSeconds, seed), figure);
   const before = await work.count(gateway.url);
   const load = await run(gateway, seconds, seed + 1);
   requireClean(load, figure);

@@ -23,12 +23,13 @@ export type ConfigWish = {
   limits?: object;
   sessions?: object;
   recorder?: object;
+  providers?: object;
   /** Where everything is kept; a path is relative to a folder of the gateway's own. In memory, unless told. */
   store?: object;
 };
 
 // Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
-const configOf = ({ agent, gateway, rpc, webhooks, limits, sessions, recorder, store }: ConfigWish) => ({
+const configOf = ({ agent, gateway, rpc, webhooks, limits, ...others }: ConfigWish) => ({
   gateway: {
     rest: { auth: { keys: [{ name: "bench", key: REST_KEY, scopes: ["chat", "admin"] }] } },
     rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["*"] }] }, ...rpc },
@@ -37,9 +38,7 @@ const configOf = ({ agent, gateway, rpc, webhooks, limits, sessions, recorder, s
   agents: { main: { backend: "echo", ...agent } },
   ...(webhooks && { webhooks: { token: WEBHOOK_TOKEN, ...webhooks } }),
   limits: { storeBytes: "16GiB", ...limits },
-  sessions,
-  recorder,
-  store,
+  ...others,
 });
 
 /** A file in the gateway's own folder. */

@@ -11,6 +11,9 @@ import { measureKeptWakes } from "./p3.ts";
 import { measureChat } from "./p4.ts";
 import { measureSockets } from "./p5.ts";
 import { measureHttp2 } from "./p6.ts";
+import { measureAdded } from "./p7.ts";
+import { measureProxied } from "./p8.ts";
+import { measureTokens } from "./p9.ts";
 import { measureIdleSockets } from "./p10-sockets.ts";
 import { measureStoreWeight } from "./p10-store.ts";
 import { measureIdleStreams } from "./p10-streams.ts";
@@ -38,6 +41,9 @@ const GATES: readonly [gate: string, bench: Bench][] = [
   ["P4", measureChat],
   ["P5", measureSockets],
   ["P6", measureHttp2],
+  ["P7", measureAdded],
+  ["P8", measureProxied],
+  ["P9", measureTokens],
   ["P10", measureStoreWeight],
   ["P10", measureIdleStreams],
   ["P10", measureIdleSockets],

@@ -11,6 +11,8 @@ export type BenchOptions = {
   json: string;
   /** The folder of a built gateway that is measured as it is; undefined is dist/, built anew when it is stale. */
   build: string | undefined;
+  /** Where Portkey's gateway is installed; undefined is here. */
+  portkey: string | undefined;
   /** Shows what is being done. */
   say: (words: string) => void;
 };
@@ -24,6 +26,7 @@ export const HELP = `npm run bench -- [options]
   --build DIR     start the built gateway of this folder as it is (default dist, built when it is stale); the full stores of
                   P11, P12 and P15 and the gateways of RECORDER are built from the sources all the same, and what is
                   installed is what would be packed
+  --portkey DIR   where Portkey's gateway is installed (npm install @portkey-ai/gateway), to be compared with in P7 and P8
   --json FILE     where the figures go as JSON (default bench-results/latest.json)
   --help          print this
 
@@ -35,7 +38,16 @@ const DEFAULT_JSON = "bench-results/latest.json";
 export const readOptions = (args: readonly string[], say: (words: string) => void): BenchOptions | "help" => {
   const text = { type: "string" } as const;
   const flag = { type: "boolean", default: false } as const;
-  const options = { only: text, seconds: text, rounds: text, short: flag, build: text, json: text, help: flag };
+  const options = {
+    only: text,
+    seconds: text,
+    rounds: text,
+    short: flag,
+    build: text,
+    portkey: text,
+    json: text,
+    help: flag,
+  };
   const { values } = parseArgs({ args: [...args], options });
   if (values.help) return "help";
   const only = values.only?.split(",").map((gate) => gate.trim().toUpperCase());
@@ -46,6 +58,7 @@ export const readOptions = (args: readonly string[], say: (words: string) => voi
     short: values.short,
     json: values.json ?? DEFAULT_JSON,
     build: values.build,
+    portkey: values.portkey,
     say,
   };
 };

@@ -1,0 +1,125 @@
+import { createServer, type Socket } from "node:net";
+import { piecesOf, type StandInWish } from "../stand-in-words.ts";
+
+// A model and an agent's service that answer at once, or piece by piece at a pace. It shares the client's core, so it costs as little as
+// it can: no parser but for requests as our clients, undici and wrk write them, and answers that are made beforehand.
+
+const wish = JSON.parse(process.argv[2] ?? "{}") as StandInWish;
+const { pieces, perSecond } = wish;
+const CREATED = 1_764_000_000;
+const END_OF_HEAD = "\r\n\r\n";
+
+const chunkOf = (choices: object[], usage: object | null = null): string =>
+  `data: ${JSON.stringify({
+    id: "chatcmpl-CgPxyz0123456789",
+    object: "chat.completion.chunk",
+    created: CREATED,
+    model: "stand-in-2026-11-01",
+    system_fingerprint: "fp_44709d6fcb",
+    choices,
+    usage,
+  })}\n\n`;
+const choiceOf = (delta: object, reason: string | null = null) => [
+  { index: 0, delta, logprobs: null, finish_reason: reason },
+];
+const USED = { prompt_tokens: 40, completion_tokens: pieces, total_tokens: 40 + pieces };
+
+/** How one kind of answer is streamed. What lies between `before` and `after` is a piece's text. */
+const CHAT = {
+  first: chunkOf(choiceOf({ role: "assistant", content: "" })),
+  between: chunkOf(choiceOf({ content: "\0" })).split("\\u0000") as [string, string],
+  last: `${chunkOf(choiceOf({}, "stop"))}${chunkOf([], USED)}data: [DONE]\n\n`,
+};
+const AGENT = {
+  first: ": here\n\n",
+  between: ['event: delta\ndata: {"text":"', '"}\n\n'] as [string, string],
+  last: `event: done\ndata: ${JSON.stringify({ usage: { input: 40, output: pieces } })}\n\n`,
+};
+type Kind = typeof CHAT;
+
+/** A part of a chunked body. All is ASCII. */
+const framed = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+const STREAM_HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+const pieceOf = ({ between: [before, after] }: Kind, text: string): string => framed(before + text + after);
+
+const wholeOf = (document: object): Buffer => {
+  const body = JSON.stringify(document);
+  return Buffer.from(
+    `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+};
+const REPLY = piecesOf(undefined, pieces).join("");
+const message = { role: "assistant", content: REPLY, refusal: null };
+const WHOLE = {
+  chat: wholeOf({
+    id: "chatcmpl-CgPxyz0123456789",
+    object: "chat.completion",
+    created: CREATED,
+    model: "stand-in-2026-11-01",
+    choices: [{ index: 0, message, logprobs: null, finish_reason: "stop" }],
+    usage: USED,
+  }),
+  agent: wholeOf({ reply: REPLY, usage: { input: 40, output: pieces } }),
+};
+const atOnce = (kind: Kind, texts: readonly string[]): string =>
+  `${STREAM_HEAD}${framed(kind.first)}${texts.map((text) => pieceOf(kind, text)).join("")}${framed(kind.last)}0\r\n\r\n`;
+const AT_ONCE = Buffer.from(atOnce(CHAT, piecesOf(undefined, pieces)));
+
+/** A stream that is being written. */
+type Paced = { socket: Socket; kind: Kind; texts: readonly string[]; next: number; due: number };
+const EVERY_MS = perSecond === undefined ? 0 : 1_000 / perSecond;
+let paced: Paced[] = [];
+
+const begin = (socket: Socket, kind: Kind, texts: readonly string[]): void => {
+  socket.write(STREAM_HEAD + framed(kind.first) + pieceOf(kind, texts[0] as string), "latin1");
+  paced.push({ socket, kind, texts, next: 1, due: performance.now() + EVERY_MS });
+};
+
+/** Writes the next piece of each stream that is due: one, however late it is. */
+const tick = (): void => {
+  const now = performance.now();
+  let isOver = false;
+  for (const stream of paced) {
+    if (stream.due > now) continue;
+    const { socket, kind, texts, next } = stream;
+    const isLast = next === texts.length - 1;
+    const piece = pieceOf(kind, texts[next] as string);
+    socket.write(isLast ? `${piece}${framed(kind.last)}0\r\n\r\n` : piece, "latin1");
+    stream.next++;
+    stream.due = isLast || socket.destroyed ? Number.POSITIVE_INFINITY : stream.due + EVERY_MS;
+    isOver ||= stream.due === Number.POSITIVE_INFINITY;
+  }
+  if (isOver) paced = paced.filter(({ due }) => due !== Number.POSITIVE_INFINITY);
+};
+if (perSecond !== undefined) setInterval(tick, 1);
+
+const answer = (socket: Socket, head: string, body: string): void => {
+  const isChat = head.includes("/chat/completions ");
+  const isStream = isChat ? body.includes('"stream":true') : perSecond !== undefined;
+  if (!isStream) socket.write(isChat ? WHOLE.chat : WHOLE.agent);
+  else if (perSecond !== undefined) {
+    const name = /#(\d{4})/.exec(body)?.[1];
+    begin(socket, isChat ? CHAT : AGENT, piecesOf(name, pieces));
+  } else socket.write(AT_ONCE);
+};
+
+const server = createServer({ noDelay: true }, (socket) => {
+  let text = "";
+  socket.on("error", () => socket.destroy());
+  socket.on("data", (bytes) => {
+    text += bytes.toString("latin1");
+    for (;;) {
+      const end = text.indexOf(END_OF_HEAD);
+      if (end === -1) return;
+      const head = text.slice(0, end);
+      const bodyAt = end + END_OF_HEAD.length;
+      const all = bodyAt + Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
+      if (text.length < all) return;
+      const body = text.slice(bodyAt, all);
+      text = text.slice(all);
+      answer(socket, head, body);
+    }
+  });
+});
+process.on("disconnect", () => process.exit());
+server.listen({ port: 0, host: "127.0.0.1", backlog: 4_096 }, () => process.send?.(server.address()));
