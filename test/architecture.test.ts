@@ -43,9 +43,11 @@ const SHARED = [
   "src/core/tables.ts",
   "src/core/secret-headers.ts",
   "src/core/retry-after.ts",
+  "src/core/hops.ts",
   "src/core/signing.ts",
   "src/core/lookup.ts",
   "src/core/clean-words.ts",
+  "src/core/usages.ts",
 ];
 /** How lookup paths and templates are written: one grammar, for what checks them and what uses them. */
 const MAPPING_GRAMMAR = ["src/core/mapping-paths.ts", "src/core/mapping-template.ts"];
@@ -62,7 +64,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/store/": { may: ["src/store/", "generated/", ...SHARED, EVENTS] },
   "src/backends/": { may: ["src/backends/", "generated/", TOOL, PROGRAMS, ...SHARED, EVENTS] },
   "src/tools/": { may: ["src/tools/", "generated/", PROGRAMS, ...SHARED, EVENTS] },
-  "src/channels/": { may: ["src/channels/", "generated/", "src/core/hops.ts", ...SHARED, EVENTS] },
+  "src/channels/": { may: ["src/channels/", "generated/", ...SHARED, EVENTS] },
   "src/core/": { may: ["src/core/", "generated/", TOOL, EVENTS], types: [STORE, BACKEND, CHANNEL] },
   "src/handlers/": { may: ["src/handlers/", "src/core/", "generated/", EVENTS], types: [STORE] },
   "src/wire/": {

@@ -1,10 +1,12 @@
 // Loaded before the gateway: on SIGUSR2 it writes down what the process holds, after a collection.
 import { readdirSync, renameSync, writeFileSync } from "node:fs";
-import { setFlagsFromString } from "node:v8";
+import { queryObjects, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc");
+// Those that do not keep the process alive are in no list of Node's.
+const { constructor: Timer } = setTimeout(() => {}, 0);
 const file = process.env.RESOURCES_FILE;
 
 process.on("SIGUSR2", () => {
@@ -12,6 +14,8 @@ process.on("SIGUSR2", () => {
   const active = {};
   for (const name of process.getActiveResourcesInfo()) active[name] = (active[name] ?? 0) + 1;
   const { heapUsed, rss } = process.memoryUsage();
-  writeFileSync(`${file}.new`, JSON.stringify({ heapUsed, rss, files: readdirSync("/proc/self/fd").length, active }));
+  const timers = queryObjects(Timer, { format: "count" });
+  const files = readdirSync("/proc/self/fd").length;
+  writeFileSync(`${file}.new`, JSON.stringify({ heapUsed, rss, files, timers, active }));
   renameSync(`${file}.new`, file);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { grownOf, type Resources } from "./resources.ts";
 
-const before: Resources = { heapUsed: 20e6, rss: 90e6, files: 24, active: { Timeout: 3, TCPServerWrap: 1 } };
+const before: Resources = { heapUsed: 20e6, rss: 90e6, files: 24, timers: 12, active: { TCPServerWrap: 1 } };
 
 test("what went up a little, or down, is given back", () => {
   expect(grownOf(before, before)).toEqual([]);
@@ -12,7 +12,8 @@ test.each<[string, Partial<Resources>]>([
   ["the heap (MB) went from 20 to 90", { heapUsed: 90e6 }],
   ["memory (MB) went from 90 to 600", { rss: 600e6 }],
   ["open files went from 24 to 224", { files: 224 }],
-  ["timers went from 3 to 40", { active: { Timeout: 40 } }],
+  ["timers went from 12 to 99", { timers: 99 }],
+  ["TCPSocketWrap went from 0 to 40", { active: { TCPServerWrap: 1, TCPSocketWrap: 40 } }],
 ])("tells when %s", (words, more) => {
   expect(grownOf(before, { ...before, ...more })).toEqual([words]);
 });

@@ -4,7 +4,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { GatewayNode } from "#test/crash/fleet.ts";
 
 /** What a gateway holds when nothing is to be done. */
-export type Resources = { heapUsed: number; rss: number; files: number; active: Record<string, number> };
+export type Resources = {
+  heapUsed: number;
+  rss: number;
+  files: number;
+  timers: number;
+  active: Record<string, number>;
+};
 
 const REPORT = join(import.meta.dirname, "report-resources.mjs");
 const FILE = "resources.json";
@@ -31,7 +37,7 @@ export const readResources = async (node: GatewayNode): Promise<Resources> => {
 
 const MB = 1e6;
 /** What may be kept for the next time: pages of the store, compiled code, a pool's connections. */
-const MORE = { heapUsed: 32 * MB, rss: 160 * MB, files: 16, Timeout: 6 };
+const MORE = { heapUsed: 32 * MB, rss: 160 * MB, files: 16, timers: 40, active: 16 };
 
 /** What a gateway holds now that it did not hold before, when it had as little to do. */
 export const grownOf = (before: Resources, after: Resources): string[] => {
@@ -42,6 +48,7 @@ export const grownOf = (before: Resources, after: Resources): string[] => {
   compare("the heap (MB)", before.heapUsed, after.heapUsed, MORE.heapUsed, MB);
   compare("memory (MB)", before.rss, after.rss, MORE.rss, MB);
   compare("open files", before.files, after.files, MORE.files);
-  compare("timers", before.active.Timeout ?? 0, after.active.Timeout ?? 0, MORE.Timeout);
+  compare("timers", before.timers, after.timers, MORE.timers);
+  for (const [kind, count] of Object.entries(after.active)) compare(kind, before.active[kind] ?? 0, count, MORE.active);
   return grown;
 };

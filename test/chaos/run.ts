@@ -2,12 +2,14 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Broken, breach } from "#test/crash/breaches.ts";
 import type { Fleet, GatewayNode } from "#test/crash/fleet.ts";
+import { withPassword } from "#test/crash/requests.ts";
 import { type CrashReport, runCrash } from "#test/crash/run.ts";
 import { createFailingDisk, whyNoFailingDisk } from "#test/harness/failing-disk.ts";
 import { startPostgres } from "#test/harness/postgres-server.ts";
 import { createRandom } from "#test/harness/random.ts";
 import { createWallClock, whyNoClock } from "#test/harness/wall-clock.ts";
 import { CLIENT_FAULTS } from "./client-faults.ts";
+import { startMinting, verifyKeys } from "./keys.ts";
 import { PROCESS_FAULTS } from "./process-faults.ts";
 import { grownOf, REPORTING_ENV, type Resources, readResources, reporting } from "./resources.ts";
 import type { Fault, World } from "./world.ts";
@@ -50,6 +52,7 @@ export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
   using disk = whyNoFailingDisk() ? undefined : createFailingDisk();
   const preloads = [disk?.env.LD_PRELOAD, clock?.env.LD_PRELOAD].filter((path) => path !== undefined).join(" ");
   const env = { ...disk?.env, ...clock?.env, ...REPORTING_ENV, ...(preloads && { LD_PRELOAD: preloads }) };
+  const start = performance.now();
   const broken: Broken[] = [];
   const accuse = (words: string, ...ids: string[]): void => {
     broken.push(breach("nothing unexpected happens", words, ...ids));
@@ -59,6 +62,7 @@ export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
   const underWay = new Set<Promise<void>>();
   const worldOf = (fleet: Fleet): World => ({ fleet, random, server, clock, disk, held, accuse });
   const held: World["held"] = new Set();
+  let minting: ReturnType<typeof startMinting> | undefined;
 
   const begin = (world: World): Promise<void> => {
     const fault = random.pick(FAULTS);
@@ -68,9 +72,12 @@ export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
       return Promise.resolve();
     }
     faults[fault.name] = (faults[fault.name] ?? 0) + 1;
-    say(`${fault.name}`);
+    const began = performance.now();
+    const at = () => `${((performance.now() - start) / 1_000).toFixed(1)} s`;
+    say(`${at()}: ${fault.name}`);
     const done = fault
       .run(world)
+      .then(() => say(`${at()}: ${fault.name} is over, after ${Math.round(performance.now() - began)} ms`))
       .catch((error: Error) => accuse(`${fault.name} could not be mended: ${error.message}`, fault.name))
       .finally(() => underWay.delete(done));
     underWay.add(done);
@@ -78,22 +85,25 @@ export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
   };
 
   let fresh: Resources[] = [];
-  const end = performance.now() + seconds * 1_000;
+  const end = start + seconds * 1_000;
   const report = await runCrash({
     main: wish.main,
     folder,
     seed,
     kills: 0,
     gateways: engine === "postgres" ? 3 : 1,
-    store: server ? { type: "postgres", url: server.url() } : { type: "sqlite", path: join(folder, "gateway.db") },
+    store: server
+      ? { type: "postgres", url: withPassword(server.url()) }
+      : { type: "sqlite", path: join(folder, "gateway.db") },
     env,
     wrap: reporting,
     answerMs: 5_000,
     lastBlow: false,
     ...(wish.lanes && { lanes: wish.lanes }),
     say,
-    before: async ({ nodes }) => {
-      fresh = await Promise.all(nodes.map(readResources));
+    before: async (fleet) => {
+      fresh = await Promise.all(fleet.nodes.map(readResources));
+      minting = startMinting(fleet, createRandom(seed + 5));
     },
     goesOn: () => performance.now() < end,
     disturb: async (fleet) => {
@@ -102,11 +112,14 @@ export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
       if (!random.chance(AT_ONCE)) await done;
     },
     settle: async (fleet) => {
-      await Promise.all(underWay);
+      await Promise.all([...underWay, minting?.stop()]);
       clock?.jumpTo(0);
       await Promise.all(fleet.nodes.map((node) => node.served()));
     },
-    after: async ({ nodes }) => {
+    logs: () => ({ secrets: minting?.keys.map(({ secret }) => secret) ?? [], files: server ? [server.logFile] : [] }),
+    after: async (fleet) => {
+      const { nodes } = fleet;
+      broken.push(...(await verifyKeys(fleet, minting?.keys ?? [])));
       for (const [n, node] of nodes.entries())
         for (const words of await leftOf(node, fresh[n] as Resources))
           broken.push(breach("everything is given back", words, node.url));

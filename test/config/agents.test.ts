@@ -79,6 +79,17 @@ describe("an agent whose backend is a model", () => {
   });
 });
 
+test("a model has the price that is written for it, of what it reads and what it writes", async () => {
+  const priced = (price: object) => withModels({ models: { ...models, fast: { ...models.fast, price } } });
+  const { config } = await load(withSections(priced({ input: 0.25, output: 2 })), { built });
+  expect(config.agents.main?.modelTable.fast?.price).toEqual({ input: 0.25, cachedInput: undefined, output: 2 });
+  expect(config.agents.main?.modelTable.deep?.price).toBeUndefined();
+  const at = "agents.main.models.fast.price";
+  expect((await refused(priced({ input: -1, output: 2 }), { built })).join()).toContain(`${at}.input`);
+  expect((await refused(priced({ input: 1 }), { built })).join()).toContain(`${at}.output`);
+  expect((await refused(priced({ input: 1, output: 2, currency: "EUR" }), { built })).join()).toContain("currency");
+});
+
 describe("an agent of another backend", () => {
   test.each(["http", "a2a", "command", "acp"])("%s is refused without its section", async (backend) => {
     expect(await agent({ backend })).toEqual([

@@ -5,8 +5,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
 import { BUILT } from "../../src/gateway.ts";
 
+/** What a program is for: an agent, or its tools. */
+type Where = "command" | "acp" | "tools";
+
 /** The problems of a configuration with one agent that is a program, in a folder with a program and a text. */
-const problemsOf = async (backend: "command" | "acp", program: { run: string[]; cwd?: string; env?: object }) => {
+const problemsOf = async (backend: Where, program: { run: string[]; cwd?: string; env?: object }) => {
   const folder = mkdtempSync(join(tmpdir(), "programs-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, "bin"));
@@ -14,7 +17,11 @@ const problemsOf = async (backend: "command" | "acp", program: { run: string[]; 
   chmodSync(join(folder, "bin/agent"), 0o755);
   writeFileSync(join(folder, "text"), "", { mode: 0o644 });
   const file = join(folder, "gateway.json5");
-  writeFileSync(file, JSON.stringify({ agents: { main: { backend, [backend]: program } } }));
+  const config =
+    backend === "tools"
+      ? { agents: { main: { backend: "echo" } }, tools: { main: { type: "stdio", ...program } } }
+      : { agents: { main: { backend, [backend]: program } } };
+  writeFileSync(file, JSON.stringify(config));
   const loading = loadConfig({ file, env: {}, built: BUILT });
   return await loading.then(
     () => [],
@@ -23,10 +30,10 @@ const problemsOf = async (backend: "command" | "acp", program: { run: string[]; 
   );
 };
 
-test.each(["command", "acp"] as const)(
-  "an agent's program is refused that is not there, or may not be run (%s)",
+test.each(["command", "acp", "tools"] as const)(
+  "a program is refused that is not there, or may not be run (%s)",
   async (backend) => {
-    const at = `agents.main.${backend}`;
+    const at = backend === "tools" ? "tools.main" : `agents.main.${backend}`;
     const problems = (program: Parameters<typeof problemsOf>[1]) => problemsOf(backend, program);
     expect(await problems({ run: ["no-such-program"] })).toEqual([
       `${at}.run names a program that is not there: no-such-program (in no folder of PATH).`,

@@ -56,7 +56,7 @@ const everything = `{
       models: {
         fast: {
           provider: "openai", model: "gpt", contextTokens: 128000, maxOutputTokens: 4000, temperature: 0.5,
-          options: { reasoningEffort: "low" },
+          options: { reasoningEffort: "low" }, price: { input: 1.25, cachedInput: 0.125, output: 10 },
         },
         slow: { provider: "local", model: "llama" },
       },

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { main } from "#test/harness/process.ts";
 import { showBroken } from "./breaches.ts";
-import { type CrashWish, runCrash } from "./run.ts";
+import { type CrashReport, type CrashWish, runCrash } from "./run.ts";
 
 /** The short form of `npm run test:crash`: another seed each time, which is told when a promise is broken. */
 const crash = async (wish: Pick<CrashWish, "store" | "kills"> & Partial<CrashWish>) => {
@@ -16,23 +16,30 @@ const crash = async (wish: Pick<CrashWish, "store" | "kills"> & Partial<CrashWis
   return { ...report, shown: report.broken.length > 0 ? `seed ${seed}, ${folder}\n${showBroken(report.broken)}` : "" };
 };
 
+const expectAllSeen = ({ counts, turns, events, looks, pushed, resumed }: CrashReport): void => {
+  for (const count of [counts.acknowledged, counts.repeated, turns, events, looks, pushed, resumed])
+    expect(count).toBeGreaterThan(0);
+};
+
 test("F01: killed at any moment on SQLite, it keeps every promise", async () => {
-  const { shown, counts, turns, events } = await crash({ store: { type: "sqlite", path: "../gateway.db" }, kills: 3 });
+  const { shown, ...report } = await crash({ store: { type: "sqlite", path: "../gateway.db" }, kills: 3 });
   expect(shown).toBe("");
-  for (const count of [counts.acknowledged, counts.repeated, turns, events]) expect(count).toBeGreaterThan(0);
+  expectAllSeen(report);
 }, 120_000);
 
 await postgresTests((server) => {
   test("F01: three gateways on one database, killed at any moment, keep every promise", async () => {
     const store = { type: "postgres", url: await server.createDatabase() };
-    const { shown, counts, turns, events } = await crash({ store, kills: 2, gateways: 3, lastBlow: false });
+    const { shown, ...report } = await crash({ store, kills: 2, gateways: 3, lastBlow: false });
     expect(shown).toBe("");
-    for (const count of [counts.acknowledged, counts.repeated, turns, events]) expect(count).toBeGreaterThan(0);
+    expectAllSeen(report);
   }, 120_000);
 });
 
 test("on a store that forgets, the same loss is seen", async () => {
   const { broken, counts } = await crash({ store: { type: "memory" }, kills: 2 });
   expect(counts.acknowledged).toBeGreaterThan(0);
-  expect(new Set(broken.map(({ promise }) => promise))).toContain("every acknowledged id exists");
+  const promises = new Set(broken.map(({ promise }) => promise));
+  expect(promises).toContain("every acknowledged id exists");
+  expect(promises).toContain("no state moves backwards");
 }, 120_000);

@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import type { FoundEntry, FoundJournal } from "./found.ts";
 import { SECRETS } from "./requests.ts";
 
-type Push = { method: string; params: FoundEntry & { sessionId: string; cursor: string } };
+export type Push = { method: string; params: FoundEntry & { sessionId: string; cursor: string } };
 type Answer = { id: number; result?: { sessions: Record<string, string> }; error?: unknown };
 
 const AT_ONCE = 200;
@@ -76,15 +76,16 @@ const note = (journals: Map<string, FoundJournal>, { method, params }: Push): vo
     journal.entries = [];
     return;
   }
-  const { seq, turnId, messageId, attempt } = params;
-  journal.entries.push({
-    seq,
-    name: method,
-    ...(turnId !== undefined && { turnId }),
-    ...(messageId !== undefined && { messageId }),
-    ...(attempt !== undefined && { attempt }),
-  });
+  journal.entries.push(entryOf(method, params));
 };
+
+export const entryOf = (name: string, { seq, turnId, messageId, attempt }: Push["params"]): FoundEntry => ({
+  seq,
+  name,
+  ...(turnId !== undefined && { turnId }),
+  ...(messageId !== undefined && { messageId }),
+  ...(attempt !== undefined && { attempt }),
+});
 
 // To clients a cursor is opaque. This one has to begin before the first entry, to which nobody was subscribed.
 const FORM = /^(s\..*\.)(\d+)$/;
@@ -93,5 +94,5 @@ const partsOf = (cursor: string): [string, number] => {
   if (stream === undefined) throw new Error(`${cursor} is no cursor of a session's stream`);
   return [stream, Number(seq)];
 };
-const seqOf = (cursor: string): number => partsOf(cursor)[1];
+export const seqOf = (cursor: string): number => partsOf(cursor)[1];
 const startOf = (cursor: string): string => Buffer.from(`${partsOf(cursor)[0]}0`).toString("base64url");

@@ -46,7 +46,7 @@ export const markersIn = (text: string): string[] => text.match(MARKER) ?? [];
 /** What a mapping makes of the text that was sent. */
 export const renderedOf = (text: string): string => `Pushed: ${text}`;
 
-const roomOf = (kind: Kind, agent: string, room: number): string =>
+export const roomOf = (kind: Kind, agent: string, room: number): string =>
   kind === "agent" || kind === "mapped" ? `webhook:${kind}-${agent}-${room}` : `room:${agent}:${room}`;
 
 /** The sessions that a mapping names in the configuration: one of each agent. */

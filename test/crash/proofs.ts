@@ -5,6 +5,7 @@ import { startPostgres } from "#test/harness/postgres-server.ts";
 import { createRandom } from "#test/harness/random.ts";
 import { createWallClock, whyNoClock } from "#test/harness/wall-clock.ts";
 import type { Fleet } from "./fleet.ts";
+import { withPassword } from "./requests.ts";
 import { type CrashReport, type CrashWish, killOne, runCrash } from "./run.ts";
 
 export type Proof = {
@@ -70,7 +71,7 @@ export const prove = async (proof: Proof, wish: Wish): Promise<CrashReport> => {
   // What was acknowledged has to be on the disk, as outside of tests.
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
   const store = server
-    ? { type: "postgres", url: server.url() }
+    ? { type: "postgres", url: withPassword(server.url()) }
     : { type: "sqlite", path: join(wish.folder, "gateway.db") };
   using wall = clock && createWallClock();
   if (clock === "stopped") wall?.stop();
@@ -86,6 +87,7 @@ export const prove = async (proof: Proof, wish: Wish): Promise<CrashReport> => {
     gateways,
     kills,
     ...(wall && { env: wall.env, disturb: disturbClock }),
+    ...(server && { logs: () => ({ files: [server.logFile] }) }),
     ...(paused && { disturb: pauseOne(random), answerMs: 3_000 }),
     ...wish,
   });

@@ -17,7 +17,7 @@ const eachOf = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): 
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
 };
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
 
 /** Reads a list to its end. */
 const eachPage = async (
@@ -97,16 +97,16 @@ export const readFound = async (caller: Caller, urls: readonly string[], orders:
   return { turns, events, sessions, journals: await readJournals(next(), [...followed, ...mains]) };
 };
 
-const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
 
-const eventOf = (event: Json): FoundEvent =>
+export const eventOf = (event: Json): FoundEvent =>
   ({
     eventId: event.event_id,
     turnId: event.turn_id,
     ...pick(event, "agent", "status", "text", "attempts"),
   }) as FoundEvent;
 
-const turnOf = (turn: Json): FoundTurn =>
+export const turnOf = (turn: Json): FoundTurn =>
   ({
     turnId: turn.turn_id,
     sessionId: turn.session_id,

@@ -7,5 +7,6 @@ export const reportOf = ({ counts, kills, seconds, ...report }: CrashReport): st
     `  ${counts.refused} refused, ${counts.unavailable} times 503, ${counts.unknown} without an answer, ${counts.unreachable} times nobody there`,
     `  ${report.turns} turns, of which ${report.again} ran again and ${report.lost} were given up; ${report.events} events`,
     `  ${report.sessions} sessions, ${report.entries} entries of streams`,
+    `  ${report.looks} looks at what had been acknowledged, ${report.pushed} pushes to one who went on elsewhere ${report.resumed} times`,
     `  all that was acknowledged was done ${(report.resumedMs / 1_000).toFixed(1)} s after the last start`,
   ].join("\n");

@@ -5,7 +5,16 @@ export const SECRETS = {
   key: "rest-key-of-the-crash-test",
   rpcToken: "rpc-token-of-the-crash-test",
   webhookToken: "webhook-token-of-the-crash-test",
+  consoleToken: "console-token-of-the-crash-test",
+  databasePassword: "database-password-of-the-crash-test",
 } as const;
+
+/** As somebody configures a database whose server asks for one; that of the tests takes any. */
+export const withPassword = (url: string): string => {
+  const its = new URL(url);
+  its.password = SECRETS.databasePassword;
+  return its.href;
+};
 
 export type Answer = { status: number; replayed: boolean; text: string };
 

@@ -2,11 +2,15 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { createRandom } from "#test/harness/random.ts";
 import type { Broken } from "./breaches.ts";
-import { type Fleet, type FleetWish, type GatewayNode, startFleet, verifyLogs } from "./fleet.ts";
+import { type Fleet, type FleetWish, type GatewayNode, startFleet } from "./fleet.ts";
+import { startFollowing } from "./following.ts";
+import { type LogsWish, verifyLogs } from "./logs.ts";
+import { AGENTS, roomOf } from "./orders.ts";
 import { readFound } from "./read.ts";
 import { type Caller, createCaller, SECRETS } from "./requests.ts";
 import { type Counts, startTraffic } from "./traffic.ts";
 import { verify } from "./verify.ts";
+import { startWatching } from "./watching.ts";
 
 export type CrashWish = {
   /** The built gateway that is started, again and again. */
@@ -33,6 +37,8 @@ export type CrashWish = {
   disturb?: (fleet: Fleet, round: number) => Promise<void>;
   /** Whether all are killed at once in the end, in the middle of everything; they are, unless told. */
   lastBlow?: boolean;
+  /** What else is to hold no secret, and which secrets there are beside those of the configuration. */
+  logs?: () => Omit<LogsWish, "nodes">;
   /** How long an answer may take; one that was paused gives none. */
   answerMs?: number;
   say?: (words: string) => void;
@@ -50,6 +56,10 @@ export type CrashReport = {
   events: number;
   sessions: number;
   entries: number;
+  /** How often something was looked at meanwhile; how many entries were pushed to one who went on elsewhere so often. */
+  looks: number;
+  pushed: number;
+  resumed: number;
   /** From the last start until all that had been acknowledged was done. */
   resumedMs: number;
   broken: Broken[];
@@ -62,6 +72,7 @@ const KILL_WITHIN_MS = 600;
 const REST_WITHIN_MS = 200;
 /** Some are killed again before they have come up. */
 const KILLED_STARTING = 0.1;
+const FOLLOWED = AGENTS.flatMap((agent) => [0, 1].map((room) => roomOf("rpc", agent, room)));
 
 const createReader = () => {
   const caller = createCaller(READ_MS);
@@ -87,6 +98,8 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     restMs: wish.restMs,
     file: join(folder, "acknowledged.jsonl"),
   });
+  const watching = startWatching({ caller, random: createRandom(seed + 3), urls: fleet.urls, orders: traffic.orders });
+  const following = startFollowing({ random: createRandom(seed + 4), urls: fleet.urls, sessionIds: FOLLOWED });
   try {
     for (let round = 1; goesOn(round); round++) {
       await pause(random.below(KILL_WITHIN_MS));
@@ -110,6 +123,7 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     say("all is done; asking again for what has a key");
     await traffic.repeatLast(REPEATED);
     await untilDone(caller, fleet.urls, say);
+    await Promise.all([watching.stop(), following.stop()]);
     // Connections that the clients keep are not the gateways' doing.
     caller.close();
     const accused = (await wish.after?.(fleet)) ?? [];
@@ -117,7 +131,14 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     // However much other work the machine has: nobody kills or pauses any more.
     using reader = createReader();
     const found = await readFound(reader.caller, fleet.urls, traffic.orders);
-    const broken = [...accused, ...traffic.broken, ...verify(traffic.orders, found), ...verifyLogs(fleet.nodes)];
+    const broken = [
+      ...accused,
+      ...traffic.broken,
+      ...verify(traffic.orders, found),
+      ...watching.verify(found),
+      ...following.verify(found),
+      ...verifyLogs({ nodes: fleet.nodes, ...wish.logs?.() }),
+    ];
     const all = [...found.turns.values()];
     return {
       seed,
@@ -130,11 +151,16 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
       events: found.events.size,
       sessions: found.sessions.size,
       entries: found.journals.reduce((sum, { entries }) => sum + entries.length, 0),
+      looks: watching.looks(),
+      pushed: following.counts().heard,
+      resumed: following.counts().resumed,
       resumedMs,
       broken,
     };
   } finally {
     void traffic.stop();
+    void watching.stop();
+    void following.stop();
     caller.close();
   }
 };

@@ -16,6 +16,7 @@ const recipe = (wanted: string) => recipes.find(({ name }) => name === `gateway.
 const key = "a-key-of-the-page-of-agents";
 const env = {
   REST_API_KEY: key,
+  RPC_TOKEN: "a-token-of-the-page-of-agents",
   OPENAI_API_KEY: "sk-of-the-page",
   ANTHROPIC_API_KEY: "sk-ant-of-the-page",
   GEMINI_API_KEY: "gemini-of-the-page",
@@ -33,6 +34,7 @@ it("the page has a recipe for each kind of agent", () => {
     "anthropic",
     "http",
     "command",
+    "prices",
     "tools",
   ]);
 });
@@ -75,6 +77,16 @@ describe("the recipe runs against a stand-in of what it names:", () => {
     expect((await ask(text)).reply).not.toBe("");
     expect(server.seen[0]?.json).toMatchObject({ model: "gpt-5-mini" });
     expect(JSON.stringify(server.seen[0]?.json)).toContain("You answer for the support.");
+  });
+
+  it("prices, and its usage is what the page shows", async () => {
+    await using server = await startResponses({
+      text: ["Good morning!"],
+      usage: { input: 1200, output: 80, cached: 1024, reasoning: 0 },
+    });
+    const text = at(recipe("prices"), 'type: "openai",', `type: "openai", baseUrl: "${server.url}/v1",`);
+    const shown = blocksOf("docs/agents.md").find(({ language }) => language === "json")?.text ?? "";
+    expect((await ask(text)).usage).toEqual(JSON.parse(shown));
   });
 
   it("Anthropic", async () => {

@@ -1,9 +1,13 @@
 import { type ErrorName, errors } from "#generated/errors.ts";
 import openapi from "#generated/openapi.json" with { type: "json" };
+import type { OpenAiError } from "#generated/rest-types.ts";
 import { type Route, routes } from "#generated/routes.ts";
 import { replies as hooksReplies } from "#generated/validators/hooks.js";
+import { replies as openAiReplies } from "#generated/validators/openai-replies.js";
 import { events, problem as problemShape, replies as restReplies } from "#generated/validators/rest.js";
 import type { Validate } from "#generated/validators/validate.ts";
+
+import { isOpenAiPath, openAiError, openAiErrorFaults } from "./openai-contract.ts";
 
 /** Where a request went: what the contract says of its reply depends on it. */
 export type Place = { method: string; path: string };
@@ -73,7 +77,7 @@ export const faultsOf = (place: Place, reply: Received): string[] => {
   if (body !== undefined && length !== null && !isHead && Number(length) !== Buffer.byteLength(body))
     found.push(`content-length is ${length}, the body has ${Buffer.byteLength(body)} bytes`);
   if (isHead && body !== "") found.push("HEAD was answered with a body");
-  if (!isHead && body !== undefined) found.push(...bodyFaults(route, reply, body));
+  if (!isHead && body !== undefined) found.push(...bodyFaults(place, route, reply, body));
   return found.map((fault) => `${place.method} ${place.path.slice(0, 80)} → ${status}: ${fault}`);
 };
 
@@ -123,9 +127,14 @@ const headerFaults = (name: string, value: string, { type, const: only, minimum 
 export const mediaOf = (headers: Headers): string | undefined =>
   headers.get("content-type")?.split(";")[0]?.trim() || undefined;
 
-const replies: Record<string, Validate> = { ...restReplies, ...hooksReplies };
+const replies: Record<string, Validate> = { ...restReplies, ...hooksReplies, ...openAiReplies };
 
-const bodyFaults = (route: Route | undefined, { status, headers }: Received, body: string): string[] => {
+const bodyFaults = (
+  { path }: Place,
+  route: Route | undefined,
+  { status, headers }: Received,
+  body: string,
+): string[] => {
   const type = mediaOf(headers);
   if (type === undefined) return body === "" ? [] : ["there is a body without a content-type"];
   let value: unknown = body;
@@ -136,15 +145,18 @@ const bodyFaults = (route: Route | undefined, { status, headers }: Received, bod
       return ["the body is not JSON"];
     }
   }
-  const validate = route ? replies[`${route.operation} ${status} ${type}`] : problemShape;
+  const isOpenAi = isOpenAiPath(path) && type === "application/json";
+  const validate = route ? replies[`${route.operation} ${status} ${type}`] : isOpenAi ? openAiError : problemShape;
   if (!validate) return [`there is no validator for ${route?.operation} ${status} ${type}`];
   const found = validate(value) ? [] : wordsOf(validate);
+  if (status >= 400 && isOpenAi && found.length === 0)
+    return openAiErrorFaults(route ? route.errors : BEFORE_ANY, value as OpenAiError, status, headers);
   return status >= 400 && type === "application/problem+json"
     ? [...found, ...problemFaults(route, value as Problem, status, headers)]
     : found;
 };
 
-const wordsOf = ({ errors: faults }: Validate): string[] =>
+export const wordsOf = ({ errors: faults }: Validate): string[] =>
   (faults ?? []).map(({ instancePath, message }) => `${instancePath || "the body"} ${message}`);
 
 /** The error of the table that a problem names. */

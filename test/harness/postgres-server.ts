@@ -84,6 +84,11 @@ export class PostgresServer implements AsyncDisposable {
     this.port = port;
   }
 
+  /** What the server says. */
+  get logFile(): string {
+    return join(this.folder, "log");
+  }
+
   url(database = "postgres"): string {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
@@ -104,7 +109,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const log = join(this.folder, "log");
+    const log = this.logFile;
     for (let tries = 1; ; tries++) {
       try {
         await this.#run("pg_ctl", ["start", "-w", "-t", "30", "-D", this.#data, "-l", log]);

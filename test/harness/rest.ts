@@ -1,4 +1,5 @@
 import type { ErrorName } from "#generated/errors.ts";
+import type { OpenAiError } from "#generated/rest-types.ts";
 import type { Operation } from "#generated/routes.ts";
 import { routes } from "#generated/routes.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type StreamEvent,
 } from "./contract.ts";
 import { countSent, countSettled, noteChecked, noteFault } from "./ledger.ts";
+import { createChunkReader, isOpenAiPath, openAiErrorNameOf } from "./openai-contract.ts";
 import { rpcReplyFaults } from "./rpc-contract.ts";
 import { createEventReader } from "./sse.ts";
 
@@ -56,9 +58,12 @@ export const checkReply = (place: Place, status: number, headers: Headers, text:
     text,
     json,
     problem: json,
-    error: isProblem && json ? errorNameOf(json) : isRpc ? json?.error?.data.name : undefined,
+    error: isProblem && json ? errorNameOf(json) : isRpc ? json?.error?.data.name : openAiErrorIn(place, status, json),
   };
 };
+
+const openAiErrorIn = ({ path }: Place, status: number, json: unknown): ErrorName | undefined =>
+  isOpenAiPath(path) && status >= 400 ? openAiErrorNameOf(json as OpenAiError) : undefined;
 
 /** `fetch` that holds every reply to the contract, and each event of a stream as it passes. */
 export const checkedFetch = async (request: Request): Promise<Response> => {
@@ -86,30 +91,38 @@ export const checkHead = (place: Place, status: number, headers: Headers): void 
 
 const checkedStream = (place: Place, response: Response): Response => {
   checkHead(place, response.status, response.headers);
-  let last: StreamEvent | undefined;
-  const { push, end } = createEventReader(
-    (event) => {
-      const wrong = eventFaults(event);
-      if (last && LAST_EVENTS.includes(last.event)) wrong.push(`${event.event} comes after ${last.event}`);
-      if (last && Number(event.data.seq) < Number(last.data.seq)) wrong.push(`${event.id} comes after ${last.id}`);
-      last = event;
-      if (wrong.length > 0) throw new ContractFault(wrong);
-    },
-    (fault) => {
-      throw new ContractFault([fault]);
-    },
-  );
+  const { push, end } = isOpenAiPath(place.path) ? createChunkReader(tell) : createTurnReader();
   const checker = new TransformStream<Uint8Array, Uint8Array>({
     transform(bytes, controller) {
       push(bytes);
       controller.enqueue(bytes);
     },
-    flush() {
-      end();
-      if (last && !LAST_EVENTS.includes(last.event)) throw new ContractFault([`the stream ends after ${last.event}`]);
-    },
+    flush: end,
   });
   return new Response(response.body?.pipeThrough(checker), response);
+};
+
+const tell = (fault: string): never => {
+  throw new ContractFault([fault]);
+};
+
+/** Holds a turn's events to the contract as they come. */
+const createTurnReader = () => {
+  let last: StreamEvent | undefined;
+  const { push, end } = createEventReader((event) => {
+    const wrong = eventFaults(event);
+    if (last && LAST_EVENTS.includes(last.event)) wrong.push(`${event.event} comes after ${last.event}`);
+    if (last && Number(event.data.seq) < Number(last.data.seq)) wrong.push(`${event.id} comes after ${last.id}`);
+    last = event;
+    if (wrong.length > 0) throw new ContractFault(wrong);
+  }, tell);
+  return {
+    push,
+    end(): void {
+      end();
+      if (last && !LAST_EVENTS.includes(last.event)) tell(`the stream ends after ${last.event}`);
+    },
+  };
 };
 
 export type Sending = {

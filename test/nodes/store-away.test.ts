@@ -1,11 +1,12 @@
 import { expect, it } from "vitest";
+import { createDoor } from "#test/harness/database-door.ts";
 import { postgresTests, startPostgres } from "#test/harness/postgres.ts";
 import { createRest } from "#test/harness/rest.ts";
 import { startNodes, type TestNode } from "./nodes.ts";
 
 const readyOf = async ({ url }: TestNode) => createRest(url, "").call("ops.readyz", { key: null });
 
-await postgresTests(() => {
+await postgresTests((server) => {
   it("a gateway whose database goes away says so, refuses work in time, and goes on by itself when it is back", async () => {
     await using server = await startPostgres();
     await using nodes = await startNodes(server, 2);
@@ -46,5 +47,21 @@ await postgresTests(() => {
         json: { reply: "after" },
       });
     }
+  });
+
+  it("a gateway that starts while its database is coming and going waits for it, and knows every key then", async () => {
+    const url = await server.createSchema();
+    await using nodes = await startNodes(server, 1, { url });
+    const [first] = nodes.all as [TestNode];
+    const { key } = (await first.console.call("keys.create", { body: { name: "shared" } })).json;
+    using door = await createDoor(url);
+    door.set("one");
+    const starting = startNodes(server, 1, { url: door.url });
+    // What listens has its connection, and what asks for the keys has none, until both go.
+    await expect.poll(door.refused).toBeGreaterThan(2);
+    door.set("open");
+    await using others = await starting;
+    const { rest } = others.all[0] as TestNode;
+    expect((await rest.call("skills.list", { key: String(key) })).status).toBe(200);
   });
 });

@@ -91,6 +91,8 @@ it("has a line for each event, and none that throws", async () => {
     status: 200,
     ms: 1,
     queuedMs: 1,
+    model: "fast",
+    usage: { input: 1, output: 1, more: { cached: 1, reasoning: 1, cost: 1 } },
   };
   for (const event of Object.values(events)) (event as (fields: object) => void)({ ...anything });
   const names = (await lines()).map(({ event }) => event);

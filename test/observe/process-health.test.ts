@@ -7,7 +7,7 @@ const createLag = (max: number) => {
     reads++;
     return { p50: 0, p99: 0, max };
   };
-  return { read, isMeasured: () => reads > 0, [Symbol.dispose]: () => {}, count: () => reads };
+  return { read, isMeasured: () => reads > 0, forget: async () => {}, [Symbol.dispose]: () => {}, count: () => reads };
 };
 
 it("names memory that is short and an event loop that stood still", () => {

@@ -6,8 +6,9 @@ import { agentWith, key, opsToken } from "./configs.ts";
 
 const REFUSALS = 100;
 const AT_ONCE = 4;
-/** What waits to be run is in the heap; what is kept for good is not. */
-const TEXT = "x".repeat(5_000);
+/** What runs is in the heap, what is kept for good is not: so much of it at a time that the heap is full on a busy machine, too. */
+const TEXT = "x".repeat(20_000);
+const RUNS_MS = 2_000;
 const headers = { authorization: `Bearer ${opsToken}`, "content-type": "application/json" };
 
 /** Sends messages, always some of them on their way, until so many were refused. Counts them by what became of them. */
@@ -31,7 +32,7 @@ const fill = async (url: string): Promise<Record<string, number>> => {
 test("F24: near the end of its memory it refuses new turns, answers /healthz and reads, and lives", async () => {
   await using gateway = await startProcess({
     node: ["--max-old-space-size=36", "--max-semi-space-size=4"],
-    config: agentWith({ delayMs: 500 }),
+    config: agentWith({ delayMs: RUNS_MS }),
   });
   const rest = createRest(gateway.url, key);
   const { delivered = 0, "gateway-busy": refused = 0, ...others } = await fill(gateway.url);

@@ -1,0 +1,76 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { type Broken, breach } from "#test/crash/breaches.ts";
+import type { Fleet } from "#test/crash/fleet.ts";
+import { SECRETS } from "#test/crash/requests.ts";
+import type { Random } from "#test/harness/random.ts";
+
+type Minted = { keyId: string; secret: string; state: "good" | "revoked" | "unknown" };
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+/** A second is what is promised; a machine with much to do may have a few more. */
+const KNOWN_WITHIN_MS = 5_000;
+const EVERY_MS = 400;
+
+/** Undefined when nobody knows what came of it. */
+const ask = async (url: string, method: string, path: string, body?: object) => {
+  const wish = { method, headers: bearer(SECRETS.consoleToken), signal: AbortSignal.timeout(10_000) };
+  const answer = await fetch(`${url}/api/v1/keys${path}`, {
+    ...wish,
+    ...(body && { body: JSON.stringify(body) }),
+  }).catch(() => undefined);
+  const text = await answer?.text().catch(() => undefined);
+  return answer && text !== undefined ? { status: answer.status, text } : undefined;
+};
+
+/** Somebody makes REST keys and revokes some of them, whatever else happens; by choices of his own, so that a seed's faults stay as they are. */
+export const startMinting = (fleet: Fleet, random: Random) => {
+  const keys: Minted[] = [];
+  let isStopped = false;
+  const mint = async (): Promise<void> => {
+    const made = await ask(random.pick(fleet.urls), "POST", "", { name: "chaos" });
+    if (made?.status !== 201) return;
+    const { key_id, key } = JSON.parse(made.text) as { key_id: string; key: string };
+    const minted: Minted = { keyId: key_id, secret: key, state: "good" };
+    keys.push(minted);
+    if (random.chance(0.4)) return;
+    await pause(random.below(500));
+    minted.state = "unknown";
+    const revoked = await ask(random.pick(fleet.urls), "DELETE", `/${key_id}`);
+    if (revoked?.status === 204) minted.state = "revoked";
+  };
+  const run = async (): Promise<void> => {
+    while (!isStopped) {
+      await mint();
+      await pause(random.below(2 * EVERY_MS));
+    }
+  };
+  const running = run();
+  return {
+    keys: keys as readonly Minted[],
+    async stop(): Promise<void> {
+      isStopped = true;
+      await running;
+    },
+  };
+};
+
+/** Whether each gateway takes what is good, and refuses what is revoked. */
+export const verifyKeys = async (fleet: Fleet, keys: readonly Minted[]): Promise<Broken[]> => {
+  const broken: Broken[] = [];
+  const end = performance.now() + KNOWN_WITHIN_MS;
+  for (const { keyId, secret, state } of keys) {
+    if (state === "unknown") continue;
+    const due = state === "good" ? 200 : 401;
+    for (const url of fleet.urls) {
+      let status = 0;
+      do {
+        const answer = await fetch(`${url}/api/v1/skills/list`, { headers: bearer(secret) });
+        await answer.arrayBuffer();
+        status = answer.status;
+      } while (status !== due && performance.now() < end && (await pause(100, true)));
+      if (status !== due)
+        broken.push(breach("a key is known everywhere", `it is ${state}, and got ${status}`, keyId, url));
+    }
+  }
+  return broken;
+};

@@ -1,0 +1,128 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Random } from "#test/harness/random.ts";
+import { type Broken, breach } from "./breaches.ts";
+import type { Found, FoundEvent, FoundTurn } from "./found.ts";
+import type { Order } from "./orders.ts";
+import { bearer, eventOf, type Json, turnOf } from "./read.ts";
+import { type Caller, SECRETS } from "./requests.ts";
+import { backwards, type Seen } from "./states.ts";
+
+export type WatchWish = {
+  caller: Caller;
+  random: Random;
+  urls: readonly string[];
+  /** What the clients have sent so far; it grows. */
+  orders: readonly Order[];
+};
+
+const LANES = 2;
+const REST_MS = 25;
+/** So many are looked at in turn; a new one takes the place of one that was seen often enough. */
+const WATCHED = 40;
+const LOOKS = 12;
+
+type Watched = { kind: Seen["kind"]; id: string; seen: Seen | undefined; looks: number };
+
+/**
+ * Looks at what was acknowledged again and again, at whichever gateway, while they are killed, paused and cut off: what one of them has
+ * told is not undone, and what was acknowledged is not gone for a while.
+ */
+export const startWatching = ({ caller, random, urls, orders }: WatchWish) => {
+  const broken: Broken[] = [];
+  const known = new Map<string, Watched>();
+  let looks = 0;
+  let isStopped = false;
+
+  const note = (of: Watched, later: Seen | undefined): void => {
+    const { id, seen } = of;
+    const words = later === undefined ? "it was acknowledged, and could not be found" : seen && backwards(seen, later);
+    if (words !== undefined) broken.push(breach("no state moves backwards", words, of.kind, id));
+    of.seen = later ?? seen;
+  };
+
+  /** Undefined when it is not there; null when nobody could tell. */
+  const ask = async (kind: Seen["kind"], id: string): Promise<Seen | undefined | null> => {
+    const url = random.pick(urls);
+    if (kind === "session") {
+      const body = { jsonrpc: "2.0", id: 1, method: "session.get", params: { sessionId: id, limit: 1 } };
+      const { text } = await caller.ask(`${url}/rpc`, "POST", bearer(SECRETS.rpcToken), JSON.stringify(body));
+      const { result, error } = JSON.parse(text) as { result?: Json; error?: { data?: { name?: string } } };
+      if (!result) return error?.data?.name === "session-not-found" ? undefined : null;
+      const [last] = result.messages as { seq: number }[];
+      return {
+        kind,
+        messageCount: (result.session as { messageCount: number }).messageCount,
+        lastSeq: last?.seq ?? 0,
+      };
+    }
+    const { status, text } = await caller.ask(`${url}/api/v1/${kind}s/${id}`, "GET", bearer(SECRETS.key));
+    if (status === 404) return undefined;
+    if (status !== 200) return null;
+    const json = JSON.parse(text) as Json;
+    return kind === "event" ? { kind, event: eventSeen(eventOf(json)) } : { kind, turn: turnSeen(turnOf(json)) };
+  };
+
+  const look = async (of: Watched): Promise<void> => {
+    of.looks++;
+    const later = await ask(of.kind, of.id).catch(() => null);
+    if (later === null) return;
+    looks++;
+    note(of, later);
+  };
+
+  /** Something that was acknowledged lately, or its session. */
+  const choose = (): Watched | undefined => {
+    const order = orders.at(-1 - random.below(Math.min(orders.length, 50)));
+    const ack = order?.acks[0];
+    if (!order || !ack) return undefined;
+    const isSession = ack.sessionId !== undefined && random.chance(0.3);
+    const kind = isSession ? "session" : order.kind === "wake" ? "event" : "turn";
+    // A webhook's session goes by the name that its sender gave it.
+    const id = isSession ? (ack.sessionId as string) : ack.work;
+    return known.get(id) ?? { kind, id, seen: undefined, looks: 0 };
+  };
+
+  const lane = async (n: number): Promise<void> => {
+    // Each has its own, so that no two answers about one thing overlap.
+    const mine: Watched[] = [];
+    while (!isStopped) {
+      const chosen = mine.length < WATCHED / LANES ? choose() : undefined;
+      if (chosen && !known.has(chosen.id)) {
+        known.set(chosen.id, chosen);
+        mine.push(chosen);
+      }
+      const next = mine.length > 0 ? random.pick(mine) : undefined;
+      if (next) await look(next);
+      if (next && next.looks >= LOOKS && next.kind !== "session") mine.splice(mine.indexOf(next), 1);
+      await pause(REST_MS + n);
+    }
+  };
+  const running = Promise.all(Array.from({ length: LANES }, (_, n) => lane(n)));
+
+  return {
+    looks: () => looks,
+    async stop(): Promise<void> {
+      isStopped = true;
+      await running;
+    },
+    /** Holds the end to what was seen before it. */
+    verify(found: Found): Broken[] {
+      for (const of of known.values()) {
+        const later = lastOf(of, found);
+        // What is missing in the end is the verifier's matter.
+        if (later) note(of, later);
+      }
+      return broken;
+    },
+  };
+};
+
+const lastOf = ({ kind, id }: Watched, { turns, events, sessions }: Found): Seen | undefined => {
+  const [turn, event, session] = [turns.get(id), events.get(id), sessions.get(id)];
+  if (kind === "turn") return turn && { kind, turn: turnSeen(turn) };
+  if (kind === "event") return event && { kind, event: eventSeen(event) };
+  return session && { kind, messageCount: session.messageCount, lastSeq: session.messages.at(-1)?.seq ?? 0 };
+};
+
+const turnSeen = ({ status, attempt, reply, error }: FoundTurn) => ({ status, attempt, reply, error });
+const eventSeen = ({ status, attempts, turnId }: FoundEvent) => ({ status, attempts, turnId });

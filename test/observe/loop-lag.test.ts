@@ -1,0 +1,28 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { createLoopLag } from "#observe/loop-lag.ts";
+
+const block = (ms: number): void => {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+};
+
+it("tells how long the event loop stood still, until it is told to forget what was", async () => {
+  using lag = createLoopLag();
+  expect(lag.isMeasured()).toBe(false);
+  lag.read();
+  // Its first beat.
+  await pause(50);
+  block(400);
+  await expect.poll(() => lag.read().max).toBeGreaterThan(0.3);
+  // What has just ended is not recorded yet.
+  block(400);
+  await lag.forget();
+  expect(lag.read().max).toBeLessThan(0.3);
+});
+
+it("has nothing to forget when nobody has asked", async () => {
+  using lag = createLoopLag();
+  await lag.forget();
+  expect(lag.isMeasured()).toBe(false);
+});

@@ -1,0 +1,30 @@
+// Loaded before the gateway: its other doors open a while later, and meanwhile it is asked how ready it is, and stands still.
+import { get } from "node:http";
+import { register } from "node:module";
+import { Server } from "node:net";
+
+const OPENS_LATER_MS = 500;
+const STALL_MS = 1_200;
+/** Who asks first begins the watch over the loop, which has a beat of 20 ms. */
+const WATCHED_MS = 50;
+
+const resolve = `async (name, context, next) => {
+  if (name.startsWith("express")) await new Promise((resolve) => setTimeout(resolve, ${OPENS_LATER_MS}));
+  return next(name, context);
+}`;
+register(`data:text/javascript,export const resolve = ${encodeURIComponent(resolve)}`);
+
+const { listen } = Server.prototype;
+Server.prototype.listen = function (...of) {
+  this.once("listening", () => {
+    get({ port: this.address().port, path: "/readyz" }, async (answer) => {
+      const { parts } = JSON.parse((await answer.toArray()).join(""));
+      setTimeout(() => {
+        const end = performance.now() + STALL_MS;
+        while (performance.now() < end);
+        console.error(parts.rest.ok ? "it was open already" : "it stood still");
+      }, WATCHED_MS);
+    });
+  });
+  return listen.apply(this, of);
+};
