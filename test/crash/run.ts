@@ -26,7 +26,7 @@ export type CrashWish = {
   env?: Record<string, string>;
   wrap?: FleetWish["wrap"];
   /** Whether there is another round; without it there are as many as kills. */
-  goesOn?: (round: number) => boolean;
+  goesOn?: (round: number, seen: Seen) => boolean;
   /** Before anybody sends. */
   before?: (fleet: Fleet) => Promise<void>;
   /** Puts right what the rounds have left, while clients still send. */
@@ -43,6 +43,9 @@ export type CrashWish = {
   answerMs?: number;
   say?: (words: string) => void;
 };
+
+/** How much of each thing there was to go wrong so far. */
+export type Seen = Record<"acknowledged" | "repeated" | "turns" | "events" | "looks" | "pushed" | "resumed", number>;
 
 export type CrashReport = {
   seed: number;
@@ -100,11 +103,18 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
   });
   const watching = startWatching({ caller, random: createRandom(seed + 3), urls: fleet.urls, orders: traffic.orders });
   const following = startFollowing({ random: createRandom(seed + 4), urls: fleet.urls, sessionIds: FOLLOWED });
+  const seen = (): Seen => {
+    const { acknowledged, repeated } = traffic.counts;
+    const events = traffic.orders.filter(({ kind, acks }) => kind === "wake" && acks.length > 0).length;
+    const { heard: pushed, resumed } = following.counts();
+    return { acknowledged, repeated, events, turns: acknowledged - events, looks: watching.looks(), pushed, resumed };
+  };
   try {
-    for (let round = 1; goesOn(round); round++) {
+    for (let round = 1; goesOn(round, seen()); round++) {
       await pause(random.below(KILL_WITHIN_MS));
       if (wish.disturb) await wish.disturb(fleet, round);
-      else await killOne(random.pick(fleet.nodes), random);
+      // Beyond its rounds it only waits.
+      else if (round <= kills) await killOne(random.pick(fleet.nodes), random);
       const { acknowledged, repeated, unknown } = traffic.counts;
       say(
         `${round}${wish.goesOn ? "" : ` of ${kills}`}: ${acknowledged} acknowledged, ${repeated} repeats, ${unknown} unknown`,
