@@ -30,6 +30,10 @@ const untilHandedOver = async (url: string): Promise<void> => {
 /** Throws unless within 2 s nothing waits any more, and nothing was refused or given up. */
 export const requireNoneLost = async (url: string): Promise<void> => {
   await untilHandedOver(url);
+  await requireNothingRefused(url);
+};
+
+const requireNothingRefused = async (url: string): Promise<void> => {
   const read = await readMetrics(url);
   for (const [name, metric] of LOST) {
     const lost = read(metric);
@@ -42,26 +46,26 @@ const requireHandled = async (url: string, least: number): Promise<void> => {
   await requireNoneLost(url);
   const accepted = await acceptedEvents(url);
   if (accepted < least) throw new Error(`only ${accepted} of ${least} events were accepted`);
-  const handled = await countHandled(url);
+  const handled = await countEvents(url, "handled");
   if (handled < accepted || handled > accepted + ON_THEIR_WAY)
     throw new Error(`${accepted} events were accepted, and ${handled} handled`);
 };
 
 type EventPage = { events: { event_id: string; status: string }[]; next_cursor: string | null };
 
-/** How many events there are, each of them handled. */
-const countHandled = async (url: string): Promise<number> => {
-  const handled = new Set<string>();
+/** How many events there are, each of them with this status where one is given. */
+const countEvents = async (url: string, wanted?: string): Promise<number> => {
+  const found = new Set<string>();
   let cursor: string | null = "";
   while (cursor !== null) {
     const page: EventPage = await readPage(url, cursor);
     for (const { event_id, status } of page.events) {
-      if (status !== "handled") throw new Error(`${event_id} is ${status}`);
-      handled.add(event_id);
+      if (wanted !== undefined && status !== wanted) throw new Error(`${event_id} is ${status}`);
+      found.add(event_id);
     }
     cursor = page.next_cursor;
   }
-  return handled.size;
+  return found.size;
 };
 
 const readPage = async (url: string, cursor: string): Promise<EventPage> => {
@@ -71,4 +75,17 @@ const readPage = async (url: string, cursor: string): Promise<EventPage> => {
   return (await answer.json()) as EventPage;
 };
 
+/** Throws unless every event that was accepted is there, handled or waiting, and nothing was refused or given up. */
+const requireKept = async (url: string, least: number): Promise<void> => {
+  await requireNothingRefused(url);
+  const accepted = await acceptedEvents(url);
+  if (accepted < least) throw new Error(`only ${accepted} of ${least} events were accepted`);
+  const kept = await countEvents(url);
+  if (kept < accepted || kept > accepted + ON_THEIR_WAY)
+    throw new Error(`${accepted} events were accepted, and ${kept} are there`);
+};
+
+/** All that was accepted is handled within 2 s. */
 export const EVENTS: Work = { count: acceptedEvents, requireEnded: requireHandled };
+/** All that was accepted is there: the next heartbeat may be half an hour away. */
+export const KEPT_EVENTS: Work = { count: acceptedEvents, requireEnded: requireKept };

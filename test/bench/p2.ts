@@ -9,7 +9,7 @@ import { whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 
 const FIGURE = "POST /hooks/wake, a body of its own each";
-const BEAT = "500ms";
+export const BEAT = "500ms";
 
 /** Webhooks without a limit, whose events are handed over while they come. */
 export const BEATING: GatewayWish = {

@@ -240,16 +240,21 @@ describe("the log arena", () => {
     expect(arena.liveBytes).toBe(0);
   });
 
-  it("gives back what is empty, but for a little that may be used soon", () => {
+  it("uses what was freed of one size for any other, and gives back what nobody needs", () => {
     const arena = new LogArena();
     const chunks = Array.from({ length: 200_000 }, (_, n) => arena.take(100, NONE, n));
     const full = arena.heldBytes;
     expect(full).toBeGreaterThanOrEqual(200_000 * UNIT);
-    // A tenth goes: as much is given back, though most is in use.
-    for (const chunk of chunks.splice(0, 20_000)) arena.give(chunk);
-    expect(arena.heldBytes).toBeLessThan(full * 0.97);
-    for (const chunk of chunks.splice(0)) arena.give(chunk);
-    expect(arena.heldBytes).toBeLessThan(full / 10);
+    for (const chunk of chunks.splice(0, 80_000)) arena.give(chunk);
+    const source = Buffer.alloc(3_000, 7);
+    const large = Array.from({ length: 8_000 }, (_, n) => arena.take(3_000, NONE, n));
+    for (const chunk of large) expect(arena.write(chunk, source, source.length)).toBe(true);
+    expect(arena.heldBytes).toBe(full);
+    for (const chunk of large)
+      expect(arena.read(chunk).bytes.subarray(arena.read(chunk).from).readUInt8(2_999)).toBe(7);
+    for (const chunk of [...chunks.splice(0), ...large]) arena.give(chunk);
+    expect(arena.heldBytes).toBeLessThan(full / 5);
+    expect(arena.liveBytes).toBe(0);
     // What stayed is used before more is taken.
     const { heldBytes } = arena;
     arena.take(100, NONE, 1);

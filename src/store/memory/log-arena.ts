@@ -52,8 +52,9 @@ export class LogArena {
   #largeIds = LARGE;
   #largeBytes = 0;
   #liveUnits = 0;
-  /** Arenas of which no chunk is in use. */
+  /** Arenas of which no chunk is in use; and those that wait to be cut anew. */
   #empty = 0;
+  readonly #uncut: Arena[] = [];
 
   /** How many bytes the chunks in use cover. */
   get liveBytes(): number {
@@ -62,7 +63,7 @@ export class LogArena {
 
   /** How many bytes are held, in use or not. */
   get heldBytes(): number {
-    return (this.#arenas.length - this.#gaps.length) * UNITS * UNIT + this.#largeBytes;
+    return (this.#arenas.length - this.#gaps.length + this.#uncut.length) * UNITS * UNIT + this.#largeBytes;
   }
 
   /** A chunk with room for `bytes`, behind the chunk `before`. */
@@ -193,30 +194,25 @@ export class LogArena {
   /** Cuts a new arena into chunks of one size. */
   #addArena(size: number): void {
     const index = this.#gaps.pop() ?? this.#arenas.length;
-    const before = new Float64Array(UNITS);
+    const arena = this.#uncut.pop() ?? newArena();
+    const { before } = arena;
     const step = SIZES[size] as number;
     let free = NONE;
     for (let unit = Math.floor(UNITS / step) * step - step; unit >= 0; unit -= step) {
       before[unit] = free;
       free = unit;
     }
-    this.#arenas[index] = {
-      bytes: offHeapBytes(UNIT * UNITS),
-      used: new Uint32Array(UNITS),
-      firstSeq: new Uint32Array(UNITS),
-      before,
-      next: new Float64Array(UNITS),
-      live: 0,
-      cut: size,
-      free,
-    };
+    arena.cut = size;
+    arena.free = free;
+    this.#arenas[index] = arena;
     this.#open[size]?.push(index);
     this.#empty++;
   }
 
   /**
-   * What is freed is mostly used again, so a few empty arenas stay; the others go back to the system. More that stay would let memory grow
-   * for as long as each size has now and then more chunks than ever before.
+   * What is freed is mostly used again, so a few empty arenas stay as they are cut; the others wait to be cut anew, for whatever size needs one:
+   * else memory would grow for as long as each size has now and then more chunks than ever before. What waits goes back to the system once it is
+   * as much as is in use: not sooner, as it leaves memory only with a full collection, which may be far away.
    */
   #leaveEmpty(): void {
     const kept = this.#arenas.length - this.#gaps.length;
@@ -227,11 +223,28 @@ export class LogArena {
       const empty = open.filter(isEmpty);
       if (empty.length === 0) continue;
       this.#open[size] = open.filter((index) => !isEmpty(index));
-      for (const index of empty) this.#arenas[index] = undefined;
+      for (const index of empty) {
+        this.#uncut.push(this.#arenas[index] as Arena);
+        this.#arenas[index] = undefined;
+      }
       this.#gaps.push(...empty);
     }
+    const inUse = this.#arenas.length - this.#gaps.length;
+    if (this.#uncut.length > Math.max(inUse, MOST_EMPTY)) this.#uncut.length = Math.max(inUse, MOST_EMPTY);
   }
 }
+
+/** An arena that is not cut into chunks. */
+const newArena = (): Arena => ({
+  bytes: offHeapBytes(UNIT * UNITS),
+  used: new Uint32Array(UNITS),
+  firstSeq: new Uint32Array(UNITS),
+  before: new Float64Array(UNITS),
+  next: new Float64Array(UNITS),
+  live: 0,
+  cut: 0,
+  free: NONE,
+});
 
 /** `| 0`: see `slotOfPlace`. */
 const unitOf = (chunk: number): number => (chunk % UNITS) | 0;
