@@ -136,8 +136,8 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
       ahead = undefined;
       const reason = GatewayError.from(error).name;
       // The gateway stops, or the agent has left the configuration.
-      if (reason === "shutting-down" || reason === "agent-not-found") return;
-      if (reason === "internal" && !(await isHeld(store, beat.claim))) return;
+      if (reason === "shutting-down" || reason === "agent-not-found") return await before;
+      if (reason === "internal" && !(await isHeld(store, beat.claim))) return await before;
       if (!MAY_PASS.has(reason)) throw error;
       if (reason === "session-full" && !hasCompacted) {
         hasCompacted = true;
