@@ -17,6 +17,9 @@ type Shard = { words: Uint32Array; used: number; live: number };
 const SHARDS = 256;
 const WORDS = 3;
 const FIRST_ROWS = 16;
+/** Between these shares of its rows a shard is neither too small nor too large. */
+const LEAST_LIVE = 0.25;
+const MOST_LIVE = 0.55;
 const EMPTY = 0;
 const BASIS = 0x811c9dc5;
 const GONE = 1;
@@ -41,7 +44,7 @@ export class IdIndex {
     const at = hash % SHARDS;
     let shard = this.#shards[at] as Shard;
     if ((shard.used + 1) * WORDS * 4 > shard.words.length * 3) {
-      shard = grown(shard);
+      shard = rewritten(shard);
       this.#shards[at] = shard;
     }
     put(shard, hash, ordinal + ORDINAL_BASE, seq);
@@ -103,14 +106,35 @@ const put = (shard: Shard, hash: number, ordinal: number, seq: number): void => 
   shard.live++;
 };
 
-/** The same rows without the freed ones, half full. */
-const grown = (old: Shard): Shard => {
-  const next = emptyShard(Math.max(FIRST_ROWS, Math.ceil(old.live * 2)));
-  for (let at = 0; at < old.words.length; at += WORDS) {
-    const ordinal = old.words[at + 1] as number;
-    if (ordinal > GONE) put(next, old.words[at] as number, ordinal, old.words[at + 2] as number);
+/**
+ * The same rows without the freed ones, about half full. Where ids go as fast as they come it stays in its place: new memory for every few ids
+ * that come is more than a garbage collector clears away in time.
+ */
+const rewritten = (old: Shard): Shard => {
+  const { words, live } = old;
+  const rows = words.length / WORDS;
+  const fits = live >= rows * LEAST_LIVE && live <= rows * MOST_LIVE;
+  const next = fits ? old : emptyShard(Math.max(FIRST_ROWS, Math.ceil(live * 2)));
+  const from = fits ? copyOf(words) : words;
+  if (fits) {
+    words.fill(EMPTY);
+    next.used = 0;
+    next.live = 0;
+  }
+  for (let at = 0; at < words.length; at += WORDS) {
+    const ordinal = from[at + 1] as number;
+    if (ordinal > GONE) put(next, from[at] as number, ordinal, from[at + 2] as number);
   }
   return next;
+};
+
+/** Where rows are while their shard is written anew. */
+let copied: Uint32Array = new Uint32Array(0);
+
+const copyOf = (words: Uint32Array): Uint32Array => {
+  if (copied.length < words.length) copied = new Uint32Array(offHeap(words.length * 4));
+  copied.set(words);
+  return copied;
 };
 
 /** FNV-1a, from the end on: the front of an id is time, which neighbours share. */

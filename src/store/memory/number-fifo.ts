@@ -1,11 +1,10 @@
-import { offHeap } from "./off-heap.ts";
+import { giveOffHeap, takeOffHeap } from "./off-heap.ts";
 
 const BLOCK = 1024;
 
 /** A queue of numbers outside the JavaScript heap: millions of them cost the garbage collector nothing, and none takes long to add. */
 export class NumberFifo {
-  #blocks: Float64Array[] = [new Float64Array(offHeap(BLOCK * 8))];
-  #spare: Float64Array | undefined;
+  #blocks: Float64Array[] = [newBlock()];
   /** Blocks before it were emptied. */
   #first = 0;
   #head = 0;
@@ -18,10 +17,7 @@ export class NumberFifo {
   push(number: number): void {
     const at = this.#head + this.#size++;
     const index = this.#first + Math.floor(at / BLOCK);
-    if (index === this.#blocks.length) {
-      this.#blocks.push(this.#spare ?? new Float64Array(offHeap(BLOCK * 8)));
-      this.#spare = undefined;
-    }
+    if (index === this.#blocks.length) this.#blocks.push(newBlock());
     (this.#blocks[index] as Float64Array)[at % BLOCK] = number;
   }
 
@@ -35,7 +31,7 @@ export class NumberFifo {
     this.#size--;
     if (++this.#head < BLOCK) return number;
     this.#head = 0;
-    this.#spare = this.#blocks[this.#first];
+    giveOffHeap((this.#blocks[this.#first] as Float64Array).buffer);
     this.#blocks[this.#first++] = EMPTIED;
     if (this.#first < 64 || this.#first * 2 < this.#blocks.length) return number;
     this.#blocks = this.#blocks.slice(this.#first);
@@ -43,5 +39,7 @@ export class NumberFifo {
     return number;
   }
 }
+
+const newBlock = (): Float64Array => new Float64Array(takeOffHeap(BLOCK * 8));
 
 const EMPTIED = new Float64Array(0);

@@ -1,4 +1,4 @@
-import { offHeap } from "./off-heap.ts";
+import { giveOffHeap, takeOffHeap } from "./off-heap.ts";
 
 const BLOCK = 512;
 
@@ -10,14 +10,12 @@ type Block = { readonly ordinals: Float64Array; used: number; open: number; free
  */
 export class OpenQueue {
   readonly #blocks: Block[] = [];
-  #spare: Block | undefined;
 
   /** Ordinals must grow. */
   push(ordinal: number): void {
     let block = this.#blocks.at(-1);
     if (!block || block.used === BLOCK) {
-      block = this.#spare ?? { ordinals: new Float64Array(offHeap(BLOCK * 8)), used: 0, open: 0, free: 0 };
-      this.#spare = undefined;
+      block = { ordinals: new Float64Array(takeOffHeap(BLOCK * 8)), used: 0, open: 0, free: 0 };
       this.#blocks.push(block);
     }
     block.ordinals[block.used++] = ordinal;
@@ -42,7 +40,7 @@ export class OpenQueue {
     block.used = 0;
     if (index === this.#blocks.length - 1) return;
     this.#blocks.splice(index, 1);
-    this.#spare = block;
+    giveOffHeap(block.ordinals.buffer);
   }
 
   /** The free ones above `ordinal`, and among them some that are not. */

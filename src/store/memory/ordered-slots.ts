@@ -1,9 +1,11 @@
 import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { Page } from "#store/store.ts";
-import { offHeap } from "./off-heap.ts";
+import { giveOffHeap, takeOffHeap } from "./off-heap.ts";
 
 /** So many rows, with those that are gone, are looked up and thinned out together. */
 const BLOCK_ROWS = 1024;
+/** A block has so many at least. */
+const FEWEST_ROWS = 16;
 /** No row is there any more. */
 const GONE = -1;
 
@@ -42,8 +44,11 @@ export class OrderedSlots {
     if (block.live * 4 >= block.used) return;
     // The last one is still being filled.
     if (at === this.#blocks.length - 1) closeUp(block);
-    else if (block.live === 0) this.#blocks.splice(at, 1);
-    else this.#blocks[at] = thinned(block);
+    else {
+      if (block.live === 0) this.#blocks.splice(at, 1);
+      else this.#blocks[at] = thinned(block);
+      giveOffHeap(block.ordinals.buffer);
+    }
   }
 
   find(ordinal: number): number | undefined {
@@ -108,7 +113,8 @@ export class OrderedSlots {
 }
 
 const newBlock = (rows: number): Block => {
-  return { ordinals: new Float64Array(offHeap(rows * 8)), slots: new Int32Array(offHeap(rows * 4)), used: 0, live: 0 };
+  const memory = takeOffHeap(rows * 12);
+  return { ordinals: new Float64Array(memory, 0, rows), slots: new Int32Array(memory, rows * 8), used: 0, live: 0 };
 };
 
 const putRow = (block: Block, ordinal: number, slot: number): void => {
@@ -117,9 +123,9 @@ const putRow = (block: Block, ordinal: number, slot: number): void => {
   block.live++;
 };
 
-/** The rows that are there, in as little memory as they need. */
+/** The rows that are there, in little more memory than they need: of a few sizes, as others soon need such. */
 const thinned = (old: Block): Block => {
-  const block = newBlock(old.live);
+  const block = newBlock(2 ** (32 - Math.clz32(Math.max(old.live, FEWEST_ROWS) - 1)));
   for (let row = 0; row < old.used; row++) {
     const slot = old.slots[row] as number;
     if (slot !== GONE) putRow(block, old.ordinals[row] as number, slot);

@@ -1,4 +1,4 @@
-import { offHeap, offHeapBytes } from "./off-heap.ts";
+import { giveOffHeap, offHeap, offHeapBytes, takeOffHeap } from "./off-heap.ts";
 import { PackedWriter } from "./packed.ts";
 
 type Segment = { readonly bytes: Buffer; used: number; live: number; liveBytes: number };
@@ -7,8 +7,6 @@ type Segment = { readonly bytes: Buffer; used: number; live: number; liveBytes: 
 export type RecordPlace = { bytes: Buffer; from: number; to: number; tail: number };
 
 const SEGMENT_BYTES = 256 * 1024;
-/** Spare segments that are kept for the next records. */
-const SPARE = 2;
 /** What a record costs beside its bytes: its slot and its place in the index. */
 const SLOT_BYTES = 48;
 /** Before each record stands its slot and its length, so that what is left in a segment can be found and moved. */
@@ -35,7 +33,6 @@ export const NO_TAIL = -1;
 export class RecordSegments {
   readonly #segments: (Segment | undefined)[] = [];
   readonly #gaps: number[] = [];
-  readonly #spare: Buffer[] = [];
   readonly #freeSlots: number[] = [];
   readonly #pages: Int32Array[] = [];
   readonly #writer = new PackedWriter();
@@ -163,8 +160,8 @@ export class RecordSegments {
 
   #open(room: number): Segment {
     const before = this.#current;
-    const bytes = room <= SEGMENT_BYTES ? (this.#spare.pop() ?? offHeapBytes(SEGMENT_BYTES)) : undefined;
-    const segment = { bytes: bytes ?? offHeapBytes(room), used: 0, live: 0, liveBytes: 0 };
+    const bytes = room <= SEGMENT_BYTES ? Buffer.from(takeOffHeap(SEGMENT_BYTES)) : offHeapBytes(room);
+    const segment = { bytes, used: 0, live: 0, liveBytes: 0 };
     this.#current = this.#gaps.pop() ?? this.#segments.length;
     this.#segments[this.#current] = segment;
     // Filled and emptied while it was the one that is written to.
@@ -200,7 +197,7 @@ export class RecordSegments {
     const { bytes } = this.#segments[index] as Segment;
     this.#segments[index] = undefined;
     this.#gaps.push(index);
-    if (bytes.length === SEGMENT_BYTES && this.#spare.length < SPARE) this.#spare.push(bytes);
+    if (bytes.length === SEGMENT_BYTES) giveOffHeap(bytes.buffer);
   }
 
   #newSlot(): number {

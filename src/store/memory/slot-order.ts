@@ -1,4 +1,4 @@
-import { offHeap } from "./off-heap.ts";
+import { giveOffHeap, takeOffHeap } from "./off-heap.ts";
 import { NO_SLOT } from "./record-segments.ts";
 
 const PAGE = 1024;
@@ -9,7 +9,6 @@ type Page = { readonly slots: Int32Array; live: number; earliest: number; latest
 /** Slots by an ordinal that grows by one with each: ordinals begin at 1. It lets whole pages go, so that it costs what is kept. */
 export class SlotOrder {
   #pages: (Page | undefined)[] = [];
-  #spare: Int32Array | undefined;
   /** How many pages were let go before the first of these. */
   #gone = 0;
   #last = 0;
@@ -80,8 +79,7 @@ export class SlotOrder {
   }
 
   #addPage(): void {
-    const slots = this.#spare ?? new Int32Array(offHeap(PAGE * 4)).fill(NO_SLOT);
-    this.#spare = undefined;
+    const slots = new Int32Array(takeOffHeap(PAGE * 4)).fill(NO_SLOT);
     const last = this.#pages.length - 1;
     const page = this.#pages[last];
     this.#pages.push({ slots, live: 0, earliest: Infinity, latest: -Infinity });
@@ -90,7 +88,7 @@ export class SlotOrder {
 
   #drop(index: number, { slots }: Page): void {
     this.#pages[index] = undefined;
-    this.#spare = slots;
+    giveOffHeap(slots.buffer);
     if (index > 0) return;
     let gone = 0;
     while (gone < this.#pages.length - 1 && this.#pages[gone] === undefined) gone++;
