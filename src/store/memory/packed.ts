@@ -55,11 +55,8 @@ export const ENCODINGS = ["latin1", "utf8", "utf16le"] as const;
 
 const isAlike = (id: string, prefix: string, other: string): boolean => {
   const { length } = prefix;
-  const more = other.length - id.length;
-  if (id.length !== length + ID_CHARACTERS || more + length < 0) return false;
-  // The last ones first: the others are time, which neighbours share.
-  for (let at = id.length - 1; at >= length; at--) if (id.charCodeAt(at) !== other.charCodeAt(at + more)) return false;
-  return id.startsWith(prefix);
+  if (id.length !== length + ID_CHARACTERS || other.length < ID_CHARACTERS) return false;
+  return id.slice(length) === other.slice(other.length - ID_CHARACTERS) && id.startsWith(prefix);
 };
 
 const OWN_BYTES = 4096;
