@@ -87,8 +87,14 @@ export class Sessions {
   }
 
   open(of: Pick<Session, "sessionId" | "agent" | "channel" | "userId">, now: number): SessionRow {
-    const { sessionId, agent, channel, userId } = of;
-    const counts = {
+    const row: SessionRow = {
+      sessionId: of.sessionId,
+      agent: of.agent,
+      channel: of.channel,
+      userId: of.userId,
+      ordinal: this.#ordinals.next(),
+      createdAt: now,
+      updatedAt: now,
       firstSeq: 1,
       lastSeq: 0,
       messageCount: 0,
@@ -97,11 +103,12 @@ export class Sessions {
       output: 0,
       contextBytes: 0,
       more: undefined,
-    };
-    const row: SessionRow = {
-      ...{ sessionId, agent, channel, userId, ordinal: this.#ordinals.next(), createdAt: now, updatedAt: now },
-      ...counts,
-      ...{ head: undefined, queue: [], isDirty: false, isStored: false, storedUse: 0, storedHead: undefined },
+      head: undefined,
+      queue: [],
+      isDirty: false,
+      isStored: false,
+      storedUse: 0,
+      storedHead: undefined,
     };
     this.#hold(row);
     this.#totals.counts.sessions++;
@@ -212,15 +219,47 @@ const bodyOf = (row: SessionRow): string =>
     ...(row.more ? [row.more] : []),
   ]);
 
-type Numbers = [number, number, number, number, number, number, number, number, number, MoreUsage?];
+/** As `bodyOf` writes it. */
+type Body = readonly [
+  channel: string,
+  userId: string,
+  createdAt: number,
+  updatedAt: number,
+  firstSeq: number,
+  lastSeq: number,
+  messageCount: number,
+  compactedCount: number,
+  input: number,
+  output: number,
+  contextBytes: number,
+  more?: MoreUsage,
+];
 
-const decode = ([ordinal, sessionId, agent, used, head, body]: Stored): SessionRow => {
-  const [channel, userId, ...numbers] = JSON.parse(body) as [string, string, ...Numbers];
-  const [createdAt, updatedAt, firstSeq, lastSeq, messageCount, compactedCount, input, output, ...last] = numbers;
-  const [contextBytes, more] = last;
+/** By their places, and into one object: a page of a list is fifty of these, and to take arrays apart and objects together costs more than to read them. */
+const decode = (stored: Stored): SessionRow => {
+  const body = JSON.parse(stored[5]) as Body;
+  const head = stored[4] ?? undefined;
   return {
-    ...{ ordinal, sessionId: fromSql(sessionId), agent: fromSql(agent), channel, userId, createdAt, updatedAt },
-    ...{ firstSeq, lastSeq, messageCount, compactedCount, input, output, contextBytes, more, head: head ?? undefined },
-    ...{ queue: [], isDirty: false, isStored: true, storedUse: used, storedHead: head ?? undefined },
+    sessionId: fromSql(stored[1]),
+    agent: fromSql(stored[2]),
+    channel: body[0],
+    userId: body[1],
+    ordinal: stored[0],
+    createdAt: body[2],
+    updatedAt: body[3],
+    firstSeq: body[4],
+    lastSeq: body[5],
+    messageCount: body[6],
+    compactedCount: body[7],
+    input: body[8],
+    output: body[9],
+    contextBytes: body[10],
+    more: body[11],
+    head,
+    queue: [],
+    isDirty: false,
+    isStored: true,
+    storedUse: stored[3],
+    storedHead: head,
   };
 };
