@@ -18,7 +18,7 @@ type Table = { add(n: number): void; drop(n: number): void };
 const TABLES: Readonly<Record<string, () => Table>> = {
   ids: () => {
     const index = new IdIndex();
-    const ids = Array.from({ length: KEPT + BATCH }, () => newId("turn"));
+    const ids = Array.from({ length: KEPT + BATCH }, (_, n) => newId("turn", n));
     const idOf = (n: number) => ids[n % ids.length] as string;
     return {
       add: (n) => index.add(idOf(n), { ordinal: n, seq: 1 }),
