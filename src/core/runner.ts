@@ -34,7 +34,7 @@ export const createRunner = (parts: RunnerParts) => {
   let taken = 0;
   let wanted = false;
   let pumping = false;
-  /** Places are promised to a claim that is under way: none is left to reserve. */
+  /** Places are promised to a claim that is under way: only others can be reserved. */
   let claiming = false;
   let stopTick: (() => void) | undefined;
   let stopDue: (() => void) | undefined;
@@ -50,6 +50,8 @@ export const createRunner = (parts: RunnerParts) => {
     if (free < 1) full.add(name);
     return free;
   };
+  /** There is a place whatever a claim that is under way takes. */
+  const hasSpare = (name: string) => concurrency() - taken > CLAIMED_AT_ONCE && freeOf(name) > CLAIMED_AT_ONCE;
   const mayClaim = () => state === "running" || (state === "draining" && !store.durable);
   const hold = (name: string, by: 1 | -1) => {
     taken += by;
@@ -165,7 +167,8 @@ export const createRunner = (parts: RunnerParts) => {
     reserve(
       agent: string,
     ): { request: NonNullable<Parameters<Store["startTurn"]>[0]["claim"]>; free: () => void } | undefined {
-      if (state !== "running" || wanted || claiming || taken >= concurrency() || freeOf(agent) < 1) return undefined;
+      if (state !== "running" || taken >= concurrency() || freeOf(agent) < 1) return undefined;
+      if (claiming ? !hasSpare(agent) : wanted) return undefined;
       hold(agent, 1);
       const now = clock.now();
       return {

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "#core/clock.ts";
 import { newId } from "#core/ids.ts";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
@@ -92,98 +92,101 @@ await postgresTests(() => {
     expect(store.stats().turnsQueued).toBeGreaterThanOrEqual(kept.length);
   };
 
-  for (const [how, fault] of [
-    ["restarted", (server: PostgresServer) => server.stop("fast")],
-    ["killed", (server: PostgresServer) => server.kill()],
-  ] as const) {
-    it(
-      `refuses while the server is being ${how} under load, loses nothing, and goes on by itself`,
-      PATIENT,
-      async () => {
-        await using server = await startPostgres();
-        const { store, notices } = await open([server]);
-        await using _ = store;
-        const told = new Set<string>();
-        store.watch({
-          entries: (_, entries) => {
-            for (const { name, turnId } of entries) if (name === "turn.queued") told.add(turnId);
-          },
-          sessionDeleted() {},
-          gatewayEntries() {},
-          work() {},
-          cancel() {},
-          compaction() {},
-          beat() {},
-          announcement() {},
-          wants: () => true,
-        });
-        const work = load(store);
-        await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(20);
-        await fault(server);
-        await expect.poll(() => work.refused.size, SOON).toBe(1);
-        expect(await refusal(store.ping())).toBe("store-unavailable");
-        const before = work.kept.length;
-        await server.start();
-        await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
-        await work.end();
-        expect([...work.refused]).toEqual(["store-unavailable"]);
-        expect(work.slowest()).toBeLessThan(5_000);
-        await expectKept(store, work.kept);
-        expect(work.kept.filter((turnId) => !told.has(turnId))).toEqual([]);
-        expect(notices.filter((name) => name !== "unavailable")).toEqual(["migrated", "available"]);
-      },
-    );
-  }
-
-  it("counts what is there, once the answers of some calls were lost", PATIENT, async () => {
-    await using server = await startPostgres();
-    const { store } = await open([server]);
-    await using _ = store;
-    const work = load(store);
-    for (let n = 0; n < 3; n++) {
-      const before = work.kept.length;
-      await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
-      await server.query(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway' and query like '%start_turns%'",
+  // Each waits for a server of its own most of the time: side by side.
+  describe.concurrent("a store whose server goes away", () => {
+    for (const [how, fault] of [
+      ["restarted", (server: PostgresServer) => server.stop("fast")],
+      ["killed", (server: PostgresServer) => server.kill()],
+    ] as const) {
+      it(
+        `refuses while the server is being ${how} under load, loses nothing, and goes on by itself`,
+        PATIENT,
+        async ({ expect }) => {
+          await using server = await startPostgres();
+          const { store, notices } = await open([server]);
+          await using _ = store;
+          const told = new Set<string>();
+          store.watch({
+            entries: (_, entries) => {
+              for (const { name, turnId } of entries) if (name === "turn.queued") told.add(turnId);
+            },
+            sessionDeleted() {},
+            gatewayEntries() {},
+            work() {},
+            cancel() {},
+            compaction() {},
+            beat() {},
+            announcement() {},
+            wants: () => true,
+          });
+          const work = load(store);
+          await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(20);
+          await fault(server);
+          await expect.poll(() => work.refused.size, SOON).toBe(1);
+          expect(await refusal(store.ping())).toBe("store-unavailable");
+          const before = work.kept.length;
+          await server.start();
+          await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
+          await work.end();
+          expect([...work.refused]).toEqual(["store-unavailable"]);
+          expect(work.slowest()).toBeLessThan(5_000);
+          await expectKept(store, work.kept);
+          expect(work.kept.filter((turnId) => !told.has(turnId))).toEqual([]);
+          expect(notices.filter((name) => name !== "unavailable")).toEqual(["migrated", "available"]);
+        },
       );
     }
-    await work.end();
-    const [row] = await server.query("select count(*)::integer as turns from turns");
-    await expect.poll(() => store.stats().turnsQueued, SOON).toBe(row?.turns);
-    await expectKept(store, work.kept);
-  });
 
-  it.skipIf(systemBins().length === 0)(
-    "goes on with the standby that was promoted, when the server it had is gone",
-    PATIENT,
-    async () => {
-      await using first = await startPostgres();
-      await using second = await first.standby();
-      // What is acknowledged is on both.
-      await first.query("alter system set synchronous_standby_names = '*'");
-      await first.query("select pg_reload_conf()");
-      const { store } = await open([first, second]);
+    it("counts what is there, once the answers of some calls were lost", PATIENT, async ({ expect }) => {
+      await using server = await startPostgres();
+      const { store } = await open([server]);
       await using _ = store;
       const work = load(store);
-      await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(20);
-      await first.kill();
-      await expect.poll(() => work.refused.size, SOON).toBe(1);
-      const before = work.kept.length;
-      await second.promote();
-      await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
+      for (let n = 0; n < 3; n++) {
+        const before = work.kept.length;
+        await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
+        await server.query(
+          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway' and query like '%start_turns%'",
+        );
+      }
       await work.end();
+      const [row] = await server.query("select count(*)::integer as turns from turns");
+      await expect.poll(() => store.stats().turnsQueued, SOON).toBe(row?.turns);
       await expectKept(store, work.kept);
-      const claimed = await store.claimTurns({
-        now: Date.now(),
-        node: "node_a",
-        leaseMs: LEASE_MS,
-        free: 8,
-        freeOf: () => 8,
-        newMessageId: () => newId("msg", Date.now()),
-      });
-      expect(claimed.turns).toHaveLength(8);
-    },
-  );
+    });
+
+    it.skipIf(systemBins().length === 0)(
+      "goes on with the standby that was promoted, when the server it had is gone",
+      PATIENT,
+      async ({ expect }) => {
+        await using first = await startPostgres();
+        await using second = await first.standby();
+        // What is acknowledged is on both.
+        await first.query("alter system set synchronous_standby_names = '*'");
+        await first.query("select pg_reload_conf()");
+        const { store } = await open([first, second]);
+        await using _ = store;
+        const work = load(store);
+        await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(20);
+        await first.kill();
+        await expect.poll(() => work.refused.size, SOON).toBe(1);
+        const before = work.kept.length;
+        await second.promote();
+        await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
+        await work.end();
+        await expectKept(store, work.kept);
+        const claimed = await store.claimTurns({
+          now: Date.now(),
+          node: "node_a",
+          leaseMs: LEASE_MS,
+          free: 8,
+          freeOf: () => 8,
+          newMessageId: () => newId("msg", Date.now()),
+        });
+        expect(claimed.turns).toHaveLength(8);
+      },
+    );
+  });
 
   it("refuses to open where no server takes writes, and says which it asked", async () => {
     const url = ["postgres://ada:secret@127.0.0.1:1/one", "postgres://127.0.0.1:2/two"];

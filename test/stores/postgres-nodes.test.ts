@@ -65,6 +65,19 @@ await postgresTests((server) => {
     await expect.poll(() => b.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
   });
 
+  it("claims a turn at its start beside one that may begin just now, and behind one that finds no place", async () => {
+    await using two = await openTwo();
+    const { a, b, clock } = two;
+    await two.start(a, "chat:ready");
+    const startClaimed = (session: string) => {
+      const claim = { now: clock.now(), node: "node_b", leaseMs: LEASE_MS, replyMessageId: b.newId("msg") };
+      return b.store.startTurn(b.order({ session, claim }));
+    };
+    expect((await startClaimed("chat:b")).claimed).toBeDefined();
+    await clock.advance(1_000);
+    expect((await startClaimed("chat:c")).claimed).toBeUndefined();
+  });
+
   it("gives a turn to the other gateway once its lease has ended, and refuses what the first says of it then", async () => {
     await using two = await openTwo();
     const { a, b, clock } = two;

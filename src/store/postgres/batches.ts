@@ -6,6 +6,9 @@ const MOST_WAITING = 20_000;
 /** A call grows no more once it is so long. */
 const MOST_BYTES = 2_000_000;
 
+/** Beside a call that is on its way another goes only with so many: few of them are better sent together with who comes next. */
+const ENOUGH = 16;
+
 /** However long calls take. */
 const LONGEST_WAIT_MS = 5;
 
@@ -90,7 +93,7 @@ export const createBatcher = <O, R>({
 
   const dispatch = (): void => {
     isPlanned = false;
-    while (onTheirWay < atOnce && waiting.length > 0) {
+    while (onTheirWay < atOnce && waiting.length >= (onTheirWay === 0 ? 1 : ENOUGH)) {
       const batch = takeBatch();
       if (batch.length === 0) {
         gates.onOpen(plan);

@@ -94,10 +94,13 @@ const FEW = 500;
 /** Of another gateway's beat this one knows by its looks once a second, and between two beats it is about to go on. */
 const LATELY_MS = 3_000;
 
-/** How far events that are being handed over are behind those that come: 0 where nothing is to be made up for. */
+/**
+ * How far events that are being handed over are behind those that come: 0 where nothing is to be made up for, little where there is a
+ * bit, as between two beats, and so much where there is more that what comes is held back for as long as it takes.
+ */
 export const arrearsOf = (frame: Frame): number => {
-  const events = frame.counts.of("events");
-  if (events <= FEW) return 0;
+  const behind = frame.counts.of("events") / FEW - 1;
+  if (behind <= 0) return 0;
   for (const { running } of frame.beats.values()) if (running) frame.beatingAt = frame.clock.monotonic();
-  return frame.clock.monotonic() - frame.beatingAt < LATELY_MS ? events / FEW : 0;
+  return frame.clock.monotonic() - frame.beatingAt < LATELY_MS ? behind * behind : 0;
 };

@@ -25,6 +25,7 @@ export const claimMethods = (frame: Frame): Pick<Store, "claimTurns" | "extendCl
     claimTurns: async ({ now, node, leaseMs, free, freeOf, newMessageId }) => {
       const turns: ClaimedTurn[] = [];
       const taken = new Map<string, number>();
+      const leftNothing = frame.readyWork.claim();
       for (let rounds = 1; ; rounds++) {
         const most = Math.max(Math.min(free - turns.length, MOST), 0);
         const room: Record<string, number> = {};
@@ -44,11 +45,14 @@ export const claimMethods = (frame: Frame): Pick<Store, "claimTurns" | "extendCl
         for (const row of answer.claimed) {
           const claimed = readClaimed(row);
           turns.push(claimed);
-          taken.set(claimed.turn.agent, (taken.get(claimed.turn.agent) ?? 0) + 1);
+          const { agent } = claimed.turn;
+          taken.set(agent, (taken.get(agent) ?? 0) + 1);
+          room[agent] = (room[agent] ?? 0) - 1;
         }
         for (const agent of answer.unasked) known.add(agent);
         const isMore = answer.unasked.length > 0 || answer.missed > 0 || answer.claimed.length === most;
         const canTakeMore = turns.length < free && rounds < MOST_ROUNDS;
+        if (!isMore && Object.values(room).every((places) => places > 0)) leftNothing();
         if (!isMore || !canTakeMore) return { turns, nextDueInMs: answer.next ?? undefined };
       }
     },

@@ -29,7 +29,7 @@ type Outcome = number | { event: EventRow; kept?: true } | { refused: ErrorName;
 
 /** So many orders go in one call. */
 const MOST_ORDERS = 200;
-const LONGEST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 100;
 const BUSY_HINT_MS = 1_000;
 /** A page of events ends when it holds so many: it goes out as one answer. */
 const PAGE_BYTES = 1024 * 1024;

@@ -10,6 +10,7 @@ import { failureOf, unavailable } from "./errors.ts";
 import { entriesOf, type ToldNews } from "./gateway-stream.ts";
 import type { GatewayTellings } from "./gateway-tellings.ts";
 import type { Pool } from "./pool.ts";
+import { createReadyWork } from "./ready-work.ts";
 import type { Tellings } from "./tellings.ts";
 import { readText } from "./texts.ts";
 import { type EntryRow, readEntries } from "./turn-codec.ts";
@@ -96,6 +97,7 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
   const ends: AgentEnds = createAgentEnds();
   const gates = new Gates();
   const beats: NotedBeats = new Map();
+  const readyWork = createReadyWork(() => publish(null, [["w"]]));
   const { watchers } = tellings;
 
   /** Running turns that should end, and were told so. */
@@ -128,11 +130,15 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     for (const [, ...row] of told.deleted ?? []) tellings.deleted(refOf(row), { seq: row[4], at: row[5] });
     for (const id of told.compactions ?? []) mayBegin(id);
     if (told.gateway) tellGateway(entriesOf(told.gateway));
-    if (told.work) for (const watcher of watchers) watcher.work();
+    if (told.work) {
+      readyWork.add();
+      for (const watcher of watchers) watcher.work();
+    }
     if (told.beat) for (const watcher of watchers) watcher.beat();
     if (told.announcement) for (const watcher of watchers) watcher.announcement();
     for (const notice of NOTICES) if (told[notice]) notify(notice, []);
-    if (told.changes && told.changes.length > 0) publish(told.news ?? null, told.changes);
+    const changes = told.changes?.filter(([kind]) => kind !== "w") ?? [];
+    if (changes.length > 0) publish(told.news ?? null, changes);
   };
 
   /** So often a newer gateway changed tables such that prepared statements have to be prepared again, by another name. */
@@ -183,6 +189,7 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     ends,
     gates,
     beats,
+    readyWork,
     watchers,
     tellings,
     gatewayTellings,

@@ -9,7 +9,7 @@ const SILENT_MS = 5_000;
 /** Between two tries to reach the database again: half of it and up to as much again, so that gateways do not come all at once. */
 const RETRY_MS = 300;
 /** Notifications go at once, but no sooner than so long after the one before. */
-const PUBLISH_MS = 10;
+const PUBLISH_MS = 25;
 /** The same of the gateway's stream, which tells of each event. */
 const STREAM_MS = 100;
 /** A notification takes 8 000 bytes. */
@@ -30,6 +30,8 @@ export type LineEvents = {
 export class Line {
   readonly #servers: Servers;
   readonly #node: string;
+  /** What its own notifications begin with. */
+  readonly #own: string;
   readonly #events: LineEvents;
   #channel = "";
   #client: pg.Client | undefined;
@@ -46,6 +48,7 @@ export class Line {
   constructor(servers: Servers, node: string, events: LineEvents) {
     this.#servers = servers;
     this.#node = node;
+    this.#own = JSON.stringify([node]).slice(0, -1);
     this.#events = events;
   }
 
@@ -150,8 +153,9 @@ export class Line {
   }
 
   #hear(payload: string): void {
-    const [node, news, changes, notices] = JSON.parse(payload) as [string, number[]?, Change[]?, Heard["notices"]?];
-    if (node === this.#node) return;
+    // Its own come back, too.
+    if (payload.startsWith(this.#own)) return;
+    const [, news, changes, notices] = JSON.parse(payload) as [string, number[]?, Change[]?, Heard["notices"]?];
     this.#hasOthers = true;
     if (news) this.#events.heard({ news, changes: changes ?? [], notices: notices ?? [] });
   }

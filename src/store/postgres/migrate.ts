@@ -11,6 +11,8 @@ export type Schema = { migrations: readonly Migration[]; functions: { readonly s
 
 /** One gateway at a time brings the database up to date; which of them is first does not matter. */
 const LOCK = [4_712, 5];
+/** A step takes seconds: one that takes longer may be stuck, or its gateway gone without a word. Who starts says so, and ends. */
+const LOCK_WAIT_MS = 60_000;
 /** So long a step waits for a table that older gateways work with, as their calls wait behind it; then it lets them go first. */
 const TABLE_WAIT_MS = 400;
 const TRIES = 40;
@@ -24,10 +26,11 @@ export const migrate = async (
   client: pg.Client,
   now: number,
   { migrations, functions }: Schema = { migrations: MIGRATIONS, functions: FUNCTIONS },
+  lockWaitMs = LOCK_WAIT_MS,
 ): Promise<{ steps: number; epoch: string; channel: string }> => {
   const { rows: where } = await client.query("select current_schema() as name");
   if (where[0]?.name === null) throw refusal("The database has no schema that this user may use.");
-  await client.query("select pg_advisory_lock($1, $2)", LOCK);
+  await takeLock(client, lockWaitMs);
   try {
     await client.query("set client_min_messages = warning");
     await client.query(`create table if not exists gateway_migrations (
@@ -71,6 +74,43 @@ export const migrate = async (
     await client.query("reset client_min_messages").catch(() => {});
     await client.query("select pg_advisory_unlock($1, $2)", LOCK).catch(() => {});
   }
+};
+
+const HOLDER = `select a.pid, a.usename, a.application_name, host(a.client_addr) as address, a.state
+  from pg_locks l join pg_stat_activity a on a.pid = l.pid
+  where l.locktype = 'advisory' and l.classid = $1 and l.objid = $2 and l.objsubid = 2 and l.granted and a.datname = current_database()`;
+
+const takeLock = async (client: pg.Client, waitMs: number): Promise<void> => {
+  try {
+    await client.query(`set lock_timeout = ${waitMs}`);
+    await client.query("select pg_advisory_lock($1, $2)", LOCK);
+  } catch (error) {
+    if (failureOf(error) !== "clash") throw error;
+    const { rows } = await client.query(HOLDER, LOCK);
+    throw refusal(heldBy(rows[0], waitMs));
+  } finally {
+    await client.query("reset lock_timeout").catch(() => {});
+  }
+};
+
+type Holder = {
+  pid: number;
+  usename: string | null;
+  application_name: string | null;
+  address: string | null;
+  state: string | null;
+};
+
+const heldBy = (holder: Holder | undefined, waitMs: number): string => {
+  const waited = `The lock under which one gateway at a time brings the schema up to date was held by others for ${waitMs / 1_000} s`;
+  if (!holder) return `${waited}, and is free now: start again.`;
+  const { pid, usename, application_name: program, address, state } = holder;
+  const who = [program || "a program without a name", usename && `of the user ${usename}`, address && `at ${address}`];
+  const now = state === null ? "" : `, ${state}`;
+  return (
+    `${waited}, now by process ${pid} of the server (${who.filter(Boolean).join(" ")}${now}). ` +
+    `Start again once that has started; where nothing is behind it any more, end it first: select pg_terminate_backend(${pid})`
+  );
 };
 
 const inTransaction = async (client: pg.Client, from: number, to: number, work: () => Promise<void>): Promise<void> => {

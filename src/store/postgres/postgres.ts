@@ -115,6 +115,7 @@ export const createPostgresStore = async ({
     ...gatewayMethods(frame),
     [Symbol.asyncDispose]: async () => {
       tellings.close();
+      frame.readyWork.flush();
       if (!pool.isAway) {
         await frame.call("leave_gateways", [node, frame.time()]).catch(() => {});
         await frame.call("leave_node", [frame.lanes]).catch(() => {});

@@ -142,6 +142,19 @@ await postgresTests((server) => {
       ).toBe(1);
     });
 
+    it("is refused in a sentence that says who holds the lock, where that goes on for too long", async () => {
+      const url = await server.createSchema();
+      await using holder = await connect(url);
+      await using client = await connect(url);
+      const [{ pid }] = (await holder.query("select pg_backend_pid() as pid, pg_advisory_lock(4712, 5)")).rows;
+      const refused = expect(migrate(client, 1, undefined, 50)).rejects;
+      await refused.toThrow(new RegExp(`for 0.05 s.*process ${pid} .*select pg_terminate_backend\\(${pid}\\)`));
+      await holder.query("select pg_advisory_unlock(4712, 5)");
+      // The connection is as it was.
+      expect((await client.query("show lock_timeout")).rows).toEqual([{ lock_timeout: "0" }]);
+      expect((await migrate(client, 1)).steps).toBe(VERSION);
+    });
+
     it("waits for a gateway that holds a table, and lets its calls go first meanwhile", async () => {
       const url = await filled();
       await using holder = await connect(url);

@@ -1,10 +1,12 @@
 /** Beats. Whoever has to do with one holds its row; `noted` is what agentCounts tells: while a beat runs, when that one was due. */
 export const BEAT_FUNCTIONS = /* sql */ `
-create or replace function beat_json(beat beats, at_time double precision) returns json language sql immutable as $$
-  select json_build_object(
+create or replace function beat_json(beat beats, at_time double precision) returns json language plpgsql immutable as $$
+begin
+  return json_build_object(
     'agent', beat.agent, 'dueIn', beat.due - at_time, 'notedIn', beat.noted - at_time, 'running', beat.is_running, 'noted', beat.noted,
     'version', beat.version
-  )
+  );
+end
 $$;
 
 -- Events came that want these agents' next beats at once. Answers the beats that are due sooner by that.

@@ -1,10 +1,12 @@
 /** What one call has to do once for all the turns that it ended or gave back. */
 export const CONCLUSION_FUNCTIONS = /* sql */ `
-create or replace function entry_json(e entries) returns json language sql immutable as $$
-  select json_build_array(
+create or replace function entry_json(e entries) returns json language plpgsql immutable as $$
+begin
+  return json_build_array(
     e.seq, e.at, e.turn_id, e.name, e.message_id, e.role, e.text, e.outside, e.context, e.attempt, e.input, e.output, e.error, e.detail, e.sizes,
     e.used
-  )
+  );
+end
 $$;
 
 -- When each agent's last turn ended, and whether its backend failed in the last that ran to an end.

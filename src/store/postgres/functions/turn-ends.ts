@@ -1,17 +1,22 @@
 /** How turns end, or go back to their queue. Who calls holds the session's row; \`conclude\` does once what belongs to many of them. */
 export const TURN_END_FUNCTIONS = /* sql */ `
-create or replace function usage_json(t turns, at_wall bigint, in_model text, counts json) returns json language sql immutable as $$
-  select json_build_object(
+create or replace function usage_json(t turns, at_wall bigint, in_model text, counts json) returns json language plpgsql immutable as $$
+begin
+  return json_build_object(
     'hour', at_wall - at_wall % 3600000, 'agent', t.agent, 'model', in_model, 'surface', t.surface, 'caller', t.caller,
     counts->>0, 1, 'latency', counts->1, 'input', counts->2, 'output', counts->3, 'more', counts->4
-  )
+  );
+end
 $$;
 
 -- \`used\`: { model, input, output, more, latency, answered } of an attempt that reached a backend, or null.
-create or replace function attempt_json(t turns, at_wall bigint, used json) returns json language sql immutable as $$
-  select case when used is not null then
-    usage_json(t, at_wall, used->>'model', json_build_array('attempts', used->'latency', used->'input', used->'output', used->'more'))
-  end
+create or replace function attempt_json(t turns, at_wall bigint, used json) returns json language plpgsql immutable as $$
+begin
+  if used is null then
+    return null;
+  end if;
+  return usage_json(t, at_wall, used->>'model', json_build_array('attempts', used->'latency', used->'input', used->'output', used->'more'));
+end
 $$;
 
 -- Who is first in the session's queue now may begin.
@@ -39,34 +44,17 @@ create or replace function finish_turn(
 ) returns json language plpgsql as $$
 declare
   has_reply constant boolean := t.status = 'running' and (in_status = 'completed' or reply <> '');
+  used_more constant bigint[] := more_of(used);
   reply_seq integer;
-  seq_before integer;
-  left_open integer;
   s sessions;
   next record;
 begin
   t.input := coalesce(t.input, 0) + coalesce((used->>'input')::bigint, 0);
   t.output := coalesce(t.output, 0) + coalesce((used->>'output')::bigint, 0);
-  t.more := add_more(t.more, more_of(used));
-  select last_seq into seq_before from sessions where ordinal = t.session;
-  if has_reply then
-    reply_seq := seq_before + 1;
-    insert into entries (session, seq, at, turn_id, name, message_id, text)
-    values (t.session, reply_seq, at_wall, t.turn_id, 'message.completed', t.reply_message_id, reply);
-  end if;
-  -- The reply of a turn that has one is that of the entry before: its message tells so.
-  insert into entries (session, seq, at, turn_id, name, message_id, input, output, error, detail, used) values (
-    t.session, coalesce(reply_seq, seq_before) + 1, at_wall, t.turn_id, 'turn.' || in_status,
-    case when has_reply and in_status <> 'failed' then t.reply_message_id end, t.input, t.output, in_error, in_detail,
-    case when t.more is not null or used->>'answered' is not null then json_build_array(t.more, used->>'answered') end
-  );
-  update turns set
-    status = in_status, ended_at = at_wall, reply_at = reply_seq, error = in_error, detail = in_detail, input = t.input, output = t.output,
-    more = t.more, model = coalesce(used->>'answered', model), ready_at = null, lease_ends = null
-  where turn_id = t.turn_id;
+  t.more := add_more(t.more, used_more);
   update sessions set
     updated_at = at_wall,
-    last_seq = coalesce(reply_seq, seq_before) + 1,
+    last_seq = last_seq + 1 + has_reply::integer,
     message_count = message_count + has_reply::integer,
     context_bytes = context_bytes + case when has_reply then reply_bytes else 0 end,
     bytes = bytes + 200 + case when has_reply then reply_bytes else 0 end,
@@ -74,15 +62,30 @@ begin
     open = open - 1,
     input = input + coalesce((used->>'input')::bigint, 0),
     output = output + coalesce((used->>'output')::bigint, 0),
-    more = add_more(more, more_of(used))
+    more = add_more(more, used_more)
   where ordinal = t.session returning * into s;
+  if has_reply then
+    reply_seq := s.last_seq - 1;
+    insert into entries (session, seq, at, turn_id, name, message_id, text)
+    values (t.session, reply_seq, at_wall, t.turn_id, 'message.completed', t.reply_message_id, reply);
+  end if;
+  -- The reply of a turn that has one is that of the entry before: its message tells so.
+  insert into entries (session, seq, at, turn_id, name, message_id, input, output, error, detail, used) values (
+    t.session, s.last_seq, at_wall, t.turn_id, 'turn.' || in_status,
+    case when has_reply and in_status <> 'failed' then t.reply_message_id end, t.input, t.output, in_error, in_detail,
+    case when t.more is not null or used->>'answered' is not null then json_build_array(t.more, used->>'answered') end
+  );
+  update turns set
+    status = in_status, ended_at = at_wall, reply_at = reply_seq, error = in_error, detail = in_detail, input = t.input, output = t.output,
+    more = t.more, model = coalesce(used->>'answered', model), ready_at = null, lease_ends = null
+  where turn_id = t.turn_id;
   select false as work, null as compaction into next;
   if s.open > 0 and (t.status = 'running' or t.ready_at is not null) then
     next := pass_on(t.session, at_time);
   end if;
   return json_build_object(
     'turn', t.turn_id, 'session', t.session, 'sessionId', t.session_id, 'agent', t.agent, 'contextBytes', s.context_bytes,
-    'from', seq_before + 1, 'through', s.last_seq, 'known', known, 'message', t.reply_message_id, 'input', t.input, 'output', t.output, 'more', t.more, 'was', t.status, 'status', in_status, 'at', at_wall,
+    'from', s.last_seq - has_reply::integer, 'through', s.last_seq, 'known', known, 'message', t.reply_message_id, 'input', t.input, 'output', t.output, 'more', t.more, 'was', t.status, 'status', in_status, 'at', at_wall,
     'failing', case
       when t.status <> 'running' then null
       when in_status = 'completed' then false

@@ -150,6 +150,11 @@ begin
 end
 $$;
 
+-- Whether a journal begins with the message of a turn that no summary stands for: then nothing of it goes.
+create or replace function begins_with_kept(in_session bigint, first integer, summary_through integer) returns boolean language sql stable as $$
+  select summary_through < first and (first = 1 or exists (select from turns where session = in_session and seq = first + 1))
+$$;
+
 -- Erases of a session's journal what is before the first entry that is to be kept, at most so many; the caller holds its row.
 create or replace function age_session(s sessions, bound bigint, most integer) returns jsonb language plpgsql as $$
 declare
@@ -215,7 +220,7 @@ begin
     next_after := known.ordinal;
     at_limit := case when known.session_id like 'webhook:%' then webhooks_before else before end;
     continue when known.created_at > at_limit
-      or ((known.updated_at > at_limit or known.open > 0) and known.summary_through < known.first_seq);
+      or ((known.updated_at > at_limit or known.open > 0) and begins_with_kept(known.ordinal, known.first_seq, known.summary_through));
     if known.updated_at > at_limit or known.open > 0 then
       select * into s from sessions where ordinal = known.ordinal for update;
     else
@@ -228,7 +233,7 @@ begin
       ends := ends || erased.ends;
       deltas := merge_counts(deltas, erased.deltas);
       deleted := deleted || erased.deleted;
-    elsif s.summary_through >= s.first_seq then
+    elsif not begins_with_kept(s.ordinal, s.first_seq, s.summary_through) then
       aged := age_session(s, at_limit, 500);
       if aged is not null then
         deltas := merge_counts(deltas, aged);

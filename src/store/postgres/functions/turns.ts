@@ -45,8 +45,9 @@ create or replace function kept_turn(in_turn text, in_node text) returns json la
 $$;
 
 -- The limit of its session that a new turn would pass, or what else it is refused for.
-create or replace function refuse_turn(s sessions, in_agent text, per_session integer, most_messages integer) returns json language sql immutable as $$
-  select case
+create or replace function refuse_turn(s sessions, in_agent text, per_session integer, most_messages integer) returns json language plpgsql immutable as $$
+begin
+  return case
     when s.agent <> in_agent then
       json_build_object('error', 'session-conflict', 'detail', 'The session belongs to the agent ' || s.agent || '.')
     when s.turns_queued >= per_session then
@@ -54,7 +55,8 @@ create or replace function refuse_turn(s sessions, in_agent text, per_session in
     when s.message_count - s.compacted_count >= most_messages then json_build_object(
       'error', 'session-full', 'detail', 'The session holds ' || s.message_count - s.compacted_count || ' messages, limits.messagesPerSession.'
     )
-  end
+  end;
+end
 $$;
 
 -- \`orders\`: what startTurn takes, each with its place \`n\`; answers a result for each, in that order. \`again\`: some of them may be kept
@@ -148,20 +150,24 @@ begin
     if is_claimed then
       if o.agent <> all (looked_at) then
         looked_at := looked_at || o.agent;
-        if exists (select from turns where agent = o.agent and ready_at <= at_time) then
+        -- For longer than a claim takes: there is no place, and they go first.
+        if exists (select from turns where agent = o.agent and ready_at <= at_time - 250) then
           busy := busy || o.agent;
         end if;
       end if;
       is_claimed := o.agent <> all (busy);
     end if;
     is_ready := s.open = 0 and not is_claimed;
-    insert into entries (session, seq, at, turn_id, name, message_id, role, text, outside, context) values
-      (s.ordinal, s.last_seq + 1, o.now, o.turn, 'message.created', o.message, 'user', o.text, o.outside, o.context),
-      (s.ordinal, s.last_seq + 2, o.now, o.turn, 'turn.queued', null, null, null, null, null);
     if is_claimed then
-      insert into entries (session, seq, at, turn_id, name, message_id, role, text, outside, attempt) values
-        (s.ordinal, s.last_seq + 3, o.claim_now, o.turn, 'turn.started', null, null, null, null, 1),
-        (s.ordinal, s.last_seq + 4, o.claim_now, o.turn, 'message.created', o.reply, 'assistant', '', false, null);
+      insert into entries (session, seq, at, turn_id, name, message_id, role, text, outside, context, attempt) values
+        (s.ordinal, s.last_seq + 1, o.now, o.turn, 'message.created', o.message, 'user', o.text, o.outside, o.context, null),
+        (s.ordinal, s.last_seq + 2, o.now, o.turn, 'turn.queued', null, null, null, null, null, null),
+        (s.ordinal, s.last_seq + 3, o.claim_now, o.turn, 'turn.started', null, null, null, null, null, 1),
+        (s.ordinal, s.last_seq + 4, o.claim_now, o.turn, 'message.created', o.reply, 'assistant', '', false, null, null);
+    else
+      insert into entries (session, seq, at, turn_id, name, message_id, role, text, outside, context) values
+        (s.ordinal, s.last_seq + 1, o.now, o.turn, 'message.created', o.message, 'user', o.text, o.outside, o.context),
+        (s.ordinal, s.last_seq + 2, o.now, o.turn, 'turn.queued', null, null, null, null, null);
     end if;
     insert into turns (
       turn_id, session, session_id, agent, surface, caller, status, attempt, created_at, started_at, model, counted_model, skill_ids,
@@ -191,7 +197,6 @@ begin
     end if;
     if is_ready then
       has_work := true;
-      busy := busy || o.agent;
     end if;
     waiting := waiting + (not is_claimed)::integer;
     grown := grown + o.size;

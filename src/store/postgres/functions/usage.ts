@@ -55,16 +55,22 @@ end
 $$;
 
 -- What of a use most have nothing of.
-create or replace function more_of(used json) returns bigint[] language sql immutable as $$
-  select case when used->'more' is not null then array[(used->'more'->>0)::bigint, (used->'more'->>1)::bigint, (used->'more'->>2)::bigint] end
+create or replace function more_of(used json) returns bigint[] language plpgsql immutable as $$
+begin
+  if used->'more' is null then
+    return null;
+  end if;
+  return array[(used->'more'->>0)::bigint, (used->'more'->>1)::bigint, (used->'more'->>2)::bigint];
+end
 $$;
 
-create or replace function add_more(one bigint[], other bigint[]) returns bigint[] language sql immutable as $$
-  select case
-    when one is null then other
-    when other is null then one
-    else array[one[1] + other[1], one[2] + other[2], one[3] + other[3]]
-  end
+create or replace function add_more(one bigint[], other bigint[]) returns bigint[] language plpgsql immutable as $$
+begin
+  if one is null or other is null then
+    return coalesce(one, other);
+  end if;
+  return array[one[1] + other[1], one[2] + other[2], one[3] + other[3]];
+end
 $$;
 
 create or replace function count_usage(rows json, in_lane text) returns json language plpgsql as $$

@@ -1,0 +1,40 @@
+/** So long the gateway by whose call a turn became ready has it to itself. */
+const OWN_MS = 25;
+
+/**
+ * Whether other gateways are to be told that some turn can be claimed: only of one that is left. Mostly the gateway that made it ready
+ * claims it at once, and all others would ask for nothing.
+ */
+export const createReadyWork = (tellOthers: () => void) => {
+  /** How often turns became ready here, and how much of that is told of or claimed. */
+  let made = 0;
+  let done = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const tell = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (done === made) return;
+    done = made;
+    tellOthers();
+  };
+
+  return {
+    /** Some turn became ready. */
+    add(): void {
+      made++;
+      timer ??= setTimeout(tell, OWN_MS).unref();
+    },
+    /** A claim begins; what it answers is to be called if the claim left nothing. */
+    claim(): () => void {
+      const seen = made;
+      return () => {
+        done = Math.max(done, seen);
+      };
+    },
+    /** Tells now what was to be told later. */
+    flush: tell,
+  };
+};
+
+export type ReadyWork = ReturnType<typeof createReadyWork>;
