@@ -179,7 +179,7 @@ export interface components {
          */
         Unsubscribed: Record<string, unknown>;
         /**
-         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells.
+         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so.
          * @example {
          *       "input": 12,
          *       "output": 34,
@@ -206,6 +206,11 @@ export interface components {
             reasoning?: number;
             /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
             cost?: number;
+            /**
+             * @description What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.
+             * @constant
+             */
+            unknown?: true;
         };
         "push.message.created": {
             seq: components["schemas"]["Seq"];

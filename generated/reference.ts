@@ -227,7 +227,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <dt><code>turn_id</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>status</code> <i><code>&quot;completed&quot;</code></i></dt><dd></dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's whole reply.</dd>
-<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 </dl>
 <figure><figcaption>The echo agent's reply</figcaption><pre>{
   &quot;message_id&quot;: &quot;msg_01M7YN0XEKR8W5T2N6QZ9H7XDB&quot;,
@@ -364,7 +364,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>turn_id</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>status</code> <i><code>&quot;completed&quot;</code></i></dt><dd></dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's whole reply.</dd>
-<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 </dl>
 <figure><figcaption>What the echo agent makes of it</figcaption><pre>{
   &quot;message_id&quot;: &quot;msg_01M7YN0XEKR8W5T2N6QZ9H7XDB&quot;,
@@ -2227,6 +2227,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>idempotencyKey</code> <i>string</i></dt><dd>Makes sending again safe: for 24 hours the same key with the same params gets the same ids and starts nothing. 1 to 255 characters, such as <code>order-4711-welcome</code>.</dd>
 <dt><code>wait</code> <i>boolean</i></dt><dd>Whether to answer only when the turn has ended, with its <code>reply</code>. After 90 seconds the answer comes without it. Default <code>false</code>.</dd>
 <dt><code>stream</code> <i>boolean</i></dt><dd>Whether to push the reply piece by piece (<code>message.delta</code>). Only over a WebSocket; elsewhere it is refused. Default <code>false</code>.</dd>
+<dt><code>hops</code> <i>integer</i></dt><dd>Through how many announcements and agents this came, as the header <code>x-gateway-hops</code>: an agent that sends something in a turn of its own says what that turn told it. Of the param and the header, which over a WebSocket is that of its upgrade, the larger counts. At most 3.</dd>
 </dl>
 <h4>Result</h4>
 <p>The message that was taken, and its turn.</p>
@@ -2236,7 +2237,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>sessionId</code> <i>string</i></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>reply</code> <i>string</i> <b>optional</b></dt><dd>The agent's answer. Only with <code>wait: true</code>, and only if the turn completed in time.</dd>
-<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i> <b>optional</b></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i> <b>optional</b></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 <dt><code>replayed</code> <i><code>true</code></i> <b>optional</b></dt><dd>Present if an earlier call with the same idempotency key started the work.</dd>
 </dl>
 <figure><figcaption>A message, without waiting for the reply.</figcaption><pre>{
@@ -2639,6 +2640,11 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
         &quot;name&quot;: &quot;console&quot;,
         &quot;enabled&quot;: true,
         &quot;path&quot;: &quot;/console&quot;
+      },
+      {
+        &quot;name&quot;: &quot;openai&quot;,
+        &quot;enabled&quot;: false,
+        &quot;path&quot;: &quot;/v1&quot;
       }
     ],
     &quot;methods&quot;: [
@@ -3071,7 +3077,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's answer.</dd>
-<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -3103,7 +3109,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>error</code> <i><a href="#push-TurnError">TurnError</a></i></dt><dd>Why a turn failed.</dd>
-<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -3139,7 +3145,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>turnId</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>reply</code> <i>string</i></dt><dd>What was written until then; may be empty.</dd>
-<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#push-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -3486,7 +3492,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>channel</code> <i>string</i></dt><dd>The channel that it was sent to, by its key in <code>channels</code>. Such as <code>ops</code>.</dd>
 <dt><code>model</code> <i>string or null</i></dt><dd>The model that answered, null where nobody named one.</dd>
 <dt><code>reply</code> <i>string</i></dt><dd>The agent's reply. It may be made of what strangers sent: treat it as outside content.</dd>
-<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 <dt><code>deliveryId</code> <i>string or null</i></dt><dd>The request that started the turn, as the flight recorder keeps it.</dd>
 <dt><code>createdAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>endedAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
@@ -3512,6 +3518,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>prompt_tokens_details</code> <i>object</i></dt><dd></dd>
 <dt><code>completion_tokens_details</code> <i>object</i></dt><dd></dd>
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>What they cost, where prices are configured.</dd>
+<dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>The agent did not tell, and the zeros stand for that. Otherwise absent.</dd>
 </dl></section>
 <section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
 <dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
@@ -3626,7 +3633,7 @@ Its turn: <code>turn.queued</code>, <code>turn.started</code> (with <code>attemp
 
 While it ran: <code>tool.called</code> (the <code>tool</code>, whether that was <code>ok</code>, its <code>ms</code>, and the <code>reason</code> where it was not), <code>tool.unavailable</code> (the
 <code>server</code>, and the <code>reason</code>), <code>model.unavailable</code> (the <code>model</code>, the <code>reason</code>, and the <code>next</code> that was asked instead), <code>usage.unknown</code> (the agent
-does not tell what it used, for this <code>reason</code>: its zeros stand for that).
+does not tell what it used, for this <code>reason</code>: its zeros stand for that, or with <code>estimated</code> a token for each four characters).
 
 Its event: <code>event.queued</code>, <code>event.taken</code> (by <code>turn_id</code>, whose steps follow), <code>event.returned</code> (that turn failed: <code>turn_id</code>, <code>attempts</code>, <code>reason</code>),
 <code>event.handled</code>, <code>event.dead</code> (with <code>attempts</code> and <code>reason</code>), <code>event.requeued</code> (by <code>by</code>).
@@ -3655,13 +3662,14 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>message</code> <i><code>&quot;no mapping matched&quot;</code></i></dt><dd></dd>
 <dt><code>deliveryId</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
 </dl></section>
-<section id="http-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</p><dl>
+<section id="http-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</p><dl>
 <dt><code>input</code> <i>integer</i></dt><dd>Tokens read.</dd>
 <dt><code>output</code> <i>integer</i></dt><dd>Tokens written.</dd>
 <dt><code>total</code> <i>integer</i></dt><dd>Both.</dd>
 <dt><code>cached</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>input</code>, what the model had read before.</dd>
 <dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
+<dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.</dd>
 </dl></section>
 <h2 id="of-shapes-of-rpc">Shapes of RPC</h2>
 <section id="rpc-Agent"><h3>Agent</h3><p>A conversational agent and what it is doing now.</p><dl>
@@ -3722,7 +3730,7 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>updatedAt</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>messageCount</code> <i>integer</i></dt><dd>Messages it ever had: the compacted ones too, and those that are not kept any more.</dd>
 <dt><code>turnsQueued</code> <i>integer</i></dt><dd>Turns that wait in its queue; the one that runs is not counted.</dd>
-<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>usage</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 </dl></section>
 <section id="rpc-SessionSize"><h3>SessionSize</h3><p>How much of the session the agent reads with its next turn.</p><dl>
 <dt><code>messages</code> <i>integer</i></dt><dd>Messages that are not compacted.</dd>
@@ -3733,23 +3741,24 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>durable</code> <i>boolean</i></dt><dd><code>false</code> if the store forgets everything when the gateway stops.</dd>
 </dl></section>
 <section id="rpc-Surface"><h3>Surface</h3><p>One door.</p><dl>
-<dt><code>name</code> <i><code>&quot;rest&quot;</code> or <code>&quot;rpc&quot;</code> or <code>&quot;webhooks&quot;</code> or <code>&quot;console&quot;</code></i></dt><dd>Which door.</dd>
+<dt><code>name</code> <i><code>&quot;rest&quot;</code> or <code>&quot;rpc&quot;</code> or <code>&quot;webhooks&quot;</code> or <code>&quot;console&quot;</code> or <code>&quot;openai&quot;</code></i></dt><dd>Which door. Names are added over time.</dd>
 <dt><code>enabled</code> <i>boolean</i></dt><dd><code>false</code> if it answers 404.</dd>
 <dt><code>path</code> <i>string</i></dt><dd>Where it begins. Such as <code>/rpc</code>.</dd>
 </dl></section>
-<section id="rpc-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</p><dl>
+<section id="rpc-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</p><dl>
 <dt><code>input</code> <i>integer</i></dt><dd>Tokens read.</dd>
 <dt><code>output</code> <i>integer</i></dt><dd>Tokens written.</dd>
 <dt><code>total</code> <i>integer</i></dt><dd>Both.</dd>
 <dt><code>cached</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>input</code>, what the model had read before.</dd>
 <dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
+<dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.</dd>
 </dl></section>
 <section id="rpc-UsageCounts"><h3>UsageCounts</h3><p>Counters. They outlive the sessions they came from.</p><dl>
 <dt><code>messages</code> <i>integer</i></dt><dd>Messages that started a turn.</dd>
 <dt><code>turns</code> <i>object</i></dt><dd>Turns that ended, by how.</dd>
 <dt><code>attempts</code> <i>integer</i></dt><dd>Attempts that reached a backend.</dd>
-<dt><code>tokens</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</dd>
+<dt><code>tokens</code> <i><a href="#rpc-Usage">Usage</a></i></dt><dd>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</dd>
 <dt><code>latencyMs</code> <i>object</i></dt><dd>How long attempts took, in milliseconds.</dd>
 </dl></section>
 <section id="rpc-UsageGroup"><h3>UsageGroup</h3><p>The part of the use that has one key.</p><dl>
@@ -3771,13 +3780,14 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>title</code> <i>string</i></dt><dd>The short text of the error.</dd>
 <dt><code>detail</code> <i>string</i> <b>optional</b></dt><dd>What went wrong in this case, where more can be told.</dd>
 </dl></section>
-<section id="push-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells.</p><dl>
+<section id="push-Usage"><h3>Usage</h3><p>Tokens, summed over every attempt that reached the backend, and what they cost. <code>cached</code>, <code>reasoning</code> and <code>cost</code> are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, <code>unknown</code> says so.</p><dl>
 <dt><code>input</code> <i>integer</i></dt><dd>Tokens read.</dd>
 <dt><code>output</code> <i>integer</i></dt><dd>Tokens written.</dd>
 <dt><code>total</code> <i>integer</i></dt><dd>Both.</dd>
 <dt><code>cached</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>input</code>, what the model had read before.</dd>
 <dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
+<dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.</dd>
 </dl></section>
 </main>
 </body>

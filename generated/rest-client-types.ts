@@ -918,6 +918,11 @@ export interface components {
             };
             /** @description What they cost, where prices are configured. */
             cost?: number;
+            /**
+             * @description The agent did not tell, and the zeros stand for that. Otherwise absent.
+             * @constant
+             */
+            unknown?: true;
         };
         /**
          * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
@@ -1596,7 +1601,7 @@ export interface components {
              *
              *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, and the `reason` where it was not), `tool.unavailable` (the
              *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead), `usage.unknown` (the agent
-             *     does not tell what it used, for this `reason`: its zeros stand for that).
+             *     does not tell what it used, for this `reason`: its zeros stand for that, or with `estimated` a token for each four characters).
              *
              *     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
              *     `event.handled`, `event.dead` (with `attempts` and `reason`), `event.requeued` (by `by`).
@@ -1776,7 +1781,7 @@ export interface components {
          */
         Uptime: number;
         /**
-         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells.
+         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so.
          * @example {
          *       "input": 12,
          *       "output": 34,
@@ -1803,6 +1808,11 @@ export interface components {
             reasoning?: number;
             /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
             cost?: number;
+            /**
+             * @description What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.
+             * @constant
+             */
+            unknown?: true;
         };
         /**
          * @description Who is talking, as the caller names people. Opaque to the gateway.

@@ -401,10 +401,10 @@ export interface components {
         /** @description One door. */
         Surface: {
             /**
-             * @description Which door.
+             * @description Which door. Names are added over time.
              * @enum {string}
              */
-            name: "rest" | "rpc" | "webhooks" | "console";
+            name: "rest" | "rpc" | "webhooks" | "console" | "openai";
             /** @description `false` if it answers 404. */
             enabled: boolean;
             /**
@@ -436,7 +436,7 @@ export interface components {
          */
         Uptime: number;
         /**
-         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells.
+         * @description Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all, `unknown` says so.
          * @example {
          *       "input": 12,
          *       "output": 34,
@@ -463,6 +463,11 @@ export interface components {
             reasoning?: number;
             /** @description By the prices of the models that answered, in the currency that these are in; to a billionth of it. */
             cost?: number;
+            /**
+             * @description What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.
+             * @constant
+             */
+            unknown?: true;
         };
         /**
          * @description Counters. They outlive the sessions they came from.
@@ -578,6 +583,8 @@ export interface components {
              * @default false
              */
             stream: boolean;
+            /** @description Through how many announcements and agents this came, as the header `x-gateway-hops`: an agent that sends something in a turn of its own says what that turn told it. Of the param and the header, which over a WebSocket is that of its upgrade, the larger counts. */
+            hops?: number;
         };
         "agent.sendMessage.sent": {
             /** @description Which agent to send to. */
@@ -598,6 +605,8 @@ export interface components {
             wait?: boolean;
             /** @description Whether to push the reply piece by piece (`message.delta`). Only over a WebSocket; elsewhere it is refused. */
             stream?: boolean;
+            /** @description Through how many announcements and agents this came, as the header `x-gateway-hops`: an agent that sends something in a turn of its own says what that turn told it. Of the param and the header, which over a WebSocket is that of its upgrade, the larger counts. */
+            hops?: number;
         };
         "agent.sendMessage.result": components["schemas"]["SentMessage"];
         "session.list.params": {

@@ -6,7 +6,7 @@ const x0 = validate20;
 const schema31 = {"type":"object","additionalProperties":false,"required":["id","object","created","model","choices","usage","turn_id","session_id"],"properties":{"id":{"$ref":"shape:CompletionId"},"object":{"type":"string","const":"chat.completion"},"created":{"$ref":"shape:UnixSeconds"},"model":{"type":"string"},"choices":{"type":"array","minItems":1,"maxItems":1,"items":{"type":"object","additionalProperties":false,"required":["index","message","logprobs","finish_reason"],"properties":{"index":{"type":"integer","const":0},"message":{"type":"object","additionalProperties":false,"required":["role","content","refusal"],"properties":{"role":{"type":"string","const":"assistant"},"content":{"type":"string"},"refusal":{"type":"null"}}},"logprobs":{"type":"null"},"finish_reason":{"type":"string","const":"stop"}}}},"usage":{"$ref":"shape:CompletionUsage"},"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"}}};
 const schema32 = {"type":"string","pattern":"^chatcmpl-turn_[0-9A-HJKMNP-TV-Z]{26}$"};
 const schema33 = {"type":"integer","minimum":0};
-const schema34 = {"type":"object","additionalProperties":false,"required":["prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details","completion_tokens_details"],"properties":{"prompt_tokens":{"type":"integer","minimum":0},"completion_tokens":{"type":"integer","minimum":0},"total_tokens":{"type":"integer","minimum":0},"prompt_tokens_details":{"type":"object","additionalProperties":false,"required":["cached_tokens"],"properties":{"cached_tokens":{"type":"integer","minimum":0}}},"completion_tokens_details":{"type":"object","additionalProperties":false,"required":["reasoning_tokens"],"properties":{"reasoning_tokens":{"type":"integer","minimum":0}}},"cost":{"type":"number","minimum":0}}};
+const schema34 = {"type":"object","additionalProperties":false,"required":["prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details","completion_tokens_details"],"properties":{"prompt_tokens":{"type":"integer","minimum":0},"completion_tokens":{"type":"integer","minimum":0},"total_tokens":{"type":"integer","minimum":0},"prompt_tokens_details":{"type":"object","additionalProperties":false,"required":["cached_tokens"],"properties":{"cached_tokens":{"type":"integer","minimum":0}}},"completion_tokens_details":{"type":"object","additionalProperties":false,"required":["reasoning_tokens"],"properties":{"reasoning_tokens":{"type":"integer","minimum":0}}},"cost":{"type":"number","minimum":0},"unknown":{"type":"boolean","const":true}}};
 const schema35 = {"type":"string","pattern":"^turn_[0-9A-HJKMNP-TV-Z]{26}$"};
 const schema36 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
 const pattern4 = new RegExp("^chatcmpl-turn_[0-9A-HJKMNP-TV-Z]{26}$", "u");
@@ -316,7 +316,7 @@ return false;
 else {
 const _errs35 = errors;
 for(const key3 in data13){
-if(!((((((key3 === "prompt_tokens") || (key3 === "completion_tokens")) || (key3 === "total_tokens")) || (key3 === "prompt_tokens_details")) || (key3 === "completion_tokens_details")) || (key3 === "cost"))){
+if(!(((((((key3 === "prompt_tokens") || (key3 === "completion_tokens")) || (key3 === "total_tokens")) || (key3 === "prompt_tokens_details")) || (key3 === "completion_tokens_details")) || (key3 === "cost")) || (key3 === "unknown"))){
 validate20.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:CompletionUsage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -506,6 +506,24 @@ var valid7 = _errs52 === errors;
 else {
 var valid7 = true;
 }
+if(valid7){
+if(data13.unknown !== undefined){
+let data22 = data13.unknown;
+const _errs54 = errors;
+if(typeof data22 !== "boolean"){
+validate20.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:CompletionUsage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data22){
+validate20.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:CompletionUsage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs54 === errors;
+}
+else {
+var valid7 = true;
+}
+}
 }
 }
 }
@@ -526,12 +544,12 @@ var valid0 = true;
 }
 if(valid0){
 if(data.turn_id !== undefined){
-let data22 = data.turn_id;
-const _errs54 = errors;
-const _errs55 = errors;
-if(errors === _errs55){
-if(typeof data22 === "string"){
-if(!pattern5.test(data22)){
+let data23 = data.turn_id;
+const _errs56 = errors;
+const _errs57 = errors;
+if(errors === _errs57){
+if(typeof data23 === "string"){
+if(!pattern5.test(data23)){
 validate20.errors = [{instancePath:instancePath+"/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -541,29 +559,29 @@ validate20.errors = [{instancePath:instancePath+"/turn_id",schemaPath:"shape:Tur
 return false;
 }
 }
-var valid0 = _errs54 === errors;
+var valid0 = _errs56 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.session_id !== undefined){
-let data23 = data.session_id;
-const _errs57 = errors;
-const _errs58 = errors;
-if(errors === _errs58){
-if(typeof data23 === "string"){
-if(func1(data23) > 256){
+let data24 = data.session_id;
+const _errs59 = errors;
+const _errs60 = errors;
+if(errors === _errs60){
+if(typeof data24 === "string"){
+if(func1(data24) > 256){
 validate20.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
-if(func1(data23) < 1){
+if(func1(data24) < 1){
 validate20.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
-if(!pattern6.test(data23)){
+if(!pattern6.test(data24)){
 validate20.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
@@ -575,7 +593,7 @@ validate20.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:
 return false;
 }
 }
-var valid0 = _errs57 === errors;
+var valid0 = _errs59 === errors;
 }
 else {
 var valid0 = true;
@@ -1646,7 +1664,7 @@ errors++;
 else {
 const _errs35 = errors;
 for(const key3 in data12){
-if(!((((((key3 === "prompt_tokens") || (key3 === "completion_tokens")) || (key3 === "total_tokens")) || (key3 === "prompt_tokens_details")) || (key3 === "completion_tokens_details")) || (key3 === "cost"))){
+if(!(((((((key3 === "prompt_tokens") || (key3 === "completion_tokens")) || (key3 === "total_tokens")) || (key3 === "prompt_tokens_details")) || (key3 === "completion_tokens_details")) || (key3 === "cost")) || (key3 === "unknown"))){
 const err1 = {instancePath:instancePath+"/usage",schemaPath:"shape:CompletionUsage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err1];
@@ -1950,21 +1968,51 @@ var valid8 = _errs52 === errors;
 else {
 var valid8 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err20 = {instancePath:instancePath+"/usage",schemaPath:"shape:CompletionUsage/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(valid8){
+if(data12.unknown !== undefined){
+let data21 = data12.unknown;
+const _errs54 = errors;
+if(typeof data21 !== "boolean"){
+const err20 = {instancePath:instancePath+"/usage/unknown",schemaPath:"shape:CompletionUsage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
 vErrors = [err20];
 }
 else {
 vErrors.push(err20);
+}
+errors++;
+}
+if(true !== data21){
+const err21 = {instancePath:instancePath+"/usage/unknown",schemaPath:"shape:CompletionUsage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+var valid8 = _errs54 === errors;
+}
+else {
+var valid8 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err22 = {instancePath:instancePath+"/usage",schemaPath:"shape:CompletionUsage/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
 }
 errors++;
 }
@@ -1974,18 +2022,18 @@ if(_valid0){
 valid6 = true;
 passing0 = 0;
 }
-const _errs54 = errors;
+const _errs56 = errors;
 if(data12 !== null){
-const err21 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+const err23 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
-vErrors = [err21];
+vErrors = [err23];
 }
 else {
-vErrors.push(err21);
+vErrors.push(err23);
 }
 errors++;
 }
-var _valid0 = _errs54 === errors;
+var _valid0 = _errs56 === errors;
 if(_valid0 && valid6){
 valid6 = false;
 passing0 = [passing0, 1];
@@ -1997,12 +2045,12 @@ passing0 = 1;
 }
 }
 if(!valid6){
-const err22 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err24 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err22];
+vErrors = [err24];
 }
 else {
-vErrors.push(err22);
+vErrors.push(err24);
 }
 errors++;
 validate26.errors = vErrors;
@@ -2026,12 +2074,12 @@ var valid0 = true;
 }
 if(valid0){
 if(data.turn_id !== undefined){
-let data21 = data.turn_id;
-const _errs56 = errors;
-const _errs57 = errors;
-if(errors === _errs57){
-if(typeof data21 === "string"){
-if(!pattern5.test(data21)){
+let data22 = data.turn_id;
+const _errs58 = errors;
+const _errs59 = errors;
+if(errors === _errs59){
+if(typeof data22 === "string"){
+if(!pattern5.test(data22)){
 validate26.errors = [{instancePath:instancePath+"/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -2041,29 +2089,29 @@ validate26.errors = [{instancePath:instancePath+"/turn_id",schemaPath:"shape:Tur
 return false;
 }
 }
-var valid0 = _errs56 === errors;
+var valid0 = _errs58 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.session_id !== undefined){
-let data22 = data.session_id;
-const _errs59 = errors;
-const _errs60 = errors;
-if(errors === _errs60){
-if(typeof data22 === "string"){
-if(func1(data22) > 256){
+let data23 = data.session_id;
+const _errs61 = errors;
+const _errs62 = errors;
+if(errors === _errs62){
+if(typeof data23 === "string"){
+if(func1(data23) > 256){
 validate26.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
-if(func1(data22) < 1){
+if(func1(data23) < 1){
 validate26.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
-if(!pattern6.test(data22)){
+if(!pattern6.test(data23)){
 validate26.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
@@ -2075,7 +2123,7 @@ validate26.errors = [{instancePath:instancePath+"/session_id",schemaPath:"shape:
 return false;
 }
 }
-var valid0 = _errs59 === errors;
+var valid0 = _errs61 === errors;
 }
 else {
 var valid0 = true;

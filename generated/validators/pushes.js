@@ -1034,7 +1034,7 @@ validate24.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x5 = validate25;
 const schema64 = {"type":"object","additionalProperties":false,"required":["seq","cursor","sessionId","turnId","at","reply","usage"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"sessionId":{"$ref":"shape:SessionId"},"turnId":{"$ref":"shape:TurnId"},"at":{"$ref":"shape:Timestamp"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}};
-const schema70 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0}}};
+const schema70 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0},"unknown":{"type":"boolean","const":true}}};
 
 function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -1217,7 +1217,7 @@ return false;
 else {
 const _errs22 = errors;
 for(const key1 in data6){
-if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
+if(!(((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost")) || (key1 === "unknown"))){
 validate25.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -1348,6 +1348,24 @@ var valid7 = _errs33 === errors;
 }
 else {
 var valid7 = true;
+}
+if(valid7){
+if(data6.unknown !== undefined){
+let data13 = data6.unknown;
+const _errs35 = errors;
+if(typeof data13 !== "boolean"){
+validate25.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data13){
+validate25.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs35 === errors;
+}
+else {
+var valid7 = true;
+}
 }
 }
 }
@@ -1661,7 +1679,7 @@ return false;
 else {
 const _errs21 = errors;
 for(const key1 in data6){
-if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
+if(!(((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost")) || (key1 === "unknown"))){
 validate26.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -1792,6 +1810,24 @@ var valid7 = _errs32 === errors;
 }
 else {
 var valid7 = true;
+}
+if(valid7){
+if(data6.unknown !== undefined){
+let data13 = data6.unknown;
+const _errs34 = errors;
+if(typeof data13 !== "boolean"){
+validate26.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data13){
+validate26.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs34 === errors;
+}
+else {
+var valid7 = true;
+}
 }
 }
 }
@@ -2014,7 +2050,7 @@ return false;
 else {
 const _errs22 = errors;
 for(const key1 in data6){
-if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
+if(!(((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost")) || (key1 === "unknown"))){
 validate29.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -2145,6 +2181,24 @@ var valid7 = _errs33 === errors;
 }
 else {
 var valid7 = true;
+}
+if(valid7){
+if(data6.unknown !== undefined){
+let data13 = data6.unknown;
+const _errs35 = errors;
+if(typeof data13 !== "boolean"){
+validate29.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data13){
+validate29.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs35 === errors;
+}
+else {
+var valid7 = true;
+}
 }
 }
 }

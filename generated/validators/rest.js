@@ -8,7 +8,7 @@ const schema31 = {"type":"object","additionalProperties":false,"required":["mess
 const schema32 = {"type":"string","pattern":"^msg_[0-9A-HJKMNP-TV-Z]{26}$"};
 const schema33 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
 const schema34 = {"type":"string","pattern":"^turn_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema35 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0}}};
+const schema35 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0},"unknown":{"type":"boolean","const":true}}};
 const pattern4 = new RegExp("^msg_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 const pattern5 = new RegExp("^[!-~](?:[ -~]{0,254}[!-~])?$", "u");
 const pattern6 = new RegExp("^turn_[0-9A-HJKMNP-TV-Z]{26}$", "u");
@@ -162,7 +162,7 @@ return false;
 else {
 const _errs18 = errors;
 for(const key1 in data5){
-if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
+if(!(((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost")) || (key1 === "unknown"))){
 validate20.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -293,6 +293,24 @@ var valid5 = _errs29 === errors;
 }
 else {
 var valid5 = true;
+}
+if(valid5){
+if(data5.unknown !== undefined){
+let data12 = data5.unknown;
+const _errs31 = errors;
+if(typeof data12 !== "boolean"){
+validate20.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data12){
+validate20.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid5 = _errs31 === errors;
+}
+else {
+var valid5 = true;
+}
 }
 }
 }
@@ -1741,7 +1759,7 @@ errors++;
 else {
 const _errs53 = errors;
 for(const key1 in data11){
-if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
+if(!(((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost")) || (key1 === "unknown"))){
 const err16 = {instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err16];
@@ -1951,21 +1969,51 @@ var valid16 = _errs64 === errors;
 else {
 var valid16 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err29 = {instancePath:instancePath+"/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(valid16){
+if(data11.unknown !== undefined){
+let data18 = data11.unknown;
+const _errs66 = errors;
+if(typeof data18 !== "boolean"){
+const err29 = {instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
 vErrors = [err29];
 }
 else {
 vErrors.push(err29);
+}
+errors++;
+}
+if(true !== data18){
+const err30 = {instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+var valid16 = _errs66 === errors;
+}
+else {
+var valid16 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err31 = {instancePath:instancePath+"/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
 }
 errors++;
 }
@@ -1975,18 +2023,18 @@ if(_valid4){
 valid14 = true;
 passing4 = 0;
 }
-const _errs66 = errors;
+const _errs68 = errors;
 if(data11 !== null){
-const err30 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+const err32 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
-vErrors = [err30];
+vErrors = [err32];
 }
 else {
-vErrors.push(err30);
+vErrors.push(err32);
 }
 errors++;
 }
-var _valid4 = _errs66 === errors;
+var _valid4 = _errs68 === errors;
 if(_valid4 && valid14){
 valid14 = false;
 passing4 = [passing4, 1];
@@ -1998,12 +2046,12 @@ passing4 = 1;
 }
 }
 if(!valid14){
-const err31 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf",keyword:"oneOf",params:{passingSchemas: passing4},message:"must match exactly one schema in oneOf"};
+const err33 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/oneOf",keyword:"oneOf",params:{passingSchemas: passing4},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err31];
+vErrors = [err33];
 }
 else {
-vErrors.push(err31);
+vErrors.push(err33);
 }
 errors++;
 validate27.errors = vErrors;
@@ -2027,45 +2075,17 @@ var valid0 = true;
 }
 if(valid0){
 if(data.delivery_id !== undefined){
-let data18 = data.delivery_id;
-const _errs68 = errors;
-const _errs69 = errors;
-let valid17 = false;
-let passing5 = null;
+let data19 = data.delivery_id;
 const _errs70 = errors;
 const _errs71 = errors;
-if(errors === _errs71){
-if(typeof data18 === "string"){
-if(!pattern19.test(data18)){
-const err32 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
-if(vErrors === null){
-vErrors = [err32];
-}
-else {
-vErrors.push(err32);
-}
-errors++;
-}
-}
-else {
-const err33 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err33];
-}
-else {
-vErrors.push(err33);
-}
-errors++;
-}
-}
-var _valid5 = _errs70 === errors;
-if(_valid5){
-valid17 = true;
-passing5 = 0;
-}
+let valid17 = false;
+let passing5 = null;
+const _errs72 = errors;
 const _errs73 = errors;
-if(data18 !== null){
-const err34 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(errors === _errs73){
+if(typeof data19 === "string"){
+if(!pattern19.test(data19)){
+const err34 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -2074,7 +2094,35 @@ vErrors.push(err34);
 }
 errors++;
 }
-var _valid5 = _errs73 === errors;
+}
+else {
+const err35 = {instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+}
+var _valid5 = _errs72 === errors;
+if(_valid5){
+valid17 = true;
+passing5 = 0;
+}
+const _errs75 = errors;
+if(data19 !== null){
+const err36 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+var _valid5 = _errs75 === errors;
 if(_valid5 && valid17){
 valid17 = false;
 passing5 = [passing5, 1];
@@ -2086,29 +2134,29 @@ passing5 = 1;
 }
 }
 if(!valid17){
-const err35 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf",keyword:"oneOf",params:{passingSchemas: passing5},message:"must match exactly one schema in oneOf"};
+const err37 = {instancePath:instancePath+"/delivery_id",schemaPath:"#/properties/delivery_id/oneOf",keyword:"oneOf",params:{passingSchemas: passing5},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err35];
+vErrors = [err37];
 }
 else {
-vErrors.push(err35);
+vErrors.push(err37);
 }
 errors++;
 validate27.errors = vErrors;
 return false;
 }
 else {
-errors = _errs69;
+errors = _errs71;
 if(vErrors !== null){
-if(_errs69){
-vErrors.length = _errs69;
+if(_errs71){
+vErrors.length = _errs71;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs68 === errors;
+var valid0 = _errs70 === errors;
 }
 else {
 var valid0 = true;
@@ -7512,7 +7560,7 @@ return false;
 else {
 const _errs26 = errors;
 for(const key2 in data8){
-if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
 validate64.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -7643,6 +7691,24 @@ var valid7 = _errs37 === errors;
 }
 else {
 var valid7 = true;
+}
+if(valid7){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs39 = errors;
+if(typeof data15 !== "boolean"){
+validate64.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data15){
+validate64.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs39 === errors;
+}
+else {
+var valid7 = true;
+}
 }
 }
 }
@@ -7910,7 +7976,7 @@ return false;
 else {
 const _errs25 = errors;
 for(const key2 in data8){
-if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
 validate66.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -8041,6 +8107,24 @@ var valid7 = _errs36 === errors;
 }
 else {
 var valid7 = true;
+}
+if(valid7){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs38 = errors;
+if(typeof data15 !== "boolean"){
+validate66.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data15){
+validate66.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs38 === errors;
+}
+else {
+var valid7 = true;
+}
 }
 }
 }
@@ -8296,7 +8380,7 @@ return false;
 else {
 const _errs24 = errors;
 for(const key2 in data7){
-if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
 validate69.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -8428,6 +8512,24 @@ var valid7 = _errs35 === errors;
 else {
 var valid7 = true;
 }
+if(valid7){
+if(data7.unknown !== undefined){
+let data14 = data7.unknown;
+const _errs37 = errors;
+if(typeof data14 !== "boolean"){
+validate69.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data14){
+validate69.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs37 === errors;
+}
+else {
+var valid7 = true;
+}
+}
 }
 }
 }
@@ -8448,12 +8550,12 @@ var valid2 = true;
 }
 if(valid2){
 if(data2.reply !== undefined){
-const _errs37 = errors;
+const _errs39 = errors;
 if(typeof data2.reply !== "string"){
 validate69.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid2 = _errs37 === errors;
+var valid2 = _errs39 === errors;
 }
 else {
 var valid2 = true;

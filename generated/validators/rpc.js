@@ -166,7 +166,7 @@ return errors === 0;
 validate22.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x3 = validate23;
-const schema36 = {"type":"object","additionalProperties":false,"properties":{"agentName":{"$ref":"shape:AgentName"},"message":{"type":"string","minLength":1},"channel":{"$ref":"shape:Channel"},"userId":{"$ref":"shape:UserId"},"sessionId":{"$ref":"shape:SessionId"},"model":{"$ref":"shape:ModelName"},"idempotencyKey":{"$ref":"shape:IdempotencyKey"},"wait":{"type":"boolean","default":false},"stream":{"type":"boolean","default":false}},"required":["agentName","message"]};
+const schema36 = {"type":"object","additionalProperties":false,"properties":{"agentName":{"$ref":"shape:AgentName"},"message":{"type":"string","minLength":1},"channel":{"$ref":"shape:Channel"},"userId":{"$ref":"shape:UserId"},"sessionId":{"$ref":"shape:SessionId"},"model":{"$ref":"shape:ModelName"},"idempotencyKey":{"$ref":"shape:IdempotencyKey"},"wait":{"type":"boolean","default":false},"stream":{"type":"boolean","default":false},"hops":{"type":"integer","minimum":0,"maximum":3}},"required":["agentName","message"]};
 const schema38 = {"type":"string","minLength":1,"maxLength":64};
 const schema39 = {"type":"string","minLength":1,"maxLength":128};
 const schema40 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
@@ -423,6 +423,34 @@ validate23.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properti
 return false;
 }
 var valid0 = _errs24 === errors;
+if(valid0){
+if(data.hops !== undefined){
+let data9 = data.hops;
+const _errs26 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate23.errors = [{instancePath:instancePath+"/hops",schemaPath:"#/properties/hops/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs26){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 > 3 || isNaN(data9)){
+validate23.errors = [{instancePath:instancePath+"/hops",schemaPath:"#/properties/hops/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3},message:"must be <= 3"}];
+return false;
+}
+else {
+if(data9 < 0 || isNaN(data9)){
+validate23.errors = [{instancePath:instancePath+"/hops",schemaPath:"#/properties/hops/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+}
+var valid0 = _errs26 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -2131,7 +2159,7 @@ const schema47 = {"type":"object","additionalProperties":false,"required":["mess
 const schema48 = {"type":"string","pattern":"^msg_[0-9A-HJKMNP-TV-Z]{26}$"};
 const schema49 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
 const schema50 = {"type":"string","pattern":"^turn_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema51 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0}}};
+const schema51 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0},"unknown":{"type":"boolean","const":true}}};
 const pattern7 = new RegExp("^msg_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 const pattern8 = new RegExp("^[!-~](?:[ -~]{0,254}[!-~])?$", "u");
 const pattern9 = new RegExp("^turn_[0-9A-HJKMNP-TV-Z]{26}$", "u");
@@ -2284,7 +2312,7 @@ return false;
 else {
 const _errs18 = errors;
 for(const key1 in data5){
-if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
+if(!(((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost")) || (key1 === "unknown"))){
 validate28.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -2416,6 +2444,24 @@ var valid5 = _errs29 === errors;
 else {
 var valid5 = true;
 }
+if(valid5){
+if(data5.unknown !== undefined){
+let data12 = data5.unknown;
+const _errs31 = errors;
+if(typeof data12 !== "boolean"){
+validate28.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data12){
+validate28.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid5 = _errs31 === errors;
+}
+else {
+var valid5 = true;
+}
+}
 }
 }
 }
@@ -2436,17 +2482,17 @@ var valid0 = true;
 }
 if(valid0){
 if(data.replayed !== undefined){
-let data12 = data.replayed;
-const _errs31 = errors;
-if(typeof data12 !== "boolean"){
+let data13 = data.replayed;
+const _errs33 = errors;
+if(typeof data13 !== "boolean"){
 validate28.errors = [{instancePath:instancePath+"/replayed",schemaPath:"#/properties/replayed/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-if(true !== data12){
+if(true !== data13){
 validate28.errors = [{instancePath:instancePath+"/replayed",schemaPath:"#/properties/replayed/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
-var valid0 = _errs31 === errors;
+var valid0 = _errs33 === errors;
 }
 else {
 var valid0 = true;
@@ -2690,7 +2736,7 @@ return false;
 else {
 const _errs25 = errors;
 for(const key1 in data8){
-if(!((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost"))){
+if(!(((((((key1 === "input") || (key1 === "output")) || (key1 === "total")) || (key1 === "cached")) || (key1 === "reasoning")) || (key1 === "cost")) || (key1 === "unknown"))){
 validate30.errors = [{instancePath:instancePath+"/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -2821,6 +2867,24 @@ var valid6 = _errs36 === errors;
 }
 else {
 var valid6 = true;
+}
+if(valid6){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs38 = errors;
+if(typeof data15 !== "boolean"){
+validate30.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data15){
+validate30.errors = [{instancePath:instancePath+"/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid6 = _errs38 === errors;
+}
+else {
+var valid6 = true;
+}
 }
 }
 }
@@ -3922,7 +3986,7 @@ validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x9 = validate41;
 const schema81 = {"type":"object","additionalProperties":false,"required":["name","version","node","startedAt","surfaces","methods","limits"],"properties":{"name":{"type":"string"},"version":{"$ref":"shape:Version"},"node":{"type":"object","additionalProperties":false,"required":["id","runtime"],"properties":{"id":{"$ref":"shape:NodeId"},"runtime":{"type":"string"}}},"startedAt":{"$ref":"shape:Timestamp"},"surfaces":{"type":"array","items":{"$ref":"shape:Surface"}},"methods":{"type":"array","items":{"type":"string"}},"limits":{"$ref":"shape:Limits"}}};
-const schema85 = {"type":"object","additionalProperties":false,"required":["name","enabled","path"],"properties":{"name":{"type":"string","enum":["rest","rpc","webhooks","console"]},"enabled":{"type":"boolean"},"path":{"type":"string"}}};
+const schema85 = {"type":"object","additionalProperties":false,"required":["name","enabled","path"],"properties":{"name":{"type":"string","enum":["rest","rpc","webhooks","console","openai"]},"enabled":{"type":"boolean"},"path":{"type":"string"}}};
 const schema86 = {"type":"object","additionalProperties":false,"required":["turnsPerSession","turns","events","messagesPerSession","storeBytes","webhookBody","restBody","rpcBody","batch"],"properties":{"turnsPerSession":{"type":"integer","minimum":1},"turns":{"type":"integer","minimum":1},"events":{"type":"integer","minimum":1},"messagesPerSession":{"type":"integer","minimum":1},"storeBytes":{"type":"integer","minimum":1},"webhookBody":{"type":"integer","minimum":1},"restBody":{"type":"integer","minimum":1},"rpcBody":{"type":"integer","minimum":1},"batch":{"type":"integer","minimum":1}}};
 
 function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -4101,7 +4165,7 @@ if(typeof data8 !== "string"){
 validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schemaPath:"shape:Surface/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if(!((((data8 === "rest") || (data8 === "rpc")) || (data8 === "webhooks")) || (data8 === "console"))){
+if(!(((((data8 === "rest") || (data8 === "rpc")) || (data8 === "webhooks")) || (data8 === "console")) || (data8 === "openai"))){
 validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schemaPath:"shape:Surface/properties/name/enum",keyword:"enum",params:{allowedValues: schema85.properties.name.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
@@ -4757,7 +4821,7 @@ return false;
 else {
 const _errs18 = errors;
 for(const key2 in data6){
-if(!((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost"))){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
 validate45.errors = [{instancePath:instancePath+"/tokens",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -4889,6 +4953,24 @@ var valid3 = _errs29 === errors;
 else {
 var valid3 = true;
 }
+if(valid3){
+if(data6.unknown !== undefined){
+let data13 = data6.unknown;
+const _errs31 = errors;
+if(typeof data13 !== "boolean"){
+validate45.errors = [{instancePath:instancePath+"/tokens/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data13){
+validate45.errors = [{instancePath:instancePath+"/tokens/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid3 = _errs31 === errors;
+}
+else {
+var valid3 = true;
+}
+}
 }
 }
 }
@@ -4909,35 +4991,35 @@ var valid0 = true;
 }
 if(valid0){
 if(data.latencyMs !== undefined){
-let data13 = data.latencyMs;
-const _errs31 = errors;
-if(errors === _errs31){
-if(data13 && typeof data13 == "object" && !Array.isArray(data13)){
+let data14 = data.latencyMs;
+const _errs33 = errors;
+if(errors === _errs33){
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
 let missing3;
-if((data13.mean === undefined) && (missing3 = "mean")){
+if((data14.mean === undefined) && (missing3 = "mean")){
 validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/properties/latencyMs/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 else {
-const _errs33 = errors;
-for(const key3 in data13){
+const _errs35 = errors;
+for(const key3 in data14){
 if(!(key3 === "mean")){
 validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/properties/latencyMs/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs33 === errors){
-if(data13.mean !== undefined){
-let data14 = data13.mean;
-const _errs34 = errors;
-if((!((typeof data14 == "number") && (isFinite(data14)))) && (data14 !== null)){
+if(_errs35 === errors){
+if(data14.mean !== undefined){
+let data15 = data14.mean;
+const _errs36 = errors;
+if((!((typeof data15 == "number") && (isFinite(data15)))) && (data15 !== null)){
 validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/type",keyword:"type",params:{type: schema94.properties.latencyMs.properties.mean.type},message:"must be number,null"}];
 return false;
 }
-if(errors === _errs34){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 < 0 || isNaN(data14)){
+if(errors === _errs36){
+if((typeof data15 == "number") && (isFinite(data15))){
+if(data15 < 0 || isNaN(data15)){
 validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
@@ -4952,7 +5034,7 @@ validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/prope
 return false;
 }
 }
-var valid0 = _errs31 === errors;
+var valid0 = _errs33 === errors;
 }
 else {
 var valid0 = true;
