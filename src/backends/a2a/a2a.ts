@@ -4,12 +4,14 @@ import { type Client, ClientFactory, JsonRpcTransportFactory, RestTransportFacto
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
 import { HOPS_HEADER } from "#core/hops.ts";
+import type { StopSignal } from "#core/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { createBreaker, keptBack, verdictOf } from "../breaker.ts";
 import { digestOf } from "../digest.ts";
 import { credentialsOf } from "../http/request.ts";
 import { openAgent } from "../outbound/agent.ts";
 import { createFetch } from "../outbound/fetch.ts";
+import { untold } from "../untold.ts";
 import { cardAddress, createCards, WHO } from "./card.ts";
 import { failureOf } from "./failure.ts";
 import { contextOf, messageOf } from "./message.ts";
@@ -69,14 +71,14 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
         yield text === "" ? ALIVE : { text };
       }
       if (reply.isQuestion && reply.taskId !== undefined) ask(contextId, reply.taskId);
-      if (!reply.used) yield UNTOLD;
+      if (!reply.used) yield untold(WHO);
       yield { usage: reply.used ?? { input: 0, output: 0 } };
     } finally {
       if (!reply.isOver && reply.taskId !== undefined && signal.aborted) cancel(client, reply.taskId);
     }
   }
 
-  async function* run(turn: BackendTurn, outer: AbortSignal): AsyncGenerator<Chunk, void> {
+  async function* run(turn: BackendTurn, outer: StopSignal): AsyncGenerator<Chunk, void> {
     outer.throwIfAborted();
     const waitMs = breaker.wait();
     if (waitMs > 0) throw keptBack(WHO, waitMs);
@@ -118,8 +120,6 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
 };
 
 const ALIVE: Chunk = { alive: true };
-/** The protocol has no place for it. A count of ours would know nothing of what the agent keeps, asks and is told. */
-const UNTOLD: Chunk = { note: { name: "usage.unknown", detail: { reason: `${WHO} does not tell what it used` } } };
 
 const requestOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): SendMessageRequest => ({
   tenant: "",

@@ -23,11 +23,13 @@ export const contextOf = (url: string, headers: Readonly<Record<string, string>>
 export const messageOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): Message => {
   const { instructions, skills, message, earlier = [] } = turn;
   const { text, outside, context } = message;
+  const said = earlier.filter((one) => !one.instructions);
   const texts = [
     instructions,
+    ...earlier.flatMap((one) => (one.instructions ? [one.text] : [])),
     outside || context !== undefined ? FENCE_RULE : undefined,
     ...skills.map(({ skillId, body }) => `Use this skill, ${skillId}:\n\n${body}`),
-    earlier.length === 0 ? undefined : conversationText(earlier, { isAll: true }),
+    said.length === 0 ? undefined : conversationText(said, { isAll: true }),
     context === undefined ? undefined : fence("What came with the message, as JSON.", context),
     outside ? fence("The message.", text) : text,
   ];

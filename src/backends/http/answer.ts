@@ -1,10 +1,11 @@
 import { isUtf8 } from "node:buffer";
-import type { Dispatcher } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
 import { retryAfterOf } from "#core/retry-after.ts";
 import type { Chunk } from "../backend.ts";
-import { EventReader } from "../outbound/events.ts";
+import type { AnswerHeaders } from "../outbound/answer-head.ts";
+import type { AnswerController, AnswerHandler } from "../outbound/connection.ts";
+import { EventReader, MOST_OF_AN_EVENT } from "../outbound/events.ts";
 import { connectionError, isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { readPiece } from "../turn-document.ts";
 import { readEnd, readFailure, readWhole, type Want, WHO } from "./documents.ts";
@@ -28,11 +29,11 @@ export type Taker = {
 type Body = { most: number; push: (bytes: Buffer) => void; end: () => void };
 
 /** One answer of an agent's service, from its head to its end. */
-export class Answer implements Dispatcher.DispatchHandler {
+export class Answer implements AnswerHandler {
   readonly #want: Want;
   readonly #clock: Clock;
   readonly #taker: Taker;
-  #controller: Dispatcher.DispatchController | undefined;
+  #controller: AnswerController | undefined;
   #body: Body | undefined;
   #bytes = 0;
   #isOver = false;
@@ -45,12 +46,12 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#taker = taker;
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: AnswerController): void {
     this.#controller = controller;
     if (this.#isOver) controller.abort(LEFT);
   }
 
-  onResponseStart(_: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
+  onResponseStart(_: unknown, status: number, headers: AnswerHeaders): void {
     if (status < 200 || this.#isOver) return;
     this.#try(() => {
       this.#body = this.#bodyOf(status, headers);
@@ -83,10 +84,6 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#finish(connectionError(WHO, error));
   }
 
-  onRequestUpgrade(): void {
-    this.#fail(new BackendError(`${WHO} answered 101, which nobody asked for`));
-  }
-
   pause(isFull: boolean): void {
     if (isFull) this.#controller?.pause();
     else this.#controller?.resume();
@@ -99,7 +96,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#controller?.abort(LEFT);
   }
 
-  #bodyOf(status: number, headers: Record<string, string | string[] | undefined>): Body {
+  #bodyOf(status: number, headers: AnswerHeaders): Body {
     const encoding = String(headers["content-encoding"] ?? "identity");
     if (encoding !== "identity") throw new BackendError(`${WHO} encoded its answer, which it was asked not to`);
     const type = mediaTypeOf(headers["content-type"]);
@@ -113,13 +110,21 @@ export class Answer implements Dispatcher.DispatchHandler {
 
   #stream(): Body {
     const onEvent = (name: string, data: string) => {
-      if (this.#isOver) return;
+      if (this.#isOver) return false;
       if (name === "done") {
         for (const chunk of readEnd(parsed(data))) this.#taker.chunk(chunk);
         this.#finish(undefined);
-      } else this.#taker.chunk(PIECES.has(name) ? readPiece(parsed(data)) : ALIVE);
+        return false;
+      }
+      const chunk = PIECES.has(name) ? readPiece(parsed(data)) : ALIVE;
+      this.#taker.chunk(chunk);
+      return "text" in chunk;
     };
-    const reader = new EventReader(WHO, onEvent, () => this.#taker.chunk(ALIVE));
+    const onText = (text: string) => {
+      if (!this.#isOver) this.#taker.chunk({ text });
+    };
+    const onComment = () => this.#taker.chunk(ALIVE);
+    const reader = new EventReader(WHO, onEvent, onComment, MOST_OF_AN_EVENT, { saidBy, onText });
     const end = () => {
       reader.end();
       throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
@@ -177,6 +182,12 @@ const LEFT = new Error("nobody waits for this answer any more");
 const ALIVE: Chunk = { alive: true };
 /** Events that are a piece of the reply; others are a sign of life. */
 const PIECES = new Set(["", "message", "delta", "usage", "model", "error"]);
+
+const saidBy = (_name: string, data: string) => {
+  const piece = readPiece(parsed(data));
+  return "text" in piece ? { text: piece.text, block: undefined } : undefined;
+};
+
 /** What a service answers that does not know the request for a summary. */
 const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
 
@@ -184,7 +195,7 @@ const whole = (most: number, take: (text: string) => void): Body => {
   const pieces: Buffer[] = [];
   return {
     most,
-    push: (bytes) => void pieces.push(bytes),
+    push: (bytes) => void pieces.push(Buffer.from(bytes)),
     end: () => {
       const bytes = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
       if (!isUtf8(bytes)) throw new BackendError(`${WHO} sent what is no UTF-8`);

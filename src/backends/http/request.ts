@@ -1,6 +1,7 @@
 import type { Clock } from "#core/clock.ts";
 import { HOPS_HEADER } from "#core/hops.ts";
 import { sign, signingKeyOf } from "#core/signing.ts";
+import { fixHeaders } from "../outbound/request-text.ts";
 
 export type HttpSettings = {
   /** As whom it is asked. */
@@ -24,26 +25,38 @@ export const targetOf = (address: string): Target => {
   return { origin, path: `${pathname}${search}` };
 };
 
-/** Makes the headers of each request: the configuration's, and over them what the contract says. */
+/** The headers of each request: the configuration's, and over them what the contract says. Throws where they cannot be sent, with the first request. */
 export const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-  const always = {
+  const key = secret === undefined ? undefined : signingKeyOf(secret);
+  const always: Record<string, string> = {
     "user-agent": "agent-gateway",
     ...credentialsOf(url),
     ...own,
     "content-type": "application/json",
     "accept-encoding": "identity",
   };
-  const key = secret === undefined ? undefined : signingKeyOf(secret);
-  return (id: string, accept: string, body: Buffer, hops: number): Record<string, string> => {
-    const made: Record<string, string> = { ...always, accept, "idempotency-key": id, [HOPS_HEADER]: String(hops) };
-    if (!key) return made;
-    const timestamp = String(Math.floor(clock.now() / 1_000));
-    made["webhook-id"] = id;
-    made["webhook-timestamp"] = timestamp;
-    made["webhook-signature"] = sign(key, id, timestamp, body);
-    return made;
+  for (const name of ["accept", "idempotency-key", HOPS_HEADER, ...(key ? SIGNATURE : [])]) delete always[name];
+  return {
+    always: once(() => fixHeaders(always)),
+    /** Those that each request has of its own. */
+    of(id: string, accept: string, body: string, hops: number): Record<string, string> {
+      const made: Record<string, string> = { accept, "idempotency-key": id, "x-gateway-hops": String(hops) };
+      if (!key) return made;
+      const timestamp = String(Math.floor(clock.now() / 1_000));
+      made["webhook-id"] = id;
+      made["webhook-timestamp"] = timestamp;
+      made["webhook-signature"] = sign(key, id, timestamp, body);
+      return made;
+    },
   };
+};
+
+const SIGNATURE = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+
+const once = <T>(make: () => T): (() => T) => {
+  let made: T | undefined;
+  return () => (made ??= make());
 };
 
 /** What an address says of who calls. */

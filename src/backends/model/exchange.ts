@@ -1,11 +1,14 @@
-import type { Dispatcher } from "undici";
 import { BackendError } from "#core/errors.ts";
+import type { Pieces } from "../outbound/alike.ts";
+import type { AnswerHeaders } from "../outbound/answer-head.ts";
+import type { Client } from "../outbound/client.ts";
+import type { AnswerController, AnswerHandler } from "../outbound/connection.ts";
 import { EventReader } from "../outbound/events.ts";
+import type { OutgoingRequest } from "../outbound/request-text.ts";
 import { connectionError } from "../outbound/words.ts";
 import { type Deferred, deferred } from "./deferred.ts";
 import { brokeOff, failureOf, jsonOf, noStream, retryAfterIn } from "./failures.ts";
-import type { Place } from "./plain.ts";
-import type { Ending, Wire } from "./wires/wire.ts";
+import type { Ending, Plain, Wire } from "./wires/wire.ts";
 import { kindOf } from "./wires/wires.ts";
 
 /** The last event of some providers repeats the whole reply. */
@@ -34,12 +37,12 @@ const NOT_NEEDED = new Error("the answer was read without the SDK");
  * One call of a model. The SDK makes the request, and it reads what is more than text: tools that are called, what the model thought. Text goes past it, and
  * where an answer is text alone the SDK never sees it: its chain of streams and validators costs 250 µs a call and 20 µs a token, and this 2.
  */
-export class Exchange implements Dispatcher.DispatchHandler {
-  readonly #dispatcher: Dispatcher;
+export class Exchange implements AnswerHandler, Pieces {
+  readonly #client: Client;
   readonly #wire: Wire;
   readonly #now: () => number;
   readonly #hearer: Hearer;
-  #controller: Dispatcher.DispatchController | undefined;
+  #controller: AnswerController | undefined;
   #reader: EventReader | undefined;
   /** Events that the SDK has to see first, should it be needed. */
   #kept: string[] = [];
@@ -48,7 +51,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #answer: Deferred<Response> | undefined;
   readonly #plainly = deferred<Ending | undefined>();
   /** The request, as soon as it is made. */
-  sent: (Place & { body: string }) | undefined;
+  sent: OutgoingRequest | undefined;
   #ending: Ending = {};
   /** Why it failed. The SDK may have put it into an error of its own. */
   failure: unknown;
@@ -60,12 +63,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #isMixed = false;
   #isHeld = false;
   #isSdkFull = false;
-  /** Plain text of the bytes that are just being read. */
-  #text = "";
-  #block: string | undefined;
 
-  constructor(dispatcher: Dispatcher, wire: Wire, now: () => number, hearer: Hearer) {
-    this.#dispatcher = dispatcher;
+  constructor(client: Client, wire: Wire, now: () => number, hearer: Hearer) {
+    this.#client = client;
     this.#wire = wire;
     this.#now = now;
     this.#hearer = hearer;
@@ -89,10 +89,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Sends a request that the SDK has not made. Should it be needed to read the answer, it asks by `fetch` for that. */
-  send(request: Place & { body: string }): void {
+  send(request: OutgoingRequest): void {
     this.sent = request;
     try {
-      this.#dispatcher.dispatch({ ...request, method: "POST" }, this);
+      this.#client.dispatch(request, this);
     } catch (error) {
       this.#fail(connectionError("the provider", error));
     }
@@ -109,16 +109,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#flow();
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: AnswerController): void {
     this.#controller = controller;
     if (this.#isOver) controller.abort(asError(this.failure));
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
+  onResponseStart(_controller: AnswerController, status: number, headers: AnswerHeaders): void {
     if (status < 200 || this.#isOver) return;
     const type = String(headers["content-type"] ?? "");
     if (String(headers["content-encoding"] ?? "identity") !== "identity") this.#fail(noStream("something compressed"));
@@ -126,11 +122,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     else this.#refused = { status, retryAfterMs: retryAfterIn(headers, this.#now()), parts: [], type };
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
+  onResponseData(_controller: AnswerController, bytes: Buffer): void {
     if (this.#isOver) return;
     this.#bytes += bytes.length;
     if (this.#refused) {
-      this.#refused.parts.push(bytes);
+      this.#refused.parts.push(Buffer.from(bytes));
       if (this.#bytes > ERROR_BYTES) this.#refuse(this.#refused);
     } else if (this.#bytes > ANSWER_BYTES) this.#fail(new BackendError("the provider's answer is longer than 64 MiB"));
     else this.#read(bytes);
@@ -143,7 +139,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     else if (this.#read(LAST_LINES)) this.#end();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_controller: AnswerController, error: Error): void {
     this.#fail(this.#reader ? brokeOff(error) : connectionError("the provider", error));
   }
 
@@ -151,9 +147,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #read(bytes: Buffer): boolean {
     try {
       this.#reader?.push(bytes);
-      this.#tellText();
     } catch (error) {
-      this.#tellText();
       this.#fail(error);
     }
     if (!this.#isOver) this.#flow();
@@ -161,7 +155,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #begin(): void {
-    this.#reader = new EventReader("the provider", this.#onEvent, this.#hearer.alive, EVENT_BYTES);
+    this.#reader = new EventReader("the provider", this.#onEvent, this.#hearer.alive, EVENT_BYTES, this);
     if (this.#isMixed) this.#needSdk();
   }
 
@@ -180,11 +174,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#answer?.reject(NOT_NEEDED);
   }
 
-  readonly #onEvent = (_name: string, data: string): void => {
-    if (this.#isOver) return;
+  readonly #onEvent = (_name: string, data: string): boolean => {
+    if (this.#isOver) return false;
     if (data === "[DONE]") {
       this.hasEnded = true;
-      return;
+      return false;
     }
     const kind = kindOf(this.#wire, data);
     if (typeof kind !== "object") {
@@ -195,12 +189,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
     } else if ("error" in kind) throw failureOf({ status: undefined, error: kind.error, retryAfterMs: undefined });
     else if (this.#isMixed) this.#pass(data);
     else {
-      if (kind.text !== "") this.#take(kind.text, kind.block);
-      if ("ending" in kind) {
-        this.#ending = { ...this.#ending, ...kind.ending };
-        this.#pass(kind.rest ?? data);
-      }
+      if (kind.text !== "") this.#hearer.text(kind.text, kind.block);
+      if (!("ending" in kind)) return true;
+      this.#ending = { ...this.#ending, ...kind.ending };
+      this.#pass(kind.rest ?? data);
     }
+    return false;
+  };
+
+  /** What the data of an event say, where that is text alone. */
+  readonly saidBy = (_name: string, data: string): Plain | undefined => {
+    const kind = kindOf(this.#wire, data);
+    return typeof kind === "object" && "text" in kind && !("ending" in kind) ? kind : undefined;
+  };
+
+  readonly onText = (text: string, block: string | undefined): void => {
+    if (!this.#isOver) this.#hearer.text(text, block);
   };
 
   /** Gives the answer to the SDK, from its beginning but for the text. */
@@ -233,19 +237,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#toSdk.enqueue(Buffer.from(`data: ${data}\n\n`));
     if ((this.#toSdk.desiredSize ?? 1) <= 0) this.#isSdkFull = true;
-  }
-
-  #take(text: string, block: string | undefined): void {
-    if (block !== this.#block) this.#tellText();
-    this.#block = block;
-    this.#text += text;
-  }
-
-  #tellText(): void {
-    if (this.#text === "") return;
-    const text = this.#text;
-    this.#text = "";
-    this.#hearer.text(text, this.#block);
   }
 
   #flow(): void {

@@ -27,7 +27,13 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
   const models = createModels(table, connectMs, clock);
   const parts = { models, clock };
   const own = firstOf(settings);
-  const order = (first: string): string[] => [...new Set([first, ...fallbacks])];
+  const orders = new Map<string, string[]>();
+  /** The table's names are few. */
+  const order = (first: string): string[] => {
+    const known = orders.get(first) ?? [...new Set([first, ...fallbacks])];
+    if (first in table) orders.set(first, known);
+    return known;
+  };
 
   return {
     ...knownOf(settings),
@@ -39,7 +45,12 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
         aside: (work) => turn.aside(work),
         mayRetry: () => turn.mayRetry(),
         tools: () => turn.tools(signal),
-        prompt: async (tools) => promptOf(turn, await turn.history(), tools),
+        prompt(tools) {
+          const said = turn.history();
+          return said instanceof Promise
+            ? said.then((history) => promptOf(turn, history, tools))
+            : promptOf(turn, said, tools);
+        },
       };
       return reply(parts, asking, signal);
     },
@@ -51,8 +62,8 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
         steps: 1,
         aside: (work) => work,
         mayRetry: () => false,
-        tools: async () => [],
-        prompt: async () => summaryPromptOf(messages),
+        tools: () => [],
+        prompt: () => summaryPromptOf(messages),
       };
       return await summaryOf(reply(parts, asking, signal), used);
     },

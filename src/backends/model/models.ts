@@ -1,8 +1,7 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
-import type { Agent } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { type Breaker, createBreaker } from "../breaker.ts";
-import { openAgent } from "../outbound/agent.ts";
+import { Client } from "../outbound/client.ts";
 import { Exchange, type Hearer } from "./exchange.ts";
 import { PlainRequests } from "./plain.ts";
 import type { Price } from "./prices.ts";
@@ -37,8 +36,8 @@ export type OpenModel = {
 
 /** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
 export const createModels = (table: Readonly<Record<string, ModelSettings>>, connectMs: number, clock: Clock) => {
-  let agent: Agent | undefined;
-  const open = new Map<string, Promise<OpenModel>>();
+  let client: Client | undefined;
+  const open = new Map<string, OpenModel | Promise<OpenModel>>();
   const providers = new Map<string, Promise<Provider>>();
   const breakers = new Map<string, Breaker>();
   /** The SDK hands a call's signal to `fetch` as it is: by it the call finds its exchange. */
@@ -62,8 +61,8 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
   const make = async (name: string): Promise<OpenModel> => {
     const settings = table[name] as ModelSettings;
     const provider = await providerOf(settings);
-    agent ??= openAgent(connectMs);
-    const dispatcher = agent;
+    client ??= new Client(connectMs, clock);
+    const its = client;
     return {
       name,
       settings,
@@ -71,7 +70,7 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
       sdk: provider.model(settings.model),
       breaker: breakerOf(settings),
       plain: provider.plainBody && new PlainRequests(settings.model, provider.plainBody),
-      exchange: (hearer) => new Exchange(dispatcher, provider.wire, clock.now, hearer),
+      exchange: (hearer) => new Exchange(its, provider.wire, clock.now, hearer),
       keyOf(exchange) {
         const key = new AbortController().signal;
         exchanges.set(key, exchange);
@@ -80,17 +79,23 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
     };
   };
   return {
-    open(name: string): Promise<OpenModel> {
-      const known = open.get(name) ?? make(name);
-      open.set(name, known);
-      known.catch(() => {
-        open.delete(name);
-        providers.clear();
-      });
-      return known;
+    /** One that was opened before is there at once. */
+    open(name: string): OpenModel | Promise<OpenModel> {
+      const known = open.get(name);
+      if (known) return known;
+      const opening = make(name);
+      open.set(name, opening);
+      opening.then(
+        (model) => open.set(name, model),
+        () => {
+          open.delete(name);
+          providers.clear();
+        },
+      );
+      return opening;
     },
     async close(): Promise<void> {
-      await agent?.close();
+      await client?.close();
     },
   };
 };

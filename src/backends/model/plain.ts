@@ -1,7 +1,8 @@
 import type { LanguageModelV3CallOptions, LanguageModelV3Message } from "@ai-sdk/provider";
+import { fixHeaders, type OutgoingRequest } from "../outbound/request-text.ts";
 
 /** Where a request for text goes, and its head. */
-export type Place = { origin: string; path: string; headers: Record<string, string> };
+export type Place = Omit<OutgoingRequest, "body">;
 
 export type PlainCall = Omit<LanguageModelV3CallOptions, "abortSignal">;
 
@@ -34,8 +35,8 @@ export class PlainRequests {
   }
 
   /** What the SDK has sent for a call whose body would have been `body`. */
-  learn(sent: Place & { body: string }, body: string): void {
-    if (sent.body === body) this.#place ??= { origin: sent.origin, path: sent.path, headers: sent.headers };
+  learn({ origin, path, headers, body: sent }: OutgoingRequest, body: string): void {
+    if (sent === body) this.#place ??= { origin, path, always: fixHeaders(headers), headers: {} };
     else this.#isLeftToSdk = true;
   }
 }

@@ -1,10 +1,12 @@
 import type { LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
+import { abortSignalOf, type StopSignal } from "#core/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
 import type { Chunk, Used } from "../backend.ts";
 import { keptBack, verdictOf } from "../breaker.ts";
 import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";
+import { untold } from "../untold.ts";
 import type { Exchange } from "./exchange.ts";
 import { ModelUnavailable } from "./failures.ts";
 import type { Models, OpenModel } from "./models.ts";
@@ -30,21 +32,21 @@ export type Asking = {
   /** Waits for what is not the models' doing. */
   aside<T>(work: Promise<T>): Promise<T>;
   mayRetry(): boolean;
-  tools(): Promise<readonly Tool[]>;
-  prompt(tools: readonly Tool[]): Promise<LanguageModelV3Prompt>;
+  tools(): readonly Tool[] | Promise<readonly Tool[]>;
+  prompt(tools: readonly Tool[]): LanguageModelV3Prompt | Promise<LanguageModelV3Prompt>;
 };
 
 type Parts = { models: Models; clock: Clock };
 
 /** Has models answer, piece by piece. */
-export const reply = (parts: Parts, asking: Asking, signal: AbortSignal): AsyncIterableIterator<Chunk> =>
+export const reply = (parts: Parts, asking: Asking, signal: StopSignal): AsyncIterableIterator<Chunk> =>
   new Reply(parts, asking, signal).chunks;
 
 class Reply implements ChunkSource {
   readonly chunks = new ChunkQueue(this);
   readonly #parts: Parts;
   readonly #asking: Asking;
-  readonly #signal: AbortSignal;
+  readonly #signal: StopSignal;
   /** Which of the models is asked. */
   #at = 0;
   #exchange: Exchange | undefined;
@@ -60,10 +62,11 @@ class Reply implements ChunkSource {
   #hasSpoken = false;
   #pieces = 0;
   #hasActed = false;
+  #isEstimated = false;
   /** The model that answers, as soon as it does: what is told before would pass for a sign of life. */
   #untold: string | undefined;
 
-  constructor(parts: Parts, asking: Asking, signal: AbortSignal) {
+  constructor(parts: Parts, asking: Asking, signal: StopSignal) {
     this.#parts = parts;
     this.#asking = asking;
     this.#signal = signal;
@@ -110,8 +113,11 @@ class Reply implements ChunkSource {
 
   async #answer(): Promise<void> {
     const { steps, tools: toolsOf } = this.#asking;
-    const tools = steps > 1 ? await toolsOf() : [];
-    const prompt = await this.#asking.prompt(tools);
+    // Nothing that is there already is waited for: each wait costs as much as what it waits for.
+    const known = steps > 1 ? toolsOf() : [];
+    const tools = known instanceof Promise ? await known : known;
+    const made = this.#asking.prompt(tools);
+    const prompt = made instanceof Promise ? await made : made;
     const told: LanguageModelV3Message[] = [];
     for (let step = 1; ; step++) {
       const isLast = step >= steps;
@@ -120,14 +126,20 @@ class Reply implements ChunkSource {
       this.#booked = used ? added(this.#booked, priced(used, this.#price)) : this.#estimate();
       this.#hasSpoken ||= this.#said > 0;
       this.#said = 0;
+      this.#isEstimated ||= !used;
+      if (this.#isEstimated && calls.length === 0) this.chunks.push(untold("the provider", "an estimate"));
       this.chunks.push({ usage: this.#booked });
       if (calls.length === 0) return;
       if (isLast)
         throw new BackendError(`the model was asked ${steps} times, the most that is allowed, and still calls tools`);
       this.#hasActed = true;
-      told.push({ role: "assistant", content }, await answerCalls(tools, calls, step + 1 >= steps, this.#signal));
+      told.push({ role: "assistant", content }, await this.#answerCalls(tools, calls, step + 1 >= steps));
       if (this.#stopped) throw this.#stopped.reason;
     }
+  }
+
+  #answerCalls(tools: readonly Tool[], calls: Step["calls"], isLast: boolean) {
+    return answerCalls(tools, calls, isLast, abortSignalOf(this.#signal));
   }
 
   /** Asks the model whose turn it is, and where that cannot be used and has said nothing yet, the next. */
@@ -143,11 +155,12 @@ class Reply implements ChunkSource {
       const name = names[this.#at] as string;
       const next = names[this.#at + 1];
       try {
-        const model = await aside(this.#parts.models.open(name));
+        const open = this.#parts.models.open(name);
+        const model = open instanceof Promise ? await aside(open) : open;
         if (this.#stopped) throw this.#stopped.reason;
         this.#price = model.settings.price;
         this.#untold = name === wanted ? undefined : name;
-        const step = await this.#askModel(model, [...prompt, ...told], tools, isLast);
+        const step = await this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
         this.#tellModel();
         return step;
       } catch (error) {
@@ -174,8 +187,14 @@ class Reply implements ChunkSource {
     const wait = breaker.wait();
     if (wait > 0) throw keptBack("the model", wait);
     const plain: PlainText = new Map();
+    let [last, pieces]: [string | undefined, string[] | undefined] = [undefined, undefined];
     const text = (text: string, block: string | undefined) => {
-      plain.set(block, (plain.get(block) ?? "") + text);
+      if (!pieces || block !== last) {
+        pieces = plain.get(block) ?? [];
+        plain.set(block, pieces);
+        last = block;
+      }
+      pieces.push(text);
       this.#say(text);
     };
     const exchange = model.exchange({ text, alive: this.#alive });

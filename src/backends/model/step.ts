@@ -25,8 +25,8 @@ export type Step = {
   used: Used | undefined;
 };
 
-/** The text of an answer by its parts, as far as it went past the SDK. */
-export type PlainText = Map<string | undefined, string>;
+/** The text of an answer by its parts, in pieces, as far as it went past the SDK. */
+export type PlainText = Map<string | undefined, string[]>;
 
 /** Asks a model once. Its text is heard while it comes; `plain` is what of it the SDK has not seen. Throws a BackendError. */
 export const askOnce = async (
@@ -44,7 +44,10 @@ export const askOnce = async (
   };
   const body = model.plain?.bodyOf(call);
   const place = body === undefined ? undefined : model.plain?.place;
-  if (place) exchange.send({ ...place, body: body as string });
+  if (place) {
+    const { origin, path, always, headers } = place;
+    exchange.send({ origin, path, always, headers, body: body as string });
+  }
   const asked = place ? undefined : askSdk();
   try {
     const ending = await (asked ? Promise.race([exchange.plainly(), asked.then(NO_ENDING)]) : exchange.plainly());
@@ -164,7 +167,8 @@ class Answer {
   /** The SDK told where parts begin; the text that it has not seen is put there, or between what was thought and what was called. */
   #withPlainText(): AssistantPart[] {
     const content = [...this.#content];
-    for (const [block, text] of this.#plain) {
+    for (const [block, pieces] of this.#plain) {
+      const text = pieces.join("");
       const open = block === undefined ? undefined : this.#open.get(block);
       if (open) {
         open.text = text + open.text;

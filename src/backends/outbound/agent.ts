@@ -1,7 +1,5 @@
 import { Agent } from "undici";
-import { createLookup } from "#core/lookup.ts";
-
-const HEAD_BYTES = 32 * 1024;
+import { HEAD_BYTES, reachWithin } from "#core/lookup.ts";
 
 /**
  * Connections to an agent or a model, kept for the next turn. The address is the configuration's: no redirect is followed, no variable of
@@ -9,7 +7,7 @@ const HEAD_BYTES = 32 * 1024;
  */
 export const openAgent = (connectMs: number): Agent =>
   new Agent({
-    connect: { timeout: connectMs, lookup: createLookup(), rejectUnauthorized: true, minVersion: "TLSv1.2" },
+    connect: reachWithin(connectMs),
     maxHeaderSize: HEAD_BYTES,
     headersTimeout: 0,
     bodyTimeout: 0,

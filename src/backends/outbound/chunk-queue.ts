@@ -1,4 +1,4 @@
-import type { Chunk } from "../backend.ts";
+import type { Chunk, ChunkHearer, HeardChunks } from "../backend.ts";
 
 type Reader = { resolve: (step: IteratorResult<Chunk>) => void; reject: (error: unknown) => void };
 
@@ -7,7 +7,7 @@ const FULL = 256 * 1024;
 
 /** Who fills a queue of chunks. */
 export interface ChunkSource {
-  /** The first chunk was asked for. */
+  /** Somebody wants the chunks. */
   begin(): void;
   /** What is read now is more than what was; it waits, or goes on. */
   full(isFull: boolean): void;
@@ -15,11 +15,15 @@ export interface ChunkSource {
   leave(): void;
 }
 
-/** The pieces of a reply between the connection that brings them and the turn that reads them. Pieces of text that wait are put together. */
-export class ChunkQueue implements AsyncIterableIterator<Chunk> {
+/**
+ * The pieces of a reply between the connection that brings them and the turn that hears or reads them. Pieces of text that wait to be read
+ * are put together.
+ */
+export class ChunkQueue implements HeardChunks {
   readonly #source: ChunkSource;
   #chunks: Chunk[] = [];
   #readers: Reader[] = [];
+  #hearer: ChunkHearer | undefined = undefined;
   #waitingText = 0;
   #isFull = false;
   #hasBegun = false;
@@ -39,6 +43,10 @@ export class ChunkQueue implements AsyncIterableIterator<Chunk> {
 
   push(chunk: Chunk): void {
     if (this.#end) return;
+    if (this.#hearer) {
+      this.#hearer.chunk(chunk);
+      return;
+    }
     const reader = this.#readers.shift();
     if (reader) reader.resolve({ done: false, value: chunk });
     else if ("text" in chunk) {
@@ -60,6 +68,12 @@ export class ChunkQueue implements AsyncIterableIterator<Chunk> {
   /** What was pushed before is still read. */
   fail(error: unknown): void {
     this.#finish({ error });
+  }
+
+  hear(hearer: ChunkHearer): void {
+    this.#hearer = hearer;
+    this.#hasBegun = true;
+    this.#source.begin();
   }
 
   next(): Promise<IteratorResult<Chunk>> {
@@ -87,6 +101,7 @@ export class ChunkQueue implements AsyncIterableIterator<Chunk> {
 
   return(): Promise<IteratorResult<Chunk>> {
     this.#chunks = [];
+    this.#hearer = undefined;
     if (!this.#end) {
       this.#finish("end");
       this.#source.leave();
@@ -97,6 +112,7 @@ export class ChunkQueue implements AsyncIterableIterator<Chunk> {
   #finish(end: { error: unknown } | "end"): void {
     if (this.#end) return;
     this.#end = end;
+    this.#hearer?.over(end === "end" ? undefined : end);
     const readers = this.#readers;
     this.#readers = [];
     const [first, ...others] = readers;

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { BackendError } from "#core/errors.ts";
+import { Alike, type Pieces } from "./alike.ts";
 
 /** The longest line, and the most that the lines of one event may hold. */
 export const MOST_OF_AN_EVENT = 1024 * 1024;
@@ -15,43 +16,59 @@ const REPLACEMENT = "\ufffd";
  */
 export class EventReader {
   readonly #who: string;
-  readonly #onEvent: (name: string, data: string) => void;
+  readonly #onEvent: (name: string, data: string) => boolean | undefined;
   readonly #onComment: () => void;
   readonly #most: number;
+  readonly #alike: Alike | undefined;
   /** The beginning of a line whose end has not come. */
-  #pieces: Buffer[] = [];
+  #parts: Buffer[] = [];
   #pending = 0;
   #name = "";
   #data: string | undefined = undefined;
 
   constructor(
     who: string,
-    onEvent: (name: string, data: string) => void,
+    /** True of one that is text alone. */
+    onEvent: (name: string, data: string) => boolean | undefined,
     onComment: () => void,
     most = MOST_OF_AN_EVENT,
+    pieces?: Pieces,
   ) {
     this.#who = who;
     this.#onEvent = onEvent;
     this.#onComment = onComment;
     this.#most = most;
+    this.#alike = pieces && new Alike(pieces);
   }
 
   push(bytes: Buffer): void {
     let from = 0;
-    for (let to = bytes.indexOf(LF); to !== -1; to = bytes.indexOf(LF, from)) {
-      if (this.#pending === 0) this.#line(bytes, from, to);
+    /** Where the event began that is being read; -1: in bytes that came before. */
+    let began = this.#isBetween ? 0 : -1;
+    for (;;) {
+      const end = began === from ? this.#takeAlike(bytes, from) : -1;
+      if (end !== -1) {
+        from = end;
+        began = end;
+        continue;
+      }
+      const to = bytes.indexOf(LF, from);
+      if (to === -1) break;
+      if (this.#pending === 0) this.#line(bytes, from, to, began);
       else {
-        const line = Buffer.concat([...this.#pieces, bytes.subarray(from, to)]);
-        this.#pieces = [];
+        const line = Buffer.concat([...this.#parts, bytes.subarray(from, to)]);
+        this.#parts = [];
         this.#pending = 0;
-        this.#line(line, 0, line.length);
+        this.#line(line, 0, line.length, -1);
       }
       from = to + 1;
+      if (this.#isBetween) began = from;
     }
     if (from === bytes.length) return;
     this.#pending += bytes.length - from;
     if (this.#pending > this.#most) throw this.#tooLong();
-    this.#pieces.push(bytes.subarray(from));
+    // A copy: the bytes are somebody else's next.
+    this.#parts.push(Buffer.from(bytes.subarray(from)));
   }
 
   /** The stream has ended. */
@@ -60,10 +77,25 @@ export class EventReader {
       throw new BackendError(`${this.#who} broke off in the middle of an event`, { retryable: true });
   }
 
-  #line(bytes: Buffer, from: number, lineEnd: number): void {
+  /** No event has begun. */
+  get #isBetween(): boolean {
+    return this.#pending === 0 && this.#data === undefined && this.#name === "";
+  }
+
+  #takeAlike(bytes: Buffer, from: number): number {
+    return this.#alike === undefined ? -1 : this.#alike.take(bytes, from);
+  }
+
+  #line(bytes: Buffer, from: number, lineEnd: number, began: number): void {
     const to = lineEnd > from && bytes[lineEnd - 1] === CR ? lineEnd - 1 : lineEnd;
     if (to === from) {
-      this.#dispatch();
+      const data = this.#data;
+      const name = this.#name;
+      this.#data = undefined;
+      this.#name = "";
+      if (data === undefined) return;
+      if (!this.#onEvent(name, data)) this.#alike?.forget();
+      else if (began !== -1) this.#alike?.learn(name, data, bytes.subarray(began, lineEnd + 1));
       return;
     }
     if (to - from > this.#most) throw this.#tooLong();
@@ -97,14 +129,6 @@ export class EventReader {
     if (value.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, to)))
       throw new BackendError(`${this.#who} sent what is no UTF-8`);
     return value;
-  }
-
-  #dispatch(): void {
-    const data = this.#data;
-    const name = this.#name;
-    this.#data = undefined;
-    this.#name = "";
-    if (data !== undefined) this.#onEvent(name, data);
   }
 
   #tooLong(): BackendError {

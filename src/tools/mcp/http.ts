@@ -2,10 +2,9 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { Agent, fetch } from "undici";
 import { HOPS_HEADER, HOPS_KEY } from "#core/hops.ts";
-import { createLookup } from "#core/lookup.ts";
+import { HEAD_BYTES, reachWithin } from "#core/lookup.ts";
 
 const CONNECT_MS = 10_000;
-const HEAD_BYTES = 32 * 1024;
 /** A whole answer, or one event of a stream. */
 const ANSWER_BYTES = 16 * 1024 ** 2;
 const NEWLINE = 0x0a;
@@ -19,11 +18,7 @@ type HttpReach = {
 
 /** The protocol over streamable HTTP. Connections are kept; no redirect is followed and no proxy asked. */
 export const openHttpTransport = ({ url, headers, longestMs }: HttpReach) => {
-  const dispatcher = new Agent({
-    connect: { timeout: CONNECT_MS, lookup: createLookup(), rejectUnauthorized: true, minVersion: "TLSv1.2" },
-    maxHeaderSize: HEAD_BYTES,
-    bodyTimeout: 0,
-  });
+  const dispatcher = new Agent({ connect: reachWithin(CONNECT_MS), maxHeaderSize: HEAD_BYTES, bodyTimeout: 0 });
   const bounded = async (target: string | URL, init: RequestInit = {}): Promise<Response> => {
     const sent = new Headers(init.headers);
     sent.set("accept-encoding", "identity");

@@ -1,0 +1,95 @@
+import { isUtf8 } from "node:buffer";
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const SPACE = 32;
+const REPLACEMENT = "\ufffd";
+/** Stands for any text. */
+const ANY = "any text";
+/** So many forms that no event had again are enough to see that this stream has none. */
+const MOST_IN_VAIN = 4;
+
+/** What an event says that is text alone. `block` is all else that matters of it. */
+export type Said = { text: string; block: string | undefined };
+
+/** Tells that by the event itself, whatever came before it; undefined for one that is more than text. */
+export type SaidBy = (name: string, data: string) => Said | undefined;
+
+/** Events that are pieces of text: which they are, and who is told of one that need not be read as a whole. */
+export type Pieces = { saidBy: SaidBy; onText: (text: string, block: string | undefined) => void };
+
+/**
+ * Most pieces of a reply come in events that differ in their text alone. Of an event that was read the form is kept: what stands before and
+ * after its text. Another with the same bytes there is the same event with another text, and to see that costs a tenth of reading it.
+ */
+export class Alike {
+  readonly #saidBy: SaidBy;
+  readonly #onText: (text: string, block: string | undefined) => void;
+  #before: Buffer | undefined = undefined;
+  #after: Buffer = NOTHING;
+  #block: string | undefined = undefined;
+  #inVain = 0;
+  #isNew = false;
+
+  constructor({ saidBy, onText }: Pieces) {
+    this.#saidBy = saidBy;
+    this.#onText = onText;
+  }
+
+  /** Tells the text of the event that begins at `from`, if it has the form and is there as a whole. Answers where it ends, or -1. */
+  take(bytes: Buffer, from: number): number {
+    const before = this.#before;
+    if (!before) return -1;
+    const start = from + before.length;
+    const last = bytes.length - this.#after.length;
+    if (bytes[start - 1] !== QUOTE) return -1;
+    let to = start;
+    // What is escaped, or ends the text, is not any text.
+    for (let byte = bytes[to] as number; to <= last && byte !== QUOTE; byte = bytes[++to] as number)
+      if (byte === BACKSLASH || byte < SPACE) return -1;
+    if (to > last || to === start) return -1;
+    const end = to + this.#after.length;
+    if (bytes.compare(before, 0, before.length, from, start) !== 0) return -1;
+    if (bytes.compare(this.#after, 0, this.#after.length, to, end) !== 0) return -1;
+    const text = bytes.toString("utf8", start, to);
+    if (text.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, to))) return -1;
+    this.#isNew = false;
+    this.#onText(text, this.#block);
+    return end;
+  }
+
+  /** Takes the form of an event that was read, where it has one. */
+  learn(name: string, data: string, bytes: Buffer): void {
+    this.forget();
+    if (this.#inVain >= MOST_IN_VAIN) return;
+    const said = this.#saidBy(name, data);
+    if (!said || said.text === "") return;
+    const quoted = JSON.stringify(said.text);
+    const at = onlyPlace(data, quoted);
+    if (quoted.length !== said.text.length + 2 || at === undefined) return;
+    const other = this.#saidBy(name, `${data.slice(0, at)}"${ANY}"${data.slice(at + quoted.length)}`);
+    if (other?.text !== ANY || other.block !== said.block) return;
+    const event = bytes.toString("latin1");
+    const literal = Buffer.from(quoted).toString("latin1");
+    const place = onlyPlace(event, literal);
+    if (place === undefined) return;
+    this.#before = Buffer.from(event.slice(0, place + 1), "latin1");
+    this.#after = Buffer.from(event.slice(place + literal.length - 1), "latin1");
+    this.#block = said.block;
+    this.#isNew = true;
+  }
+
+  /** What comes next may be more than text, whatever form it has. */
+  forget(): void {
+    if (this.#before && this.#isNew) this.#inVain++;
+    this.#before = undefined;
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Where a part stands in a text; undefined where it stands nowhere, or twice. */
+const onlyPlace = (text: string, part: string): number | undefined => {
+  const at = text.indexOf(part);
+  return at === -1 || text.includes(part, at + 1) ? undefined : at;
+};

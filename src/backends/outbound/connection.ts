@@ -1,0 +1,273 @@
+import type { Socket } from "node:net";
+import type { AnswerHeaders } from "./answer-head.ts";
+import { AnswerReader, type AnswerTaker } from "./answer-reader.ts";
+
+/** Who hears of an answer. Nothing is heard after the end or an error, and only one of these. */
+export interface AnswerHandler {
+  /** At once: the request is on its way, or waits for its connection. */
+  onRequestStart(controller: AnswerController): void;
+  onResponseStart(controller: AnswerController, status: number, headers: AnswerHeaders): void;
+  /** `bytes` are another's as soon as this returns: who keeps them keeps a copy. */
+  onResponseData(controller: AnswerController, bytes: Buffer): void;
+  onResponseEnd(controller: AnswerController): void;
+  onResponseError(controller: AnswerController, error: Error): void;
+}
+
+export interface AnswerController {
+  /** Nothing more is read for a while; what was read already still comes. */
+  pause(): void;
+  resume(): void;
+  /** Ends it, and its connection; the handler hears of that as of an error. */
+  abort(reason: Error): void;
+}
+
+/** One request and its answer. */
+export class Asked implements AnswerController, AnswerTaker {
+  readonly #handler: AnswerHandler;
+  #connection: Connection | undefined;
+  #isOver = false;
+  #isPaused = false;
+
+  constructor(handler: AnswerHandler) {
+    this.#handler = handler;
+    handler.onRequestStart(this);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Its connection is there. */
+  sentBy(connection: Connection): void {
+    this.#connection = connection;
+    if (this.#isPaused) connection.pause();
+  }
+
+  pause(): void {
+    if (this.#isPaused || this.#isOver) return;
+    this.#isPaused = true;
+    this.#connection?.pause();
+  }
+
+  resume(): void {
+    if (!this.#isPaused || this.#isOver) return;
+    this.#isPaused = false;
+    this.#connection?.resume();
+  }
+
+  abort(reason: Error): void {
+    if (this.#isOver) return;
+    this.fail(reason);
+    this.#connection?.destroy();
+  }
+
+  fail(error: Error): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#handler.onResponseError(this, error);
+  }
+
+  head(status: number, headers: AnswerHeaders): void {
+    if (!this.#isOver) this.#handler.onResponseStart(this, status, headers);
+  }
+
+  body(bytes: Buffer): void {
+    if (!this.#isOver) this.#handler.onResponseData(this, bytes);
+  }
+
+  whole(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    if (this.#isPaused) this.#connection?.resume();
+    try {
+      this.#handler.onResponseEnd(this);
+    } catch (error) {
+      this.#handler.onResponseError(this, error as Error);
+    }
+  }
+}
+
+/** Whose a connection is. */
+export type ConnectionOwner = {
+  /** It may be asked again, for so long. */
+  free(connection: Connection, forMs: number): void;
+  gone(connection: Connection): void;
+};
+
+const CONNECTION = Symbol("connection");
+type Owned = Socket & { [CONNECTION]?: Connection };
+
+/**
+ * Where connections without TLS read: all into one place, as each read is taken to its end before the next. Over TLS a read has memory of its own.
+ */
+const READ_INTO = Buffer.allocUnsafeSlow(64 * 1024);
+export const onread = {
+  buffer: READ_INTO,
+  callback(this: Owned, count: number): boolean {
+    this[CONNECTION]?.read(READ_INTO, count);
+    return true;
+  },
+};
+
+function takeData(this: Owned, bytes: Buffer): void {
+  this[CONNECTION]?.read(bytes, bytes.length);
+}
+function takeEnd(this: Owned): void {
+  this[CONNECTION]?.end();
+}
+function takeError(this: Owned, error: Error): void {
+  this[CONNECTION]?.lost(error);
+}
+function takeClose(this: Owned): void {
+  this[CONNECTION]?.lost(new Error("the connection was closed"));
+}
+
+/** A connection to a server, with at most one request at a time. */
+export class Connection implements AnswerTaker {
+  readonly #socket: Owned;
+  readonly #owner: ConnectionOwner;
+  readonly #reader = new AnswerReader(this);
+  #asked: Asked | undefined;
+  #unsent: { head: string; body: string; bytes: number } | undefined;
+  #keepMs = 0;
+  #isLost = false;
+
+  constructor(socket: Socket, owner: ConnectionOwner) {
+    this.#socket = socket;
+    this.#owner = owner;
+    this.#socket[CONNECTION] = this;
+    socket.on("data", takeData).on("end", takeEnd).on("error", takeError).on("close", takeClose);
+  }
+
+  /** Sends a request, whose body has so many bytes, within this turn of the event loop. */
+  send(asked: Asked, head: string, body: string, bytes: number): void {
+    this.#asked = asked;
+    this.#reader.begin();
+    this.#socket.ref();
+    asked.sentBy(this);
+    this.#unsent = { head, body, bytes };
+    sendSoon(this);
+  }
+
+  /** Writes what it has to send. */
+  flush(): void {
+    const unsent = this.#unsent;
+    this.#unsent = undefined;
+    if (!unsent || this.#isLost) return;
+    const { head, body, bytes } = unsent;
+    const socket = this.#socket;
+    // As many bytes as characters: it is ASCII, and one write.
+    if (bytes === body.length) socket.write(head + body, "latin1");
+    else {
+      socket.cork();
+      socket.write(head, "latin1");
+      socket.write(body);
+      socket.uncork();
+    }
+  }
+
+  read(bytes: Buffer, count: number): void {
+    if (this.#isLost) return;
+    const asked = this.#asked;
+    if (!asked || this.#unsent) {
+      // What nobody asked for must not become the answer to what somebody asks next, even where that is about to be sent.
+      this.destroy();
+      return;
+    }
+    try {
+      if (this.#reader.push(bytes, count) < count) this.#keepMs = 0;
+    } catch (error) {
+      this.#drop(error as Error);
+      return;
+    }
+    if (asked.isOver) this.#free();
+  }
+
+  end(): void {
+    try {
+      if (this.#asked) this.#reader.close();
+      this.destroy();
+    } catch (error) {
+      this.#drop(error as Error);
+    }
+  }
+
+  lost(error: Error): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.#owner.gone(this);
+    this.#asked?.fail(error);
+  }
+
+  destroy(): void {
+    this.#drop(new Error("the connection was left"));
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  head(status: number, headers: AnswerHeaders): void {
+    this.#asked?.head(status, headers);
+  }
+
+  body(bytes: Buffer): void {
+    this.#asked?.body(bytes);
+  }
+
+  whole(keepMs: number): void {
+    this.#keepMs = keepMs;
+    this.#asked?.whole();
+  }
+
+  #drop(error: Error): void {
+    this.lost(error);
+    this.#socket.destroy();
+  }
+
+  /** After the whole read, as more may have come with it than the answer. */
+  #free(): void {
+    if (this.#isLost) return;
+    this.#asked = undefined;
+    // A server that answers before it has read the request may never read the rest.
+    if (this.#keepMs === 0 || this.#socket.writableLength > 0) this.destroy();
+    else {
+      this.#socket.unref();
+      this.#owner.free(this, this.#keepMs);
+    }
+  }
+}
+
+/** So many requests leave in one go: more would make the first wait for the last. */
+const AT_ONCE = 32;
+
+let leaving: Connection[] = [];
+let isDue = false;
+
+/**
+ * Has requests leave together with the others of this turn of the event loop. A write wakes its reader, which costs as much as all else that a short
+ * turn does; of several in a row the first pays for all.
+ */
+const sendSoon = (connection: Connection): void => {
+  leaving.push(connection);
+  if (leaving.length >= AT_ONCE) sendAll();
+  else if (!isDue) {
+    isDue = true;
+    setImmediate(sendDue);
+  }
+};
+
+const sendDue = (): void => {
+  isDue = false;
+  sendAll();
+};
+
+const sendAll = (): void => {
+  const all = leaving;
+  leaving = [];
+  for (const connection of all) connection.flush();
+};
