@@ -3,7 +3,6 @@ import type { Config, SurfaceName } from "#config/config.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
-import { routes } from "#generated/routes.ts";
 import { restHandlers } from "#handlers/rest/table.ts";
 import type { Events } from "#observe/events.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
@@ -11,13 +10,12 @@ import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
 import { type Access, createAccess } from "#wire/access.ts";
 import { createGuessGuard } from "#wire/auth.ts";
 import { createConnectionLimit } from "#wire/connection-limit.ts";
-import { type Documents, restPart, serveDocuments } from "#wire/documents.ts";
+import { type Documents, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard } from "#wire/hosts.ts";
 import { createOpsDoors } from "#wire/ops.ts";
 import { createRefusals } from "#wire/refusals.ts";
-import { createRestDoor } from "#wire/rest.ts";
-import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
+import { createRestDoor, type HoldToContract } from "#wire/rest.ts";
 import type { RpcMethods } from "#wire/rpc.ts";
 import { createRpcSocketDoor } from "#wire/rpc-ws.ts";
 import { createServedAt } from "#wire/served-at.ts";
@@ -30,6 +28,7 @@ import { createHooksSurface } from "./hooks-surface.ts";
 import { createInfo } from "./info.ts";
 import { createOpenAiDoor, type WithRestKeys } from "./openai-door.ts";
 import { readinessOf } from "./readiness.ts";
+import { restContract } from "./rest-contract.ts";
 import { createRpcSurface } from "./rpc-surface.ts";
 
 type DoorsParts = {
@@ -59,7 +58,7 @@ export const createDoors = (parts: DoorsParts) => {
   let listening: readonly { url: string; host: string; port: number }[] = [];
   const guard = createGuessGuard(clock);
   const refusals = createRefusals({ record: core.deliveries.record, clock });
-  const validation = createLatch<ValidateRequest>();
+  const validation = createLatch<HoldToContract>();
   const underWay = createUnderWay();
   const admits = createConnectionLimit({
     limit: () => config.gateway.connectionsPerAddress,
@@ -235,8 +234,7 @@ export const createDoors = (parts: DoorsParts) => {
     closed: () => closedSurfaces(config),
     /** Compiles the contract for the REST door, which waits for it. */
     async open(): Promise<void> {
-      contract ??= compileContract();
-      validation.open(await contract);
+      validation.open(await restContract());
     },
     reconfigure(next: Config): void {
       config = next;
@@ -246,15 +244,6 @@ export const createDoors = (parts: DoorsParts) => {
       socket.recheck();
     },
   };
-};
-
-/** The same for all gateways of a process, as compiling takes long. */
-let contract: Promise<ValidateRequest> | undefined;
-
-const compileContract = async (): Promise<ValidateRequest> => {
-  const { default: openapi } = await import("#generated/openapi.json");
-  const restRoutes = routes.filter(({ surface }) => surface === "rest");
-  return createRequestValidation(restPart(openapi), restRoutes);
 };
 
 const accessOf = ({ gateway, webhooks }: Config): Access =>

@@ -15,7 +15,7 @@ export const createOpenAiSurface = (core: Core, parts: OpenAiParts & { events: E
     surface: "openai",
     handlers: openAiHandlers(core),
     style: { framing: OPENAI_FRAMING, send: sendOpenAiError, sendLate: endWithOpenAiError },
-    validation: async () => validateOpenAi,
+    validation: () => validateOpenAi,
   }),
   fail: (call: WireCall, error: unknown): void =>
     failCall(call, error, parts.events, sendOpenAiError, endWithOpenAiError),

@@ -1,3 +1,4 @@
+import type { StopSignal } from "#core/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
 
 /**
@@ -12,9 +13,9 @@ export interface Backend {
   readonly models: readonly string[] | undefined;
   /**
    * The reply, piece by piece, and at the end what it used. Throws a BackendError, or anything: what is not a BackendError
-   * is taken as a failure that is not worth another try.
+   * is taken as a failure that is not worth another try. Where it is HeardChunks, it is heard and not read.
    */
-  run(turn: BackendTurn, signal: AbortSignal): AsyncIterable<Chunk>;
+  run(turn: BackendTurn, signal: StopSignal): AsyncIterable<Chunk>;
   /**
    * The whole reply of a backend that needs not wait for it; undefined where it must, and then `run` is asked. What can be
    * stopped costs a signal, a stream and a dozen promises: more than all the rest of a short turn.
@@ -54,9 +55,9 @@ export type BackendTurn = {
   /** What was said before the session began, and is in no message of it; in `history()`, too. Absent or empty for most. */
   earlier?: readonly BackendMessage[];
   /** The conversation before this message, oldest first. Read on demand: most echo turns never ask. */
-  history(): Promise<BackendMessage[]>;
+  history(): readonly BackendMessage[] | Promise<readonly BackendMessage[]>;
   /** What it may call while it answers, skills and servers of tools. Each call of one is told on the turn's timeline. */
-  tools(signal: AbortSignal): Promise<readonly Tool[]>;
+  tools(signal: StopSignal): readonly Tool[] | Promise<readonly Tool[]>;
   /** Waits for what is not the agent's doing, as code that is loaded: no limit of how long it may be silent counts meanwhile. */
   aside<T>(work: Promise<T>): Promise<T>;
   /** Whether it may ask again what failed: each time takes from the agent's budget of retries. */
@@ -79,6 +80,21 @@ export type Used = {
 
 /** `model` is which one answered, where it is not the agent's. */
 export type TellUsed = (usage: Used, model?: string) => void;
+
+/**
+ * Chunks that whoever wants them is told of as they come, without a promise for each. They are heard once, or read as an iterator, and never
+ * both; `return` leaves them either way.
+ */
+export interface HeardChunks extends AsyncIterableIterator<Chunk> {
+  hear(hearer: ChunkHearer): void;
+}
+
+export type ChunkHearer = {
+  /** Must not throw. */
+  chunk(chunk: Chunk): void;
+  /** Once, and last; not after `return`. */
+  over(failed: { error: unknown } | undefined): void;
+};
 
 /**
  * A piece of a run. `usage` is all that was used so far, and replaces what was said before. `model` is which one answers, where it is not

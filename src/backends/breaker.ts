@@ -51,7 +51,7 @@ export const createBreaker = (clock: Clock): Breaker => {
 };
 
 /** What a failure says of the remote: one that another try would not change says that it is there. */
-export const verdictOf = (error: unknown, signal: AbortSignal): Verdict => {
+export const verdictOf = (error: unknown, signal: Pick<AbortSignal, "aborted" | "reason">): Verdict => {
   if (signal.aborted) return signal.reason === "no-answer" || signal.reason === "silence" ? "failed" : "unknown";
   return error instanceof BackendError && !error.retryable ? "answered" : "failed";
 };

@@ -1,4 +1,5 @@
 import { BackendError } from "#core/errors.ts";
+import type { StopSignal } from "#core/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "./backend.ts";
 import { digestOf, isLowSurrogate } from "./digest.ts";
 
@@ -36,7 +37,7 @@ const echoAtOnce = ({ message: { text } }: BackendTurn): readonly Chunk[] => {
   return [{ text }, { usage: { input: tokens, output: tokens } }];
 };
 
-async function* echo(turn: BackendTurn, signal: AbortSignal, settings: EchoSettings): AsyncGenerator<Chunk> {
+async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettings): AsyncGenerator<Chunk> {
   const { delayMs = 0, chunks = 1, failTimes = 0, fail } = settings;
   if (turn.attempt <= failTimes) throw new BackendError(fail ?? "the echo agent was told to fail", { retryable: true });
   if (failTimes === 0 && fail !== undefined) throw new BackendError(fail);
@@ -68,7 +69,7 @@ const split = (text: string, count: number): string[] => {
   return pieces;
 };
 
-const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
+const sleep = (ms: number, signal: StopSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const stop = () => {

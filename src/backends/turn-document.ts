@@ -31,7 +31,12 @@ const HISTORY_CHARACTERS = 256 * 1024;
 const SUMMARISE =
   "Summarise the conversation so far in as few words as keep what a later reader needs: names, numbers, decisions, and what is still open.";
 
-export const turnDocument = async (turn: BackendTurn, { history = true } = {}): Promise<TurnDocument> => ({
+export const turnDocument = (turn: BackendTurn, { history = true } = {}): TurnDocument | Promise<TurnDocument> => {
+  const said = history ? turn.history() : (turn.earlier ?? []);
+  return said instanceof Promise ? said.then((before) => documentOf(turn, before)) : documentOf(turn, said);
+};
+
+const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnDocument => ({
   kind: "turn",
   turnId: turn.turnId,
   sessionId: turn.sessionId,
@@ -41,7 +46,7 @@ export const turnDocument = async (turn: BackendTurn, { history = true } = {}): 
   instructions: turn.instructions ?? null,
   skills: turn.skills,
   message: { text: turn.message.text, outside: turn.message.outside, context: parsed(turn.message.context) },
-  ...newest(history ? await turn.history() : (turn.earlier ?? [])),
+  ...newest(before),
   hops: turn.hops + 1,
 });
 

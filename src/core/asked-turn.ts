@@ -7,6 +7,7 @@ import { readHistory } from "./history.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import type { Note } from "./run-turn.ts";
 import { hasSkill, type Skills } from "./skills.ts";
+import type { StopSignal } from "./stop-signal.ts";
 import { toolsOf } from "./turn-tools.ts";
 import type { TurnWatch } from "./turn-watch.ts";
 
@@ -67,7 +68,7 @@ export class AskedTurn implements BackendTurn {
     return this.#parts.retries.take(this.agent);
   }
 
-  tools(signal: AbortSignal) {
+  tools(signal: StopSignal) {
     const { skills, clock } = this.#parts;
     const note = (step: Note) => noteOn(this.#parts, this.#claimed, step);
     return toolsOf({ agent: this.#agent, skills, hops: this.hops, clock, note, watch: this.watch }, signal);

@@ -8,6 +8,7 @@ import type { LiveReplies } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import { type Outcome, runAtOnce, runTurn, type StopReason } from "./run-turn.ts";
 import type { Skills } from "./skills.ts";
+import { Stop, type StopSignal } from "./stop-signal.ts";
 import { createWatch } from "./turn-watch.ts";
 
 export const MAX_ATTEMPTS = 3;
@@ -33,7 +34,7 @@ export class Run {
   stopped: StopReason | undefined = undefined;
   /** How it ended is on the way to the store. */
   isEnding = false;
-  #controller: AbortController | undefined = undefined;
+  #stop: Stop | undefined = undefined;
 
   constructor(claimed: ClaimedTurn, agent: Agent, since: number) {
     this.claimed = claimed;
@@ -41,15 +42,15 @@ export class Run {
     this.since = since;
   }
 
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.stopped) this.#controller.abort(this.stopped);
-    return this.#controller.signal;
+  get signal(): StopSignal {
+    this.#stop ??= new Stop();
+    if (this.stopped) this.#stop.abort(this.stopped);
+    return this.#stop;
   }
 
   stop(reason: StopReason): void {
     this.stopped ??= reason;
-    this.#controller?.abort(reason);
+    this.#stop?.abort(reason);
   }
 }
 
@@ -77,7 +78,10 @@ const runInPieces = async (parts: AttemptParts, run: Run, asked: AskedTurn, bega
   try {
     const outcome = await runTurn(agent.backend, asked, run.signal, {
       text: (text) => parts.live.append(reply, text),
-      note: (note) => noteOn(parts, claimed, note),
+      note: (note) => {
+        if (note.name === "usage.unknown") parts.events.usageUnknown({ agent: agent.name });
+        noteOn(parts, claimed, note);
+      },
       alive: watch.alive,
       anew: watch.anew,
     });

@@ -28,6 +28,10 @@ const OWN_WARMTH: Warmth = { handed: 0 };
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
+/** Whoever held the beat before may still take some events, once, as it has not heard that it lost it: so many in a row may be. */
+const LATE_TAKERS = 3;
+/** What was read for the next turn while one ended is as it was for so long: later others may have taken of it. */
+const FRESH_MS = 1_000;
 /** Who waits for a turn's end is told of it; as nobody may be there to tell, it looks by itself so often. */
 const LOOK_MS = 10_000;
 
@@ -91,6 +95,7 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
   const { agent, through } = beat.claim;
   let after = 0;
   let tries = 0;
+  let taken = 0;
   let hasCompacted = false;
   const isLarge = warmth.handed < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
   // Its end and the next one's start share a commit; where several gateways claim, they need not reach the store in this order.
@@ -122,14 +127,19 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
       const { turn, isEnding } = await starting;
       after = last.ordinal;
       tries = 0;
+      taken = 0;
       beat.delayedBy = undefined;
       const overlaps = next !== undefined && isEnding === true;
       if (overlaps) ahead = next;
-      else ahead = store.durable ? readAhead(store, wanted(batch.length), ending) : undefined;
+      else ahead = store.durable ? readEarly(store, wanted(batch.length)) : undefined;
+      const readAt = clock.monotonic();
       const following = followBatch(parts, beat, batch, turn, ending);
       await before;
       before = overlaps ? following : undefined;
-      if (!overlaps) await following;
+      if (!overlaps) {
+        await following;
+        if (clock.monotonic() - readAt > FRESH_MS) ahead = undefined;
+      }
       warmth.handed += batch.length;
       if (isLarge && warmth.handed < GENTLE.events) await rest(clock, GENTLE.restMs, beat.stopped);
     } catch (error) {
@@ -138,6 +148,7 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
       // The gateway stops, or the agent has left the configuration.
       if (reason === "shutting-down" || reason === "agent-not-found") return await before;
       if (reason === "internal" && !(await isHeld(store, beat.claim))) return await before;
+      if (reason === "internal" && error instanceof GatewayError && ++taken <= LATE_TAKERS) continue;
       if (!MAY_PASS.has(reason)) throw error;
       if (reason === "session-full" && !hasCompacted) {
         hasCompacted = true;
@@ -153,21 +164,7 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
 
 const limitAfter = (events: number): number => Math.min(Math.max(events, FIRST_OF_MANY), BATCH.limit);
 
-/**
- * What the next turn gets, read in the same breath as this one ends: a store that waits for its disk answers both at once. Undefined when the
- * turn had not ended by then, as its events may come back, or when it could not be read.
- */
-const readAhead = (
-  store: Store,
-  wanted: Parameters<Store["readQueuedEvents"]>[0],
-  ending: Ending,
-): Promise<SystemEvent[] | undefined> =>
-  store.readQueuedEvents(wanted).then(
-    (next) => (ending.status ? next : undefined),
-    () => undefined,
-  );
-
-/** What the next turn gets if this one is over as soon as it has begun: read with its start. */
+/** What the next turn gets, read while this one begins or ends, in the same breath; undefined when it could not be read. */
 const readEarly = (
   store: Store,
   wanted: Parameters<Store["readQueuedEvents"]>[0],

@@ -40,8 +40,9 @@ export const createHealth = (parts: HealthParts) => {
   const { node: nodeId, store, agents, clock, events, stream, limits, tokensSince, channels, process } = parts;
   const answers = createPing(store, clock);
   let told = "";
-  let looking: Promise<HealthReport> | undefined;
-  let latest: { at: number; report: HealthReport } | undefined;
+  /** A look by itself may lack parts that are measured for those who ask. */
+  let looking: { isAsked: boolean; report: Promise<HealthReport> } | undefined;
+  let latest: { isAsked: boolean; at: number; report: HealthReport } | undefined;
   let isClosed = false;
   let stopBeat = () => {};
 
@@ -74,21 +75,24 @@ export const createHealth = (parts: HealthParts) => {
     }
   };
 
-  const lookAndTell = async (isAsked: boolean): Promise<HealthReport> => {
-    try {
-      const report = await look(isAsked);
-      latest = { at: clock.monotonic(), report };
+  const lookAndTell = (isAsked: boolean): Promise<HealthReport> => {
+    const begun = { isAsked, report: look(isAsked) };
+    looking = begun;
+    const done = () => {
+      if (looking === begun) looking = undefined;
+    };
+    begun.report = begun.report.finally(done).then((report) => {
+      latest = { isAsked, at: clock.monotonic(), report };
       void tell(report);
       return report;
-    } finally {
-      looking = undefined;
-    }
+    });
+    return begun.report;
   };
 
   const beat = () => {
     stopBeat = clock.after(stream.isFollowed() ? FOLLOWED_BEAT_MS : BEAT_MS, () => {
-      looking ??= lookAndTell(stream.isFollowed());
-      looking.catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
+      const report = looking?.report ?? lookAndTell(stream.isFollowed());
+      report.catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
       beat();
     });
   };
@@ -97,9 +101,8 @@ export const createHealth = (parts: HealthParts) => {
   return {
     /** Many who ask at once share one look, and those who ask soon after it too. */
     read(): Promise<HealthReport> {
-      if (latest && clock.monotonic() - latest.at < FRESH_MS) return Promise.resolve(latest.report);
-      looking ??= lookAndTell(true);
-      return looking;
+      if (latest?.isAsked && clock.monotonic() - latest.at < FRESH_MS) return Promise.resolve(latest.report);
+      return looking?.isAsked ? looking.report : lookAndTell(true);
     },
     close(): void {
       isClosed = true;

@@ -1,29 +1,49 @@
 import type { BackendMessage } from "#backends/backend.ts";
 import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
-import { earlierOf } from "./earlier.ts";
+import { type Earlier, earlierOf, hasEarlier } from "./earlier.ts";
 
 const PAGE = 500;
+/** Instructions that none of so many messages has are told again. */
+const INSTRUCTED_WITHIN = 50;
 /** A turn's place is behind its message: before this one nothing was said in its session. */
 const FIRST_TURN = 2;
 /** A conversation that grew past this without being compacted begins with what its newest messages leave room for. */
 const HISTORY_CHARACTERS = 4 * 1024 * 1024;
 
 /** The conversation before a turn's message, oldest first: the summary of what was compacted, then each message followed by its reply. */
-export const readHistory = async (
+export const readHistory = (
   store: Store,
-  { turn, replySeq, message }: ClaimedTurn,
-): Promise<BackendMessage[]> => {
-  if (turn.seq <= FIRST_TURN) return [...earlierOf(message)];
+  claimed: ClaimedTurn,
+): readonly BackendMessage[] | Promise<readonly BackendMessage[]> =>
+  claimed.turn.seq <= FIRST_TURN ? earlierOf(claimed.message) : readLongHistory(store, claimed);
+
+const readLongHistory = async (store: Store, { turn, replySeq, message }: ClaimedTurn): Promise<BackendMessage[]> => {
   const [summary, messages] = await Promise.all([
     store.readSummary(turn.sessionId),
     readContext(store, turn.sessionId, { before: replySeq, characters: HISTORY_CHARACTERS }),
   ]);
-  const said = inTurnOrder(messages)
-    .filter(({ turnId, place }) => place < turn.seq && turnId !== turn.turnId)
-    .flatMap(toBackend);
+  const before = inTurnOrder(messages).filter(({ turnId, place }) => place < turn.seq && turnId !== turn.turnId);
+  const last = hasInstructions(message) ? undefined : before.findLast(hasInstructions);
+  const said = before.flatMap((one) => (one === last ? toBackend(one) : withoutInstructions(toBackend(one))));
   if (summary) said.unshift(summaryMessage(summary));
   said.push(...earlierOf(message));
   return said;
+};
+
+/** Whether a caller has the agent told something with it: that takes the place of what was told before. */
+const hasInstructions = (message: { context: string | undefined }): boolean =>
+  hasEarlier(message) && earlierOf(message).some(({ instructions }) => instructions);
+
+const withoutInstructions = (told: BackendMessage[]): BackendMessage[] =>
+  told.length === 1 ? told : told.filter(({ instructions }) => !instructions);
+
+/** What callers have the agent told beside its own instructions, as the newest messages of a session have it. */
+export const instructionsTold = async (store: Store, sessionId: string): Promise<Earlier[]> => {
+  const newest = await store.readMessages(sessionId, { before: Infinity, limit: INSTRUCTED_WITHIN });
+  const last = newest.find(hasInstructions);
+  return last
+    ? earlierOf(last).flatMap(({ instructions, text }) => (instructions ? [{ role: "system", text }] : []))
+    : [];
 };
 
 /** A message as backends are told it, with what was said before it, where that began a session. */

@@ -17,8 +17,11 @@ export const addListener = <T extends object>(listeners: Listeners<T>, key: stri
 };
 
 /** Calls `tell` with each listener of a key; one that is taken away meanwhile is not told any more. */
-export const tellListeners = <T extends object>(listeners: Listeners<T>, key: string, tell: (one: T) => void): void => {
-  const known = listeners.get(key);
+export const tellListeners = <T extends object>(listeners: Listeners<T>, key: string, tell: (one: T) => void): void =>
+  tellAll(listeners.get(key), tell);
+
+/** The same for what was found under a key. */
+export const tellAll = <T extends object>(known: T | Set<T> | undefined, tell: (one: T) => void): void => {
   if (known instanceof Set) for (const one of known) tell(one);
   else if (known !== undefined) tell(known);
 };

@@ -1,5 +1,5 @@
 import type { TurnPlace } from "./journal.ts";
-import { addListener, type Listeners, tellListeners } from "./listeners.ts";
+import { addListener, type Listeners, tellAll } from "./listeners.ts";
 
 /**
  * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
@@ -14,20 +14,31 @@ export type LiveReply = {
   /** Length of all pieces, in UTF-16 code units. */
   length: number;
   readonly pieces: string[];
+  /** Nothing more is written to it. */
+  isOver: boolean;
+  /** Who is told when it grows, as `readers` has them: looked for once, and not for each piece. */
+  readers: Reader | Set<Reader> | undefined;
 };
+type Reader = () => void;
 
 /** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
 export const createLiveReplies = () => {
   const replies = new Map<string, LiveReply>();
   /** A session runs one turn at a time. */
   const ofSession = new Map<string, LiveReply>();
-  const readers: Listeners<() => void> = new Map();
-  const wake = (turnId: string) => {
-    if (readers.size > 0) tellListeners(readers, turnId, (reader) => reader());
-  };
+  const readers: Listeners<Reader> = new Map();
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number): LiveReply {
-      const reply = { turnId, sessionId, messageId, seq, length: 0, pieces: [] };
+      const reply: LiveReply = {
+        turnId,
+        sessionId,
+        messageId,
+        seq,
+        length: 0,
+        pieces: [],
+        isOver: false,
+        readers: readers.get(turnId),
+      };
       replies.set(turnId, reply);
       ofSession.set(sessionId, reply);
       return reply;
@@ -35,9 +46,10 @@ export const createLiveReplies = () => {
     append(reply: LiveReply, text: string): void {
       reply.pieces.push(text);
       reply.length += text.length;
-      wake(reply.turnId);
+      tellAll(reply.readers, wake);
     },
     close(reply: LiveReply): void {
+      reply.isOver = true;
       if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
       if (ofSession.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
     },
@@ -45,20 +57,36 @@ export const createLiveReplies = () => {
     ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
     textSince: readSince,
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
-    read: ({ turnId }: TurnPlace, wake: () => void): (() => void) => addListener(readers, turnId, wake),
+    read({ turnId }: TurnPlace, wake: Reader): () => void {
+      const leave = addListener(readers, turnId, wake);
+      const look = () => {
+        const reply = replies.get(turnId);
+        if (reply) reply.readers = readers.get(turnId);
+      };
+      look();
+      return () => {
+        leave();
+        look();
+      };
+    },
     /** Calls `found` when a reply comes up that is being written in this session already; the returned function ends it. */
     seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
   };
 };
+
+const wake = (reader: Reader): void => reader();
 
 /** All that is written in the session is written here, and was there from its beginning. */
 const doNothing = (): void => {};
 
 export type LiveReplies = ReturnType<typeof createLiveReplies>;
 
-/** What was written past the first `offset` code units; empty when nothing was. */
-export const readSince = (reply: LiveReply, offset: number): string => {
-  const newest = reply.pieces.at(-1) ?? "";
-  if (offset === reply.length - newest.length) return newest;
-  return offset >= reply.length ? "" : reply.pieces.join("").slice(offset);
+/** What was written past the first `offset` code units; empty when nothing was. Looked for from the end: readers are mostly near it. */
+export const readSince = ({ pieces, length }: LiveReply, offset: number): string => {
+  let first = pieces.length;
+  let begin = length;
+  while (begin > offset) begin -= (pieces[--first] as string).length;
+  if (first === pieces.length) return "";
+  const text = first === pieces.length - 1 ? (pieces[first] as string) : pieces.slice(first).join("");
+  return begin < offset ? text.slice(offset - begin) : text;
 };

@@ -1,7 +1,8 @@
-import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk, HeardChunks } from "#backends/backend.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 import { BackendError, GatewayError } from "./errors.ts";
 import { isLoop, loopWords } from "./hops.ts";
+import type { StopSignal } from "./stop-signal.ts";
 import { modelNamed, usageOf } from "./usages.ts";
 
 /** Why a running turn is stopped from outside: its controller is aborted with one of these. */
@@ -55,7 +56,7 @@ export const runAtOnce = (backend: Backend, turn: BackendTurn): Outcome | undefi
 export const runTurn = async (
   backend: Backend,
   turn: BackendTurn,
-  signal: AbortSignal,
+  signal: StopSignal,
   listener: RunListener,
 ): Promise<Outcome> => {
   const outcome = newOutcome();
@@ -73,7 +74,9 @@ export const runTurn = async (
   try {
     if (backend.asksOutside && isLoop(turn.hops))
       throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
-    const iterator = backend.run(turn, signal)[Symbol.asyncIterator]();
+    const running = backend.run(turn, signal);
+    if ("hear" in running) return await hearTurn(running as HeardChunks, outcome, signal, listener);
+    const iterator = running[Symbol.asyncIterator]();
     chunks = iterator;
     for (;;) {
       const step = signal.aborted ? "interrupted" : await nextOf(iterator);
@@ -84,11 +87,7 @@ export const runTurn = async (
       if (step.done) return outcome;
       // A backend that never waits would let nobody else run.
       if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
-      const text = takeChunk(outcome, step.value);
-      if ("note" in step.value && step.value.anew) listener.anew();
-      else listener.alive();
-      if (text !== "") listener.text(text);
-      else if ("note" in step.value) listener.note(step.value.note);
+      tellChunk(outcome, step.value, listener);
     }
   } catch (thrown) {
     if (chunks) leave(chunks);
@@ -96,6 +95,48 @@ export const runTurn = async (
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
+};
+
+/** The same for chunks that are heard: no promise for a piece, whatever many there are. */
+const hearTurn = (chunks: HeardChunks, outcome: Outcome, signal: StopSignal, listener: RunListener): Promise<Outcome> =>
+  new Promise((resolve) => {
+    let isOver = false;
+    const end = (ended: Outcome): void => {
+      isOver = true;
+      signal.removeEventListener("abort", onAbort);
+      resolve(ended);
+    };
+    const onAbort = (): void => {
+      end(stop(outcome, signal.reason as StopReason));
+      leave(chunks);
+    };
+    if (signal.aborted) {
+      onAbort();
+      return;
+    }
+    signal.addEventListener("abort", onAbort, { once: true });
+    chunks.hear({
+      chunk(chunk) {
+        if (isOver) return;
+        try {
+          tellChunk(outcome, chunk, listener);
+        } catch (thrown) {
+          end(fail(outcome, thrown));
+          leave(chunks);
+        }
+      },
+      over(failed) {
+        if (!isOver) end(failed ? fail(outcome, failed.error) : outcome);
+      },
+    });
+  });
+
+const tellChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
+  const text = takeChunk(outcome, chunk);
+  if ("note" in chunk && chunk.anew) listener.anew();
+  else listener.alive();
+  if (text !== "") listener.text(text);
+  else if ("note" in chunk) listener.note(chunk.note);
 };
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;

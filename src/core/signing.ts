@@ -7,5 +7,5 @@ export const signingKeyOf = (secret: string): Buffer =>
   secret.startsWith(PREFIX) ? Buffer.from(secret.slice(PREFIX.length), "base64") : Buffer.from(secret);
 
 /** The signature of a message as its header has it. `timestamp` is in seconds. */
-export const sign = (key: Buffer, id: string, timestamp: string, body: Buffer): string =>
+export const sign = (key: Buffer, id: string, timestamp: string, body: Buffer | string): string =>
   `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;

@@ -1,6 +1,6 @@
 import type { Entry, Store, Turn } from "#store/store.ts";
 import { isTurnEnd, type Journal, type JournalListener } from "./journal.ts";
-import { type LiveReplies, readSince } from "./live-replies.ts";
+import { type LiveReplies, type LiveReply, readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
 
 /** A place in a turn's stream: after the entry `seq`, and after `offset` code units of the reply that was being written then. */
@@ -13,6 +13,8 @@ export type TurnStep =
 
 /** Steps in order. Who reads asks for one at a time, and may leave at any time with `return`. */
 export type TurnSteps<T = TurnStep> = Required<Pick<AsyncIterator<T, undefined, undefined>, "next" | "return">> & {
+  /** In place of `next`, for who tells them on when it likes: the next step, or undefined where there is none yet; then `wake` is called once, as soon as it is worth another look. */
+  pull(wake: () => void): IteratorResult<T, undefined> | undefined;
   [Symbol.asyncIterator](): TurnSteps<T>;
 };
 
@@ -41,8 +43,8 @@ const NOTHING: readonly Entry[] = [];
 const DONE = { done: true, value: undefined } as const;
 
 /**
- * A class and no generator, as thousands of these may wait at once: a waiting one holds a promise and its places in two tables of
- * listeners, and no frame of a function.
+ * A class and no generator, as thousands of these may wait at once: a waiting one holds its places in two tables of listeners, and no frame
+ * of a function.
  */
 class TurnReader<T> implements TurnSteps<T>, JournalListener {
   readonly #parts: Parts;
@@ -55,6 +57,8 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
   /** What was read of the session. A mark names entries of this turn alone, so that it can be held to them. */
   #read: number;
   #replySeq: number | undefined = undefined;
+  /** The one that is being written. */
+  #reply: LiveReply | undefined = undefined;
   #page = NOTHING;
   #at = 0;
   #looked = false;
@@ -66,8 +70,9 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
   #ended: boolean;
   /** All there is was told, or the reader has left. */
   #over = false;
-  #answer: ((result: IteratorResult<T, undefined>) => void) | undefined = undefined;
-  #refuse: ((error: unknown) => void) | undefined = undefined;
+  /** Reading failed, which nobody was told of yet. */
+  #failure: { error: unknown } | undefined = undefined;
+  #wake: (() => void) | undefined = undefined;
   readonly #unfollow: () => void;
   readonly #unhear: () => void;
 
@@ -80,6 +85,8 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     this.#ended = this.#cameLate;
     this.#seq = from?.seq ?? turn.seq - 1;
     this.#offset = from?.offset ?? 0;
+    // Whoever has read of the reply is told the rest of it in pieces, too, should the turn end before the next look.
+    if (this.#offset > 0) this.#replySeq = from?.seq;
     this.#read = this.#seq;
     this.#unfollow = parts.journal.follow(turn.sessionId, this);
     this.#unhear = parts.live.read(turn, () => this.#ring());
@@ -91,10 +98,27 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
 
   next(): Promise<IteratorResult<T, undefined>> {
     return new Promise((resolve, reject) => {
-      this.#answer = resolve;
-      this.#refuse = reject;
-      this.#goOn();
+      const look = () => {
+        try {
+          const step = this.pull(later);
+          if (step) resolve(step);
+        } catch (error) {
+          reject(error);
+        }
+      };
+      // In a moment: what is written meanwhile comes in one piece.
+      const later = () => queueMicrotask(look);
+      look();
     });
+  }
+
+  pull(wake: () => void): IteratorResult<T, undefined> | undefined {
+    if (!this.#reading) {
+      const step = this.#step();
+      if (step) return step;
+    }
+    this.#wake = wake;
+    return undefined;
   }
 
   async return(): Promise<IteratorResult<T, undefined>> {
@@ -113,30 +137,32 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     this.#ring();
   }
 
-  /** Goes on in a moment: what is written meanwhile comes in one piece. */
+  /** Calls who was told that there is nothing yet. */
   #ring(): void {
-    if (this.#answer && !this.#reading) queueMicrotask(() => this.#goOn());
+    if (this.#reading) return;
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
   }
 
-  /** Answers who asked, if there is a step; else waits to be rung. */
-  #goOn(): void {
-    if (!this.#answer || this.#reading) return;
+  /** What there is to tell; else reads on, where there is more to read. */
+  #step(): IteratorResult<T, undefined> | undefined {
     try {
+      if (this.#failure) throw this.#failure.error;
       if (this.#deleted && !this.#over) throw erased(this.#turnId);
-      const shown = this.#over ? undefined : this.#take();
-      if (shown !== undefined) this.#tell(shown);
-      else if (this.#over) this.#leave();
-      else if (this.#unread) this.#readOn();
+      const value = this.#over ? undefined : this.#take();
+      if (value !== undefined) return { done: false, value };
     } catch (error) {
-      this.#fail(error);
+      this.#failure = undefined;
+      this.#leave();
+      throw error;
     }
-  }
-
-  #tell(value: T): void {
-    const answer = this.#answer;
-    this.#answer = undefined;
-    this.#refuse = undefined;
-    answer?.({ done: false, value });
+    if (this.#over) {
+      this.#leave();
+      return DONE;
+    }
+    if (this.#unread) this.#readOn();
+    return undefined;
   }
 
   /** The next step that this reader is told, of what was read and of the reply as it is now. */
@@ -147,13 +173,18 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     }
     this.#page = NOTHING;
     if (this.#unread || this.#over) return undefined;
-    const reply = this.#parts.live.get(this.#turnId);
+    const reply = this.#liveReply();
     if (!reply || reply.seq > this.#read) return undefined;
     // Past all that was ever written: a mark that this stream never gave.
     if (this.#offset > reply.length) this.#offset = 0;
     this.#replySeq = reply.seq;
     const text = readSince(reply, this.#offset);
     return text === "" ? undefined : this.#piece(reply.messageId, reply.seq, text);
+  }
+
+  #liveReply(): LiveReply | undefined {
+    if (!this.#reply || this.#reply.isOver) this.#reply = this.#parts.live.get(this.#turnId);
+    return this.#reply;
   }
 
   #takeEntry(entry: Entry): T | undefined {
@@ -183,10 +214,14 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
 
   #readOn(): void {
     this.#reading = true;
-    this.#readPage().then(
-      () => this.#goOn(),
-      (error: unknown) => this.#fail(error),
-    );
+    const done = () => {
+      this.#reading = false;
+      this.#ring();
+    };
+    this.#readPage().then(done, (error: unknown) => {
+      this.#failure = { error };
+      done();
+    });
   }
 
   async #readPage(): Promise<void> {
@@ -199,7 +234,6 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     const isGap = first ? first.seq > this.#read + 1 : isAllKept || !this.#looked;
     if (isGap && !(await store.getTurn(this.#turnId))) throw erased(this.#turnId);
     this.#looked = true;
-    this.#reading = false;
     this.#page = page;
     this.#at = 0;
     if (page.length === PAGE) this.#unread = true;
@@ -207,24 +241,15 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     else if (isAllKept && !page.some((entry) => entry.turnId === this.#turnId)) this.#over = true;
   }
 
-  #fail(error: unknown): void {
-    this.#reading = false;
-    const refuse = this.#refuse;
-    this.#answer = undefined;
-    this.#leave();
-    refuse?.(error);
-  }
-
   /** Follows nothing any more; who waits is told that there is nothing. */
   #leave(): void {
     this.#over = true;
     this.#page = NOTHING;
+    this.#reply = undefined;
     this.#at = 0;
     this.#unfollow();
     this.#unhear();
-    const answer = this.#answer;
-    this.#answer = undefined;
-    this.#refuse = undefined;
-    answer?.(DONE);
+    this.#reading = false;
+    this.#ring();
   }
 }

@@ -1,7 +1,7 @@
 import type { Entry, Store, Turn } from "#store/store.ts";
 import type { TimelineStep } from "./delivery-timeline.ts";
 import { isTurnEnd } from "./journal.ts";
-import { NO_USAGE, showUsage } from "./usages.ts";
+import { NO_USAGE, showCompleted, showUsage } from "./usages.ts";
 
 const PAGE = 32;
 /** What lies between a turn's beginning and its end are the turns that were before it. Past so many pages its record tells the rest. */
@@ -59,7 +59,8 @@ export const stepsOfEntries = (turn: Turn, entries: readonly Entry[]): TimelineS
       steps.push({ at, name, detail: isNext ? { attempt, waited_ms: Math.max(0, at - queuedAt) } : { attempt } });
     } else if (isTurnEnd(entry)) {
       const latency = startedAt === undefined ? {} : { latency_ms: Math.max(0, at - startedAt) };
-      steps.push({ at, name, detail: { ...endOf(entry), usage: showUsage(entry.usage), ...latency } });
+      const usage = (name === "turn.completed" ? showCompleted : showUsage)(entry.usage);
+      steps.push({ at, name, detail: { ...endOf(entry), usage, ...latency } });
     }
   }
   return steps;

@@ -1,9 +1,10 @@
-import { type Tool, ToolError } from "#tools/tool.ts";
+import { type Tool, ToolError, type ToolSource } from "#tools/tool.ts";
 import type { Agent } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import type { Note } from "./run-turn.ts";
 import { skillTools } from "./skill-tools.ts";
 import type { Skills } from "./skills.ts";
+import { abortSignalOf, type StopSignal } from "./stop-signal.ts";
 import type { TurnWatch } from "./turn-watch.ts";
 
 type TurnToolParts = {
@@ -16,11 +17,22 @@ type TurnToolParts = {
 };
 
 /** What a turn may call: the skills of its agent, and its agent's servers of tools. Each call is told on its timeline. */
-export const toolsOf = async (parts: TurnToolParts, signal: AbortSignal): Promise<readonly Tool[]> => {
-  const { agent, skills, hops, note, watch } = parts;
+export const toolsOf = (parts: TurnToolParts, signal: StopSignal): readonly Tool[] | Promise<readonly Tool[]> => {
+  const { agent, skills } = parts;
   const own = skillTools(skills, agent);
-  if (!agent.toolSource) return own.map((tool) => told(parts, tool));
-  const starting = agent.toolSource.tools(signal, hops);
+  return agent.toolSource
+    ? withSource(parts, own, agent.toolSource, abortSignalOf(signal))
+    : own.map((tool) => told(parts, tool));
+};
+
+const withSource = async (
+  parts: TurnToolParts,
+  own: readonly Tool[],
+  source: ToolSource,
+  signal: AbortSignal,
+): Promise<readonly Tool[]> => {
+  const { hops, note, watch } = parts;
+  const starting = source.tools(signal, hops);
   const { tools, missing } = await (watch ? watch.pause(starting) : starting);
   for (const { server, reason } of missing) note({ name: "tool.unavailable", detail: { server, reason } });
   return [...own, ...tools].map((tool) => told(parts, tool));

@@ -82,8 +82,10 @@ export const createTurns = (parts: {
   /** The turn once it has ended, or as it is after `ms`. `isNew`: it cannot have ended before it was given here. */
   const settle = async (turn: Turn, wait: ReturnType<typeof waits.open>, isNew: boolean): Promise<Turn> => {
     try {
-      const now = isNew ? turn : await read(turn.turnId);
-      if (isEnded(now)) return now;
+      if (!isNew) {
+        const now = await read(turn.turnId);
+        if (isEnded(now)) return now;
+      }
       const end = await wait.ended;
       if (end === "erased") throw erased(turn.turnId);
       return end === "over" ? await read(turn.turnId) : end;
@@ -107,6 +109,11 @@ export const createTurns = (parts: {
     if (turn) follow?.(turn, undefined);
     return turn && { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
   };
+
+  const startedAfter = async (...[turn, wait, isNew, replayed]: [...Parameters<typeof settle>, replayed: boolean]) => ({
+    turn: await settle(turn, wait, isNew),
+    replayed,
+  });
 
   const startNew = (wish: TurnWish): Started | Promise<Started> => {
     admit();
@@ -144,7 +151,7 @@ export const createTurns = (parts: {
     // Whoever waits has to listen before the turn runs.
     const opened = wish.waitMs === undefined ? undefined : waits.open(turn, wish.waitMs, wish.gone);
     const isEnding = claimed !== undefined && runner.begin(claimed);
-    return opened ? startedAfter(settle(turn, opened, claimed !== undefined), replayed) : { turn, replayed, isEnding };
+    return opened ? startedAfter(turn, opened, claimed !== undefined, replayed) : { turn, replayed, isEnding };
   };
 
   return {
@@ -167,11 +174,6 @@ export const createTurns = (parts: {
     },
   };
 };
-
-const startedAfter = async (turn: Promise<Turn>, replayed: boolean): Promise<Started> => ({
-  turn: await turn,
-  replayed,
-});
 
 export type Turns = ReturnType<typeof createTurns>;
 

@@ -2,7 +2,7 @@ import type { UsageCounts as Counts, RpcMethods, UsageStats } from "#generated/r
 import type { Store, UsageCounts } from "#store/store.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
-import { moreOf, showUsage } from "./usages.ts";
+import { moreOf, showCompleted, showUsage } from "./usages.ts";
 
 export type UsageQuery = RpcMethods["usage.stats"]["params"];
 
@@ -65,6 +65,9 @@ const show = ({ messages, attempts, latencyMs, ...counts }: UsageCounts): Counts
   messages,
   turns: { completed: counts.completed, failed: counts.failed, cancelled: counts.cancelled },
   attempts,
-  tokens: showUsage({ ...counts, more: moreOf(counts.cached, counts.reasoning, counts.cost) }),
+  tokens: (counts.completed > 0 ? showCompleted : showUsage)({
+    ...counts,
+    more: moreOf(counts.cached, counts.reasoning, counts.cost),
+  }),
   latencyMs: { mean: attempts === 0 ? null : Math.round((latencyMs / attempts) * 1_000) / 1_000 },
 });

@@ -6,7 +6,7 @@ export type MoreUsage = { cached: number; reasoning: number; cost: number };
 /** Tokens, and `more` only where any of it is not 0. */
 export type Usage = { input: number; output: number; more?: MoreUsage | undefined };
 
-/** Usage as callers see it: what is 0 of `cached`, `reasoning` and `cost` is left out. */
+/** Usage as callers see it: what is 0 of `cached`, `reasoning` and `cost` is left out. `unknown` is it where nobody told. */
 export type ShownUsage = {
   input: number;
   output: number;
@@ -14,6 +14,7 @@ export type ShownUsage = {
   cached?: number;
   reasoning?: number;
   cost?: number;
+  unknown?: true;
 };
 
 export const NO_USAGE: Usage = { input: 0, output: 0 };
@@ -74,5 +75,12 @@ export const showUsage = ({ input, output, more }: Usage): ShownUsage => {
   if (more.cached > 0) shown.cached = more.cached;
   if (more.reasoning > 0) shown.reasoning = more.reasoning;
   if (more.cost > 0) shown.cost = more.cost / BILLION;
+  return shown;
+};
+
+/** The same of what completed turns used. Who answers reads and writes something: nothing at all is what nobody told. */
+export const showCompleted = (usage: Usage): ShownUsage => {
+  const shown = showUsage(usage);
+  if (shown.total === 0) shown.unknown = true;
   return shown;
 };

@@ -7,12 +7,7 @@ import type { ValidatedRequest } from "./rest-validation.ts";
 import type { Route } from "./routes.ts";
 
 /** Holds a body to the contract. Of its address nothing is looked at: clients put there what other servers ask for. */
-export const validateOpenAi = async (
-  _req: unknown,
-  _res: unknown,
-  body: unknown,
-  { operation }: Route,
-): Promise<ValidatedRequest> => {
+export const validateOpenAi = (_req: unknown, _res: unknown, body: unknown, { operation }: Route): ValidatedRequest => {
   const validate = bodies[operation as keyof typeof bodies];
   if (validate && !validate(body)) throw refusalOf(toldOf(validate.errors ?? []));
   return { body, query: {} };

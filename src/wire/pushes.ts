@@ -1,4 +1,4 @@
-import { showUsage } from "#core/usages.ts";
+import { showCompleted, showUsage } from "#core/usages.ts";
 import { errors } from "#generated/errors.ts";
 import type { Pushes, PushName } from "#generated/push-types.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
@@ -49,6 +49,7 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
           return frameOf(entry.name, { ...base, error, usage: showUsage(entry.usage) });
         }
         case "turn.completed":
+          return frameOf(entry.name, { ...base, reply: entry.reply, usage: showCompleted(entry.usage) });
         case "turn.cancelled":
           return frameOf(entry.name, { ...base, reply: entry.reply, usage: showUsage(entry.usage) });
       }

@@ -13,12 +13,15 @@ import { failCall, sendJson, type WireCall } from "./call.ts";
 import { createDelivery } from "./delivery.ts";
 import { letGo } from "./let-go.ts";
 import { requireJson } from "./media-type.ts";
-import type { ValidateRequest } from "./rest-validation.ts";
+import type { ValidatedRequest, ValidateRequest } from "./rest-validation.ts";
 import { createMatcher, type Match, type Route } from "./routes.ts";
 import type { CountRequest } from "./shared-rate-limit.ts";
 import { type Framing, sendEvents } from "./sse.ts";
 
-type HoldToContract = (...request: [...Parameters<ValidateRequest>, route: Route]) => ReturnType<ValidateRequest>;
+/** Holds a request to the contract of its operation. */
+export type HoldToContract = (
+  ...request: [...Parameters<ValidateRequest>, route: Route]
+) => ValidatedRequest | ReturnType<ValidateRequest>;
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 
@@ -35,7 +38,7 @@ export type RestDoorParts = {
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
   /** Resolves when the contract is compiled; calls that come sooner wait for it. */
-  validation: () => Promise<HoldToContract>;
+  validation: () => HoldToContract | Promise<HoldToContract>;
   /** Who the token of this hash belongs to; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
@@ -62,9 +65,13 @@ export const createRestDoor = (parts: RestDoorParts) => {
     requireScope(matched.route, caller);
     const counted = rateLimit(caller.tokenId);
     if (counted instanceof Promise) await counted;
-    const raw = await readRaw(call, matched.route, bodyLimit());
-    const validate = await validation();
-    const { body, query } = await validate(req, res, raw && parseJson(raw), matched.route);
+    // Each of them is there at once, as a rule.
+    const reading = readRaw(call, matched.route, bodyLimit());
+    const raw = reading instanceof Promise ? await reading : reading;
+    const loading = validation();
+    const validate = loading instanceof Promise ? await loading : loading;
+    const validating = validate(req, res, raw && parseJson(raw), matched.route);
+    const { body, query } = validating instanceof Promise ? await validating : validating;
     const headers = {
       "idempotency-key": req.headers["idempotency-key"],
       "last-event-id": req.headers["last-event-id"],
@@ -97,14 +104,12 @@ const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
 };
 
 /** The body of an operation that takes one; undefined for the others, which must not bring one. */
-const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
+const readRaw = (call: WireCall, route: Route, limit: number): Buffer | undefined | Promise<Buffer | undefined> => {
   const { req } = call;
-  if (route.bodyLimit === null) {
-    await readBody(call, 0).catch(refuseBody);
-    return undefined;
-  }
+  if (route.bodyLimit === null) return readBody(call, 0).then(() => undefined, refuseBody);
   requireJson(req);
-  return readBody(call, limit);
+  const { whole } = req as { whole?: Buffer };
+  return whole !== undefined && whole.length <= limit ? whole : readBody(call, limit);
 };
 
 const refuseBody = (error: GatewayError): never => {

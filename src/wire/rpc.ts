@@ -20,7 +20,7 @@ export type RpcExchange = {
   readonly signal: AbortSignal;
   /** The Idempotency-Key header. With a batch it is refused. */
   readonly idempotencyKey: string | undefined;
-  /** Absent on a WebSocket, whose calls have no headers. */
+  /** What the headers say of it; of a WebSocket those of its upgrade, for all its calls. */
   readonly hops?: number;
   /** Where the caller finds RPC, as it came here itself; without it, at the configured address. */
   readonly servedAt?: string;

@@ -6,19 +6,48 @@ export type SseEvent = { event: string; id: string; data: unknown };
 /** How events are written: each of them, and what stands behind the last one, or where they are stopped before it. */
 export type Framing = { frame(event: unknown): string; end: string | undefined; stopped: string | undefined };
 
+type Delta = { turn_id: string; message_id: string; seq: number; offset: number; text: string };
+
+/** By hand, as these are most of all events. What it names has ids of ours, in which nothing is escaped. */
+const frameOfDelta = (id: string, { turn_id, message_id, seq, offset, text }: Delta): string =>
+  `event: message.delta\nid: ${id}\ndata: {"turn_id":"${turn_id}","message_id":"${message_id}","seq":${seq},"offset":${offset},"text":${quoted(text)}}\n\n`;
+
+const SHORT = 64;
+
+/** As JSON.stringify has it, which costs more than all the rest where there is nothing to escape. */
+const quoted = (text: string): string => {
+  if (text.length > SHORT) return JSON.stringify(text);
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit < 0x20 || unit === 0x22 || unit === 0x5c || (unit >= 0xd800 && unit <= 0xdfff))
+      return JSON.stringify(text);
+  }
+  return `"${text}"`;
+};
+
 const PLAIN: Framing = {
   frame(event) {
     const { event: name, id, data } = event as SseEvent;
+    if (name === "message.delta") return frameOfDelta(id, data as Delta);
     return `event: ${name}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
   },
   end: undefined,
   stopped: undefined,
 };
 
+/**
+ * Events that need no promise each: `pull` has the next one, or undefined where there is none yet; then it calls `wake` once, as soon as it is
+ * worth another look.
+ */
+type Pulled = AsyncIterator<unknown> & { pull(wake: () => void): IteratorResult<unknown, unknown> | undefined };
+
+const isPulled = (events: AsyncIterator<unknown>): events is Pulled => "pull" in events;
+
 const COMMENT_EVERY_MS = 15_000;
 const STUCK_MS = 30_000;
 /** So many characters do not wait for the end of the turn of the event loop. */
 const MOST_WAITING = 16 * 1024;
+const AT_ONCE = 32;
 
 const open = new Set<EventStream>();
 let ticker: NodeJS.Timeout | undefined;
@@ -28,7 +57,8 @@ let due: EventStream[] = [];
 const flushDue = (): void => {
   const streams = due;
   due = [];
-  for (const stream of streams) stream.flush();
+  const now = performance.now();
+  for (const stream of streams) stream.writeDue(now);
 };
 
 /** One timer for all streams: an idle stream costs no timer of its own. */
@@ -69,6 +99,8 @@ class EventStream {
   #text = "";
   #isDue = false;
   #isCorked = false;
+  /** The reader is, and what there is waits for it. */
+  #isBehind = false;
   #over = false;
 
   constructor(res: ServerResponse, events: AsyncIterator<unknown>, fail: (error: unknown) => void, framing: Framing) {
@@ -84,10 +116,10 @@ class EventStream {
     // Its head leaves with its first events.
     this.#isCorked = true;
     this.#res.cork();
-    this.#flushSoon();
     this.#res.writeHead(200, headers);
     this.#res.flushHeaders();
-    this.#pull();
+    this.#flushSoon();
+    this.#goOn();
   }
 
   stop(): void {
@@ -107,8 +139,44 @@ class EventStream {
     }
   }
 
-  #pull(): void {
-    this.#events.next().then(this.#take, this.#refuse);
+  /** Asks for the next event, or collects all that there are, to be written at the end of this turn of the event loop. */
+  #goOn(): void {
+    if (isPulled(this.#events)) {
+      this.#flushSoon();
+      this.#collect(this.#events, performance.now());
+    } else this.#events.next().then(this.#take, this.#refuse);
+  }
+
+  readonly #wake = (): void => {
+    if (!this.#over && !this.#isBehind) this.#flushSoon();
+  };
+
+  writeDue(now: number): void {
+    const isPulling = !this.#over && !this.#isBehind && isPulled(this.#events);
+    if (isPulling) this.#collect(this.#events as Pulled, now);
+    this.flush();
+    if (isPulling) this.#waitForRoom();
+  }
+
+  /** Takes all that there is, as long as there is room. */
+  #collect(events: Pulled, now: number): void {
+    try {
+      for (let step = events.pull(this.#wake); step; step = events.pull(this.#wake)) {
+        if (step.done) {
+          this.#end();
+          this.#finish(this.#framing.end);
+          return;
+        }
+        this.#last = now;
+        this.#text += this.#framing.frame(step.value);
+        if (this.#text.length < MOST_WAITING) continue;
+        this.flush();
+        this.#waitForRoom();
+        if (this.#isBehind) return;
+      }
+    } catch (error) {
+      this.#refuse(error);
+    }
   }
 
   readonly #take = ({ done, value }: IteratorResult<unknown, unknown>): void => {
@@ -137,10 +205,20 @@ class EventStream {
     this.#text += this.#framing.frame(event);
     if (this.#text.length < MOST_WAITING) this.#flushSoon();
     else this.flush();
-    const next = () => this.#over || this.#pull();
+    this.#waitForRoom();
+    if (!this.#isBehind) this.#goOn();
+  }
+
+  /** Goes on when the reader has caught up, where it is behind. */
+  #waitForRoom(): void {
+    if (this.#isBehind || this.#over || !this.#isFull) return;
+    this.#isBehind = true;
+    const next = () => {
+      this.#isBehind = false;
+      if (!this.#over) this.#goOn();
+    };
     if (this.#res.writableNeedDrain) this.#res.once("drain", next);
-    else if (this.#isFull) this.#res.socket?.once("drain", next);
-    else this.#pull();
+    else this.#res.socket?.once("drain", next);
   }
 
   /** Node 24 says of a corked response whether there is room in it, and nothing of what waits behind it. */
@@ -151,7 +229,10 @@ class EventStream {
   #flushSoon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    if (due.push(this) === 1) setImmediate(flushDue);
+    const waiting = due.push(this);
+    if (waiting === 1) setImmediate(flushDue);
+    // So many leave in one go; more would make the first of them wait for the last.
+    else if (waiting === AT_ONCE) flushDue();
   }
 
   flush(): void {

@@ -8,6 +8,7 @@ import type { RpcCaller, RpcExchange } from "./rpc.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import type { PendingCall } from "./turn-follower.ts";
 import type { Connection } from "./ws-connection.ts";
+import { hopsAtUpgrade } from "./ws-handshake.ts";
 
 export type ExchangeParts = {
   subscriptions: Subscriptions;
@@ -50,6 +51,10 @@ export class SocketExchange implements RpcExchange, PendingCall {
 
   get servedAt(): string {
     return this.connection.origin.servedAt;
+  }
+
+  get hops(): number {
+    return hopsAtUpgrade(this.connection.origin.headers);
   }
 
   get requestId(): string {

@@ -1,6 +1,7 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { GatewayError } from "#core/errors.ts";
+import { HOPS_HEADER, hopsOf } from "#core/hops.ts";
 import { errors } from "#generated/errors.ts";
 import { bearerOf } from "./auth.ts";
 import { headersOf, problemOf } from "./problem.ts";
@@ -23,8 +24,8 @@ export const tokenOf = (req: IncomingMessage): string | undefined => {
 const protocolsOf = ({ headers }: IncomingMessage): string[] =>
   (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
 
-/** Of one connection's headers those that say who it is: no secret, and nothing of the handshake. */
-const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent"]);
+/** Of one connection's headers those that say who it is and what led to it: no secret, and nothing of the handshake. */
+const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
 
 export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
   const lines: string[] = [];
@@ -34,6 +35,12 @@ export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
   }
   return lines.join("\n");
 };
+
+const HOPS_LINE = new RegExp(`^${HOPS_HEADER}: (.*)$`, "gm");
+
+/** Through how many hops came who opened a connection, of what `tellingHeaders` kept of it. */
+export const hopsAtUpgrade = (headers: string): number =>
+  headers.includes(HOPS_HEADER) ? hopsOf([...headers.matchAll(HOPS_LINE)].map(([, said]) => said).join(",")) : 0;
 
 /** What is read of a connection that was refused, so that the refusal is not lost with what it still sends. */
 const LINGER_MS = 1_000;

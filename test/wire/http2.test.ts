@@ -23,7 +23,7 @@ const TRANSPORTS: [string, Start][] = [
 describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
   const gateway = await shareGateway({
     ...start,
-    config: { ...start.config, agents: { main: { backend: "echo", echo: { chunks: 3 } } } },
+    config: { ...start.config, agents: { main: { backend: "echo", echo: { chunks: 3, delayMs: 1 } } } },
   });
   const client: Http2Client = await openHttp2(gateway.url);
 

@@ -1,4 +1,5 @@
 import { BackendError } from "#core/errors.ts";
+import { abortSignalOf } from "#core/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { summaryOf } from "../summary.ts";
 import { type AgentProcess, type AgentSettings, startAgent } from "./agent-process.ts";
@@ -45,7 +46,10 @@ export const createAcpBackend = (settings: AcpSettings): Backend => {
     kind: "acp",
     asksOutside: true,
     models: settings.models,
-    run: (turn, signal) => use(turn.sessionId, signal, (process) => answer(process, turn, signal)),
+    run: (turn, stop) => {
+      const signal = abortSignalOf(stop);
+      return use(turn.sessionId, signal, (process) => answer(process, turn, signal));
+    },
     async summarise(messages, signal, used) {
       if (messages.length === 0) return "";
       // No session has such an id.

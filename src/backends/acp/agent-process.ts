@@ -7,6 +7,7 @@ import { type ProgramEnd, type RunningProgram, startProgram } from "#core/progra
 import type { Events } from "#observe/events.ts";
 import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
+import { untold } from "../untold.ts";
 import { asRefusal, reasonOf, usageOf, within } from "./answers.ts";
 import { speak } from "./messages.ts";
 import { createModelChoice } from "./models.ts";
@@ -154,6 +155,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
           if ("text" in chunk) yield { usage: usage() };
         }
         const reason = reasonOf(response, mine.characters() > 0);
+        if (!usageOf(response)) yield untold("the agent's program", "an estimate");
         yield { usage: usage() };
         if (reason) throw reason;
       } finally {

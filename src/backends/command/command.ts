@@ -3,11 +3,13 @@ import { BackendError } from "#core/errors.ts";
 import { outputOf } from "#core/programs/output.ts";
 import type { Program } from "#core/programs/program.ts";
 import { type RunningProgram, startProgram } from "#core/programs/start.ts";
+import type { StopSignal } from "#core/stop-signal.ts";
 import type { Events } from "#observe/events.ts";
 import type { Backend, Chunk, Used } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
 import { summaryOf } from "../summary.ts";
 import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
+import { untold } from "../untold.ts";
 import { type Format, readJsonLines, readText } from "./formats.ts";
 
 export type CommandSettings = Program & {
@@ -66,7 +68,7 @@ const FORMATS: Readonly<Record<CommandSettings["output"], () => Format>> = {
 async function* answer(
   settings: CommandSettings,
   document: TurnDocument,
-  signal: AbortSignal,
+  signal: StopSignal,
   /** A program runs now; what it answers says that nothing of it is left. */
   begun: () => () => void,
 ): AsyncGenerator<Chunk> {
@@ -93,6 +95,7 @@ async function* answer(
     signal.throwIfAborted();
     if (end.code !== 0) throw endedBadly(end, program);
     for (const chunk of format.end()) yield* count.add(chunk);
+    if (!count.isTold()) yield untold("the agent's program", "an estimate");
     yield count.usage();
   } finally {
     signal.removeEventListener("abort", stop);
@@ -131,6 +134,7 @@ const createCount = (asked: string) => {
   const usage = (): { usage: Used } => ({ usage: said ?? { input, output: tokensIn(characters) } });
   return {
     usage,
+    isTold: () => said !== undefined,
     *add(chunk: Chunk): Generator<Chunk> {
       yield chunk;
       if ("usage" in chunk) said = chunk.usage;

@@ -69,6 +69,9 @@ export class ChunkStream implements AsyncIterableIterator<ChatCompletionChunk> {
   readonly #steps: TurnSteps<ChatCompletionChunk[]>;
   readonly #ready: ChatCompletionChunk[] = [];
   #asked: Promise<IteratorResult<ChatCompletionChunk[], undefined>> | undefined = undefined;
+  /** What was asked for first has come. */
+  #hasFirst = true;
+  #failure: { error: unknown } | undefined = undefined;
 
   constructor(steps: TurnSteps<ChatCompletionChunk[]>) {
     this.#steps = steps;
@@ -99,6 +102,40 @@ export class ChunkStream implements AsyncIterableIterator<ChatCompletionChunk> {
       if (step.done) return DONE;
       this.#ready.push(...step.value);
     }
+  }
+
+  /** In place of `next`: the next chunk, or undefined where there is none yet; then `wake` is called, as soon as it is worth another look. */
+  pull(wake: () => void): IteratorResult<ChatCompletionChunk, undefined> | undefined {
+    for (;;) {
+      const value = this.#ready.shift();
+      if (value !== undefined) return { done: false, value };
+      if (this.#failure) throw this.#failure.error;
+      const asked = this.#asked;
+      if (asked) {
+        this.#asked = undefined;
+        this.#takeFirst(asked, wake);
+        return undefined;
+      }
+      const step = this.#hasFirst ? this.#steps.pull(wake) : undefined;
+      if (!step) return undefined;
+      if (step.done) return DONE;
+      this.#ready.push(...step.value);
+    }
+  }
+
+  #takeFirst(asked: Promise<IteratorResult<ChatCompletionChunk[], undefined>>, wake: () => void): void {
+    this.#hasFirst = false;
+    asked
+      .then(
+        ({ value }) => this.#ready.push(...(value ?? [])),
+        (error: unknown) => {
+          this.#failure = { error };
+        },
+      )
+      .finally(() => {
+        this.#hasFirst = true;
+        wake();
+      });
   }
 
   async return(): Promise<IteratorResult<ChatCompletionChunk, undefined>> {

@@ -2,6 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { earlierAsContext } from "#core/earlier.ts";
 import { GatewayError } from "#core/errors.ts";
+import { instructionsTold } from "#core/history.ts";
 import { placeOfChat, type SessionPlace } from "#core/sessions.ts";
 import { failureOf, isEnded } from "#core/turns.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
@@ -20,7 +21,8 @@ export const completions = (core: Core): Pick<OpenAiHandlers<CallContext>, "comp
     const { agent, model } = findAgent(core, body.model);
     const conversation = conversationOf(body.messages);
     const place = placeFor(core, agent.name, body.user ?? undefined, ctx);
-    const context = await contextOf(core, place, conversation, body.user ?? undefined);
+    const { earlier } = conversation;
+    const context = body.user == null ? earlierAsContext(earlier) : await contextOf(core, place, earlier);
     const { turn, replayed } = await core.turns.start({
       place,
       text: conversation.text,
@@ -48,16 +50,18 @@ export const completions = (core: Core): Pick<OpenAiHandlers<CallContext>, "comp
 const placeFor = ({ clock }: Core, agent: string, userId: string | undefined, ctx: CallContext): SessionPlace =>
   placeOfChat({ agent, userId, channel: CHANNEL }, ctx.caller.name, clock.now());
 
-/** What the turn is told of what was said before: nothing where the session knows it. */
+/** What a turn of a session that goes on is told of what was said before: where the session knows that, instructions alone that are not those it was told last. */
 const contextOf = async (
   { store }: Core,
   { sessionId }: SessionPlace,
-  { earlier }: Conversation,
-  userId: string | undefined,
+  earlier: Conversation["earlier"],
 ): Promise<string | undefined> => {
-  if (userId === undefined) return earlierAsContext(earlier);
-  if (earlier.length === 0 || (await store.getSession(sessionId))) return undefined;
-  return beginningOf(earlier);
+  if (earlier.length === 0) return undefined;
+  if (!(await store.getSession(sessionId))) return beginningOf(earlier);
+  const instructions = earlier.filter(({ role }) => role === "system");
+  if (instructions.length === 0) return undefined;
+  const wanted = beginningOf(instructions);
+  return wanted === earlierAsContext(await instructionsTold(store, sessionId)) ? undefined : wanted;
 };
 
 const stillRunning = ({ turnId }: Turn, replayed: boolean): GatewayError => {

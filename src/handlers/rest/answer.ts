@@ -2,7 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { StepMark, TurnSteps } from "#core/turn-events.ts";
 import { failureOf, isEnded, type TurnWish } from "#core/turns.ts";
-import { NO_USAGE, showUsage } from "#core/usages.ts";
+import { NO_USAGE, showCompleted } from "#core/usages.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
 import { eventOf } from "./present.ts";
@@ -33,7 +33,7 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
     return { as: "accepted", body: { ...ids, status }, replayed };
   }
   if (turn.status !== "completed") throw failureOf(turn, replayed);
-  const usage = showUsage(turn.usage ?? NO_USAGE);
+  const usage = showCompleted(turn.usage ?? NO_USAGE);
   return { as: "completed", body: { ...ids, status: "completed", reply: turn.reply ?? "", usage }, replayed };
 };
 

@@ -1,5 +1,5 @@
 import type { TurnStep } from "#core/turn-events.ts";
-import { showUsage } from "#core/usages.ts";
+import { showCompleted, showUsage } from "#core/usages.ts";
 import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
@@ -20,7 +20,10 @@ export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({
   model: turn.model ?? null,
   reply: turn.reply ?? null,
   error: turn.error ? errorOf(turn.error) : null,
-  usage: turn.endedAt !== undefined && turn.usage ? showUsage(turn.usage) : null,
+  usage:
+    turn.endedAt !== undefined && turn.usage
+      ? (turn.status === "completed" ? showCompleted : showUsage)(turn.usage)
+      : null,
   delivery_id: turn.deliveryId ?? null,
 });
 
@@ -32,7 +35,6 @@ const errorOf = ({ name, detail }: NonNullable<Turn["error"]>) => ({
 
 /** A step as an event of the stream; undefined for one that REST does not tell. */
 export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent | undefined => {
-  const ids = { turn_id: turn.turnId, session_id: turn.sessionId };
   if (step.kind === "delta") {
     const { messageId: message_id, seq, offset, text } = step;
     const data = { turn_id: turn.turnId, message_id, seq, offset, text };
@@ -41,6 +43,7 @@ export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep
   const { entry } = step;
   const { seq } = entry;
   const id = String(seq);
+  const ids = { turn_id: turn.turnId, session_id: turn.sessionId };
   switch (entry.name) {
     case "turn.started":
       return { event: "turn.started", id, data: { ...ids, seq, attempt: entry.attempt } };
@@ -55,7 +58,7 @@ export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep
       return {
         event: "turn.completed",
         id,
-        data: { ...ids, seq, status: "completed", reply, usage: showUsage(usage) },
+        data: { ...ids, seq, status: "completed", reply, usage: showCompleted(usage) },
       };
     }
     case "turn.failed": {

@@ -2,7 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
 import { placeOf } from "#core/sessions.ts";
 import { failureOf, isEnded, type Started } from "#core/turns.ts";
-import { NO_USAGE, showUsage } from "#core/usages.ts";
+import { NO_USAGE, showCompleted } from "#core/usages.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { SentMessage } from "#generated/rpc-types.ts";
 import type { RpcParts } from "./parts.ts";
@@ -13,14 +13,14 @@ export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext
   "agent.list": () => core.agentList(),
   "agent.status": ({ agentName }) => core.agentView(agentName),
   "agent.reload": ({ agentName }) => reloads.agent(agentName),
-  "agent.sendMessage": ({ agentName, channel, userId, sessionId, message, model, wait, stream }, ctx) => {
+  "agent.sendMessage": ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
     const { follow, caller } = ctx;
     if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
     const started = core.turns.start({
       place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
       surface: "rpc",
       caller: caller.name,
-      hops: ctx.hops,
+      hops: hops === undefined ? ctx.hops : Math.max(hops, ctx.hops),
       text: message,
       model,
       waitMs: wait ? core.replyWaitMs : undefined,
@@ -41,7 +41,7 @@ const sentOf = ({ turn, replayed }: Started, wait: boolean): SentMessage => {
   if (wait && isEnded(turn)) {
     if (turn.status !== "completed") throw failureOf(turn, replayed);
     sent.reply = turn.reply ?? "";
-    sent.usage = showUsage(turn.usage ?? NO_USAGE);
+    sent.usage = showCompleted(turn.usage ?? NO_USAGE);
   }
   if (replayed) sent.replayed = true;
   return sent;

@@ -101,6 +101,22 @@ describe("with a user", () => {
     expect(history).toEqual([told("user", "One"), told("assistant", first.reply)]);
   });
 
+  test("the instructions that a request has others of take the place of those before, and stay until there are others again", async () => {
+    const system = (content: string): Message => ({ role: "system", content });
+    const hello: Message = { role: "user", content: "Hello" };
+    const instructionsIn = (told: Told[]) => told.filter(({ role }) => role === "system").map(({ text }) => text);
+    const inSession = async (...messages: Message[]) => await ask([...messages, hello], "emmy");
+    expect(instructionsIn((await inSession(system("Be brief."))).history)).toEqual(["Be brief."]);
+    const same = await inSession(system("Be brief."));
+    expect([instructionsIn(same.history), same.earlier]).toEqual([["Be brief."], []]);
+    const other = await inSession(system("Be kind."), { role: "developer", content: "Speak French." });
+    expect(instructionsIn(other.history)).toEqual(["Be kind.", "Speak French."]);
+    // What was said stays.
+    expect(other.history.filter(({ role }) => role === "user")).toHaveLength(2);
+    expect(instructionsIn((await inSession()).history)).toEqual(["Be kind.", "Speak French."]);
+    expect(instructionsIn((await inSession(system("Be brief."))).history)).toEqual(["Be brief."]);
+  });
+
   test("of a long beginning the instructions and the newest 64 Ki characters are kept", async () => {
     const long = (letter: string): Message => ({ role: "assistant", content: letter.repeat(30_000) });
     const { history } = await ask(
