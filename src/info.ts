@@ -14,7 +14,7 @@ type InfoParts = {
 /** What this gateway is and can do, as `system.info` tells it. */
 export const createInfo =
   ({ version, node, startedAt, isServed }: InfoParts) =>
-  ({ webhooks, limits }: Config): Info => {
+  ({ gateway, webhooks, limits }: Config): Info => {
     const { turnsPerSession, turns, events, messagesPerSession, storeBytes, webhookBody, restBody, rpcBody } = limits;
     return {
       name: "agent-gateway",
@@ -26,6 +26,8 @@ export const createInfo =
         { name: "rpc", enabled: isServed("rpc"), path: "/rpc" },
         { name: "webhooks", enabled: isServed("webhooks"), path: webhooks.path },
         { name: "console", enabled: isServed("console"), path: "/console" },
+        // With REST's keys, where REST is.
+        { name: "openai", enabled: gateway.openai.enabled && isServed("rest"), path: "/v1" },
       ],
       methods: Object.keys(methods),
       limits: {

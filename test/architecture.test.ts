@@ -46,6 +46,7 @@ const SHARED = [
   "src/core/hops.ts",
   "src/core/signing.ts",
   "src/core/lookup.ts",
+  "src/core/stop-signal.ts",
   "src/core/clean-words.ts",
   "src/core/usages.ts",
 ];

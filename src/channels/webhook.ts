@@ -1,6 +1,6 @@
 import type { Clock } from "#core/clock.ts";
 import { sign, signingKeyOf } from "#core/signing.ts";
-import { showUsage } from "#core/usages.ts";
+import { showCompleted } from "#core/usages.ts";
 import type { Announcement } from "#generated/rest-types.ts";
 import type { AnnouncedReply, Channel } from "./channel.ts";
 import { type Post, postable } from "./post.ts";
@@ -37,7 +37,7 @@ const eventOf = (announced: AnnouncedReply): Announcement => {
     data: {
       ...{ turnId, sessionId, agent, channel, reply },
       model: announced.model ?? null,
-      usage: showUsage(usage),
+      usage: showCompleted(usage),
       deliveryId: announced.deliveryId ?? null,
       createdAt: new Date(announced.createdAt).toISOString(),
       endedAt,

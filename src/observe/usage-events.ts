@@ -22,6 +22,7 @@ export const createUsageEvents = (
   { logger, registry }: { logger: Logger; registry: Registry },
 ) => {
   const labels = ["agent", "model"] as const;
+  const unknown = count("usage_unknown", "Attempts whose agent did not tell what they used.", ["agent"]);
   const inputs = count("input_tokens", "Tokens that models read.", labels);
   const outputs = count("output_tokens", "Tokens that models wrote.", labels);
   const cached = count("cached_tokens", "Of the input, what models had read before.", labels);
@@ -39,6 +40,7 @@ export const createUsageEvents = (
     return last;
   };
   return {
+    usageUnknown: ({ agent }: { agent: string }): void => unknown.at(agent).inc(),
     /** An attempt that reached a backend, whatever became of it; one that wrote a summary, too. */
     attemptUsed: (attempt: AttemptUsed): void => {
       const { agent, model, usage } = attempt;

@@ -18,8 +18,9 @@ const FORMS: Record<string, A2aForm> = {
 const start = async (form: A2aForm) => await startA2aAgent(form, planned);
 const servers: Record<string, Awaited<ReturnType<typeof start>>> = {};
 for (const [name, form] of Object.entries(FORMS)) servers[name] = await start(form);
-const slow = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: 300 });
-const all = [...Object.values(servers), slow];
+const slow = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: 100 });
+const paced = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: 10 });
+const all = [...Object.values(servers), slow, paced];
 const streamed = servers["JSON-RPC, streamed"] as (typeof all)[number];
 const whole = servers["JSON-RPC, whole"] as (typeof all)[number];
 const opened: { close?(): Promise<void> }[] = [];
@@ -50,6 +51,7 @@ backendSuite({
   name: "a2a",
   open: async () => open(streamed.url),
   openSlow: async () => open(slow.url),
+  openPaced: async () => open(paced.url),
   openFailing: async () => {
     streamed.fail("500");
     return open(streamed.url);
@@ -171,8 +173,17 @@ describe("a conversation with an A2A agent", () => {
   });
 
   it("tells what was said before the session began, which the agent cannot know", async () => {
-    const earlier = [{ role: "user", text: "Hello", outside: false } as const];
-    await run(streamed.url, say("And now?", { earlier }));
+    const instructions = { role: "system", text: "Be brief.", outside: false, instructions: true } as const;
+    const earlier = [instructions, { role: "user", text: "Hello", outside: false } as const];
+    await run(streamed.url, say("And now?", { earlier, instructions: "Be kind." }));
+    // What a caller has it told stands behind what the agent is, and is no part of the conversation.
+    expect(
+      streamed
+        .messages()[0]
+        ?.parts.map(({ text }) => text)
+        .slice(0, 2),
+    ).toEqual(["Be kind.", "Be brief."]);
+    expect(streamed.messages()[0]?.parts).toHaveLength(4);
     const texts = streamed
       .messages()[0]
       ?.parts?.map((part) => JSON.stringify(part))

@@ -5,15 +5,17 @@ import { acpOf } from "./stand-ins/acp.ts";
 import { failureOf, isAlive, pidsIn, untilGone } from "./stand-ins/programs.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 
-const slowly = (backend: ReturnType<typeof acpOf>) => ({
+const doing = (what: string, backend = acpOf()) => ({
   ...backend,
-  run: (turn: BackendTurn, signal: AbortSignal) => backend.run({ ...turn, ...saying("do: slow") }, signal),
+  run: (turn: BackendTurn, signal: AbortSignal) =>
+    backend.run({ ...turn, history: () => turn.history(), ...saying(`do: ${what}`) }, signal),
 });
 
 backendSuite({
   name: "acp",
   open: async () => acpOf(),
-  openSlow: async () => slowly(acpOf()),
+  openSlow: async () => doing("slow"),
+  openPaced: async () => doing("paced"),
   openFailing: async () => acpOf("exit"),
   deterministic: true,
 });
@@ -26,7 +28,9 @@ const chunksOf = (backend: Runs, text: string, more: Partial<BackendTurn> = {}, 
 const replyOf = async (...asked: Parameters<typeof chunksOf>) => textOf(await chunksOf(...asked));
 const tellOf = async (backend: Runs, more: Partial<BackendTurn> = {}) =>
   JSON.parse(await replyOf(backend, "do: tell", more));
-const notesIn = (chunks: readonly Chunk[]) => chunks.flatMap((chunk) => ("note" in chunk ? [chunk.note] : []));
+/** What its tools did. */
+const notesIn = (chunks: readonly Chunk[]) =>
+  chunks.flatMap((chunk) => ("note" in chunk && chunk.note.name !== "usage.unknown" ? [chunk.note] : []));
 const said = (role: BackendMessage["role"], text: string, outside = false): BackendMessage => ({ role, text, outside });
 
 describe("an agent that speaks ACP", () => {

@@ -12,6 +12,7 @@ for (const output of ["text", "json-lines"] as const)
     name: `command (${output})`,
     open: async () => commandOf(sh("command-agent.sh", "echo", output), { output }),
     openSlow: async () => commandOf(sh("command-agent.sh", "slow", output), { output }),
+    openPaced: async () => commandOf(sh("command-agent.sh", "paced", output), { output }),
     openFailing: async () => commandOf(sh("command-agent.sh", "fail", output), { output }),
     deterministic: true,
   });

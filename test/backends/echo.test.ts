@@ -8,6 +8,7 @@ backendSuite({
   name: "echo",
   open: async () => createEchoBackend({ delayMs: 1, chunks: 7 }),
   openSlow: async () => createEchoBackend({ delayMs: 150, chunks: 10 }),
+  openPaced: async () => createEchoBackend({ delayMs: 10, chunks: 4 }),
   openFailing: async () => createEchoBackend({ fail: "out of order" }),
   deterministic: true,
 });

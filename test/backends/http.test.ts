@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { createHttpBackend, type HttpSettings } from "#backends/http/http.ts";
@@ -11,6 +12,7 @@ import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 
 const stream = await startHttpAgent("stream");
 const slow = await startHttpAgent("stream", 150);
+const paced = { stream: await startHttpAgent("stream", 10), json: await startHttpAgent("json", 0, () => sleep(30)) };
 const json = await startHttpAgent("json");
 const text = await startHttpAgent("text");
 /** Answers with whatever a test wants. */
@@ -18,7 +20,8 @@ let next = whole({ reply: "" });
 const any = await startHttpStandIn(() => next);
 const opened: { close?(): Promise<void> }[] = [];
 afterAll(async () => {
-  for (const server of [stream, slow, json, text, any]) await server[Symbol.asyncDispose]();
+  const servers = [stream, slow, paced.stream, paced.json, json, text, any];
+  for (const server of servers) await server[Symbol.asyncDispose]();
   for (const backend of opened) await backend.close?.();
 });
 afterEach(() => {
@@ -48,6 +51,7 @@ for (const [form, server] of Object.entries({ stream, json })) {
     name: `http (${form})`,
     open: async () => open(server.url),
     openSlow: async () => open(slow.url),
+    openPaced: async () => open(paced[form as keyof typeof paced].url),
     openFailing: async () => {
       server.fail("500");
       return open(server.url);
@@ -142,7 +146,12 @@ describe("what a service answers", () => {
       { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
       { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
     ]);
-    expect(await run(text.url, say("hi"))).toEqual([{ text: replyTo("hi") }, { usage: { input: 0, output: 0 } }]);
+    // It says nothing of what it used, which is not the same as that it used nothing.
+    expect(await run(text.url, say("hi"))).toEqual([
+      { text: replyTo("hi") },
+      { note: { name: "usage.unknown", detail: { reason: "the agent's service does not tell what it used" } } },
+      { usage: { input: 0, output: 0 } },
+    ]);
   });
 
   it("is read however its bytes are cut", async () => {

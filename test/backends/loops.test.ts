@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { createRpc } from "#test/harness/rpc.ts";
+import { openSocket } from "../wire/ws/socket.ts";
 import { startA2aAgent } from "./stand-ins/a2a-agent.ts";
 import { agentProgram } from "./stand-ins/acp.ts";
 import { startHttpAgent } from "./stand-ins/http-agent.ts";
@@ -85,6 +86,34 @@ describe("F28: an agent that calls the gateway", () => {
       expect([agent, status, error]).toMatchObject([agent, "failed", { detail: LOOP }]);
     }
     expect(service.seen).toHaveLength(3);
+  });
+
+  it("MUST be told of the hops of calls over a WebSocket: of its upgrade for all of them, of a call for that one", async () => {
+    await using service = await startHttpAgent();
+    await using gateway = await openWith({ main: { backend: "http", http: { url: service.url } } });
+    const endOf = async (header: string | undefined, params: object) => {
+      using socket = await openSocket(gateway, header === undefined ? {} : { headers: { "x-gateway-hops": header } });
+      const { turnId } = await socket.call("agent.sendMessage", { agentName: "main", message: "hello", ...params });
+      return await gateway.turnOf(turnId);
+    };
+    await endOf(undefined, {});
+    await endOf("1", {});
+    await endOf(undefined, { hops: 1 });
+    // Whoever is told two numbers believes the larger.
+    await endOf("1", { hops: 2 });
+    await endOf("2", { hops: 0 });
+    expect(service.seen.map(({ headers }) => headers["x-gateway-hops"])).toEqual(["1", "2", "2", "3", "3"]);
+    for (const [header, params] of [
+      ["3", {}],
+      ["no number", {}],
+      [undefined, { hops: 3 }],
+    ] as const)
+      expect(await endOf(header, params)).toMatchObject({ status: "failed", error: { detail: LOOP } });
+    const { call } = createRpc(gateway.url);
+    const sent = { agentName: "main", message: "hello" };
+    expect((await call("agent.sendMessage", { ...sent, hops: 4 })).error?.data.name).toBe("invalid-params");
+    const overHttp = await call("agent.sendMessage", { ...sent, hops: 3 }, { headers: { "x-gateway-hops": "1" } });
+    expect(await gateway.turnOf(overHttp.result.turnId)).toMatchObject({ error: { detail: LOOP } });
   });
 
   it("MUST be told of the hops of events too, which are not taken past the last", async () => {

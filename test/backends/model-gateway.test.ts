@@ -158,6 +158,9 @@ describe("an agent that is a model, behind the gateway", () => {
     const { status, problem } = await send({ message: "one" });
     expect([status, problem.detail]).toEqual([502, "the reply is longer than 4 MiB"]);
     expect(await main.seen[0]?.left).toBe(true);
+    // A session that grew so much is compacted: the model is asked for a summary, which no other test shall answer.
+    await gateway.logged("session.compacted", { cause: "size" });
+    expect(main.seen).toHaveLength(2);
   });
 
   it("F09: goes on when its caller leaves, and the reply is kept", async () => {

@@ -1,4 +1,5 @@
 import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
+import { abortSignalOf } from "#core/stop-signal.ts";
 
 /** One run of the scripted backend, for a test to play. */
 export type ScriptedRun = {
@@ -24,7 +25,7 @@ export const createScriptedBackend = (models?: readonly string[]) => {
     kind: "scripted",
     models,
     run: (turn, signal) => {
-      const { run, chunks } = createRun(turn, signal);
+      const { run, chunks } = createRun(turn, abortSignalOf(signal));
       runs.push(run);
       if (waiting.length > 0) {
         taken++;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Backend, BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
 import { BackendError } from "#core/errors.ts";
+import { startGateway } from "#test/harness/gateway.ts";
 import { leastOf, timeOf } from "#test/harness/loop.ts";
 
 /** A backend as the suite is run against it. Each one answers something to any message. */
@@ -9,6 +10,8 @@ export type BackendUnderTest = {
   open(): Promise<Backend>;
   /** One that goes on for at least a second, to be stopped on its way. */
   openSlow(): Promise<Backend>;
+  /** One that takes a moment for its whole reply, in pieces where it has any. */
+  openPaced(): Promise<Backend>;
   /** One that cannot answer. */
   openFailing(): Promise<Backend>;
   /** The same messages give the same summary. */
@@ -52,7 +55,14 @@ const messages = (count: number): BackendMessage[] =>
   });
 
 /** What backend.ts asks of every backend. */
-export const backendSuite = ({ name, open, openSlow, openFailing, deterministic }: BackendUnderTest): void => {
+export const backendSuite = ({
+  name,
+  open,
+  openSlow,
+  openPaced,
+  openFailing,
+  deterministic,
+}: BackendUnderTest): void => {
   describe(`the ${name} backend`, () => {
     it("says of what kind it is, and which models it takes", async () => {
       const backend = await open();
@@ -113,6 +123,39 @@ export const backendSuite = ({ name, open, openSlow, openFailing, deterministic 
         return took;
       };
       for (const pieces of [0, 1]) expect(await leastOf(3, STOP_MS, () => stop(pieces))).toBeLessThan(STOP_MS);
+    });
+
+    it("F09: goes on when whoever reads its reply leaves, and who comes back with its turn's id reads on where that was", async () => {
+      const backend = await openPaced();
+      await using gateway = await startGateway({ makeBackend: () => backend });
+      let turn_id = "";
+      let last = "";
+      let read = "";
+      /** Reads up to the first event of this name, and leaves. */
+      const readTo = async (name: string): Promise<void> => {
+        const leaving = new AbortController();
+        const stream = turn_id
+          ? await gateway.rest.stream("turns.events", {
+              ...{ path: { turn_id }, headers: { "last-event-id": last }, signal: leaving.signal },
+            })
+          : await gateway.rest.stream("chat.send", { body: { message: "Good morning!" }, signal: leaving.signal });
+        for await (const { event, id, data } of stream.events) {
+          const told = data as { turn_id: string; text: string };
+          [turn_id, last] = [told.turn_id, id];
+          if (event === "message.delta") read += told.text;
+          // Who comes when all of it is written has the rest here.
+          if (event === "message.completed") {
+            expect(told.text.slice(0, read.length)).toBe(read);
+            read = told.text;
+          }
+          if (event === name || event === "turn.completed") break;
+        }
+        leaving.abort();
+      };
+      for (const name of ["turn.started", "message.delta", "turn.completed"]) await readTo(name);
+      const { json } = await gateway.rest.call("turns.get", { path: { turn_id } });
+      expect(json).toMatchObject({ status: "completed", attempt: 1, reply: read });
+      expect(read).not.toBe("");
     });
 
     it("does nothing for a signal that was aborted before", async () => {

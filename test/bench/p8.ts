@@ -62,7 +62,7 @@ export const measureProxied = async (options: BenchOptions): Promise<Figure[]> =
     figureOf(of.rest, of.proxy, {
       ...row,
       figure: NAMES.rest,
-      note: `no gate: of an agent's service, and validated by express-openapi-validator; ${busyOf(of.rest)}`,
+      note: `no gate: of an agent's service; ${busyOf(of.rest)}`,
     }),
     "url" in portkey ? besidePortkey(of.model, of.portkey) : unmeasured("P8", NAMES.portkey, `Portkey ${portkey.why}`),
   ];

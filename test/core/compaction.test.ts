@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { earlierAsContext } from "#core/earlier.ts";
-import { BackendError } from "#core/errors.ts";
-import type { Store } from "#store/store.ts";
 import { nameOf, startPlayed, wordsOf } from "./played-core.ts";
 import { AMPLE } from "./start-core.ts";
 
@@ -236,75 +234,5 @@ describe("a compaction's place in the queue", () => {
     expect(core.asked).toHaveLength(8);
     for (let n = 0; n < 10; n++) (await core.nextAsked()).answer("in short");
     expect(await Promise.all(all)).toHaveLength(10);
-  });
-
-  it("counts what a summary took, for who asked for it, also where it failed", async () => {
-    await using core = await startPlayed();
-    await core.talk("one");
-    const failed = core.compact();
-    const first = await core.nextAsked();
-    first.used({ input: 7, output: 0 });
-    first.fail(new BackendError("no words left"));
-    expect(await nameOf(failed)).toBe("turn-failed");
-    const done = core.compact();
-    const second = await core.nextAsked();
-    await core.clock.advance(30);
-    second.used({ input: 5, output: 2 });
-    second.used({ input: 6, output: 2, cached: 4, cost: 30 }, "small");
-    second.answer("in short");
-    await done;
-    const counts = await core.store.readUsage({ from: 0, to: Infinity });
-    const nothing = { messages: 0, completed: 0, failed: 0, cancelled: 0 };
-    const of = { hour: expect.any(Number), agent: "main", surface: "rpc", caller: "ops", ...nothing, reasoning: 0 };
-    expect(counts.filter(({ caller }) => caller === "ops")).toEqual([
-      { ...of, model: "puppet", attempts: 1, latencyMs: 0, input: 7, output: 0, cached: 0, cost: 0 },
-      // All of it, under the model that answered last.
-      { ...of, model: "small", attempts: 1, latencyMs: 30, input: 11, output: 4, cached: 4, cost: 30 },
-    ]);
-  });
-
-  it("counts what a session took that was compacted by itself under a name of its own", async () => {
-    await using core = await startPlayed({ settings: { compactAt: 2 } });
-    await core.talk("a long message");
-    const asked = await core.nextAsked();
-    asked.used({ input: 9, output: 1 });
-    asked.answer("in short");
-    await core.clock.settle();
-    expect(await core.store.readUsage({ from: 0, to: Infinity })).toContainEqual(
-      expect.objectContaining({ surface: "heartbeat", caller: "compaction", attempts: 1, input: 9, output: 1 }),
-    );
-  });
-
-  it("is done by itself before a session passes what its agent's model can be told at once", async () => {
-    const contextTokens = () => 1_000;
-    await using core = await startPlayed({ settings: { compactAt: 100_000 }, backendWith: { contextTokens } });
-    await core.talk("a".repeat(1_500));
-    expect(core.asked).toHaveLength(0);
-    await core.talk("b".repeat(100));
-    const asked = await core.nextAsked();
-    expect(asked.messages[0]).toMatch(/^user: aaa/);
-    asked.answer("in short");
-    await core.clock.settle();
-    expect((await core.store.readSummary("chat:a"))?.text).toBe("in short");
-  });
-
-  it("is never done by itself where that is off, whatever a model can be told", async () => {
-    await using core = await startPlayed({ settings: { compactAt: 0 }, backendWith: { contextTokens: () => 1_000 } });
-    await core.talk("a".repeat(5_000));
-    await core.clock.settle();
-    expect(core.asked).toHaveLength(0);
-  });
-
-  it("goes on where its usage cannot be counted", async () => {
-    const wrapStore = (store: Store): Store => ({
-      ...store,
-      countUsage: () => Promise.reject(new Error("the store is away")),
-    });
-    await using core = await startPlayed({ wrapStore });
-    await core.talk("one");
-    const done = core.compact();
-    (await core.nextAsked()).answer("in short");
-    expect(await done).toMatchObject({ compacted: true });
-    expect(await core.logged("store.failed")).toMatchObject([{ operation: "countUsage" }]);
   });
 });

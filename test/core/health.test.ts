@@ -155,6 +155,20 @@ describe("asking for health", () => {
     expect(asked.slice(1)).not.toContain(false);
   });
 
+  it("tells who asks of all parts, also where it has just looked by itself, or is looking", async () => {
+    const processHealth = (isAsked: boolean): HealthPart[] =>
+      isAsked ? [{ name: "measured", ...OK } as HealthPart] : [];
+    await using core = await startWithPing({ processHealth });
+    await core.clock.advance(5_000);
+    expect(await partOf(core, "measured")).toEqual({ name: "measured", ...OK });
+    let goOn = () => {};
+    core.pings.answer = () => new Promise((resolve) => (goOn = resolve));
+    await core.clock.advance(5_000);
+    const asked = partOf(core, "measured");
+    goOn();
+    expect(await asked).toEqual({ name: "measured", ...OK });
+  });
+
   it("fails with what went wrong when looking does, and looks again the next time", async () => {
     let isBroken = true;
     await using core = await startCore({

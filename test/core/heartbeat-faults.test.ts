@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { GatewayError } from "#core/errors.ts";
+import { newId } from "#core/ids.ts";
 import type { Store } from "#store/store.ts";
 import { type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 
@@ -93,6 +94,35 @@ describe("a beat that is held", () => {
     await core.beat();
     expect((await core.logged("unexpected.error")).length > 0).toBe(isOurs);
     expect((await core.logged("beat.ran")).length).toBeGreaterThan(0);
+  });
+
+  it("of whose events a node that had lost it took some late goes on with the others", async () => {
+    let isLate = true;
+    await using core = await startBeating({
+      wrapStore: (store) => ({
+        ...store,
+        startTurn: async (order) => {
+          const { events } = order;
+          if (events && isLate) {
+            isLate = false;
+            const ids = { turnId: newId("turn", order.now), messageId: newId("msg", order.now) };
+            await store.startTurn({
+              ...order,
+              ...ids,
+              claim: undefined,
+              events: { ...events, ids: events.ids.slice(0, 1) },
+            });
+          }
+          return await store.startTurn(order);
+        },
+      }),
+    });
+    const events = await core.queueMany(3);
+    await core.beat();
+    for (let n = 0; n < 3; n++) await core.endAll();
+    expect(await core.logged("unexpected.error")).toEqual([]);
+    expect(await core.logged("beat.ran")).toMatchObject([{ events: 2, turns: 1 }]);
+    expect(new Set(await core.statusesOf(events))).toEqual(new Set(["handled"]));
   });
 
   it("that another node has taken over starts no other turn, and none is handed over twice", async () => {

@@ -91,6 +91,24 @@ describe("the steps of a turn", () => {
     expect(namesOf(await reader.done).slice(3)).toEqual(["+one two ", "+three", "message.completed", "turn.completed"]);
   });
 
+  it("go on with the rest for a reader that comes back in the middle, also when the turn ends before it looks", async () => {
+    await using core = await startCore();
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    run.say("one ");
+    const reader = core.follow(turn);
+    await reader.until(isSaid("one "));
+    const next = readSlowly(core, turn, reader.steps.at(-1)?.mark);
+    run.say("two");
+    run.end();
+    await core.ended(turn);
+    expect(namesOf([await next(), await next(), await next()] as TurnStep[])).toEqual([
+      "+two",
+      "message.completed",
+      "turn.completed",
+    ]);
+  });
+
   it("have no pieces for a reader that comes after the end: the whole reply is in its entry", async () => {
     await using core = await startCore();
     const turn = await core.start();

@@ -38,6 +38,13 @@ const install = async (config: string): Promise<GatewayProcess> => {
   return gateway;
 };
 
+/** All that a folder holds, and the folders in it. */
+const sourceOf = (folder: string): string =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => readFileSync(join(root, folder, file), "utf8"))
+    .join("");
+
 const say = async ({ url }: GatewayProcess, message: string): Promise<string> => {
   const { json } = await createRest(url, KEY).call("chat.send", { body: { message } });
   expect(json).toMatchObject({ reply: message });
@@ -85,9 +92,7 @@ describe("docs/operations.md", () => {
     const named = [...page.matchAll(/`((?:gateway|nodejs|process)_[a-z_]+)[`{]/g)].map(([, name = ""]) => name);
     expect(named.length).toBeGreaterThan(10);
     // A counter has no series before it counts.
-    const observed = readdirSync(join(root, "src/observe"))
-      .map((file) => readFileSync(join(root, "src/observe", file), "utf8"))
-      .join("");
+    const observed = sourceOf("src/observe");
     for (const name of named) {
       const isNamed =
         metrics.includes(`# TYPE ${name} `) ||
@@ -96,6 +101,15 @@ describe("docs/operations.md", () => {
     }
     const { parts } = (await (await fetch(`${gateway.url}/readyz`)).json()) as { parts: object };
     for (const part of Object.keys(parts)) expect(page).toContain(`\`${part}\``);
+    const [paragraph = ""] = /^Of the log, [\s\S]*?\n\n/m.exec(page) ?? [];
+    const logged = [...paragraph.matchAll(/`(\w+)\.([\w-]+)`/g)];
+    expect(logged.length).toBeGreaterThan(5);
+    // What is said of the store each engine names where it says it.
+    const engines = sourceOf("src/store");
+    for (const [, subject, what] of logged) {
+      const isNamed = observed.includes(`"${subject}.${what}"`) || engines.includes(`{ name: "${what}", detail`);
+      expect([subject, what, isNamed]).toEqual([subject, what, true]);
+    }
   });
 });
 

@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** What takes longest, most of it by waiting. */
 const LONGEST = [
   "test/stores/postgres.test.ts",
-  "test/faults/takeover.test.ts",
+  "test/faults/side-by-side.test.ts",
   "test/faults/disk.test.ts",
   "test/wire/slow-readers.test.ts",
   "test/faults/database.test.ts",

@@ -24,6 +24,8 @@ export type ProcessOptions = {
   command?: (usual: readonly string[]) => readonly string[];
   /** The folder it runs in; one that is gone afterwards unless told. */
   cwd?: string;
+  /** The test's own, where tests run side by side. */
+  onFinished?: typeof onTestFinished;
 };
 
 export type LogRecord = { time: string; level: string; event: string } & Record<string, unknown>;
@@ -75,7 +77,7 @@ export class GatewayProcess implements AsyncDisposable {
     const stdio: StdioOptions = ["ignore", "pipe", "pipe"];
     this.child = spawn(command, args, { cwd: this.folder, env, stdio, detached: this.#ownGroup });
     // A test that timed out never disposes of it.
-    onTestFinished(() => this.end());
+    (options.onFinished ?? onTestFinished)(() => this.end());
     this.#read(this.child.stdout as Readable, this.out);
     this.#read(this.child.stderr as Readable, this.err);
     this.exited = once(this.child, "close").then(([code, signal]) => {

@@ -41,6 +41,12 @@ const DEEDS = {
     }
     return cancelled ? "cancelled" : "end_turn";
   },
+  async paced() {
+    for (let n = 0; n < 4; n++) {
+      await say(`piece ${n} `);
+      await sleep(10);
+    }
+  },
   never: () => sleep(60_000),
   async silent() {
     await say("so far");

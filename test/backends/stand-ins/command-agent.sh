@@ -22,6 +22,13 @@ if [ "$what" = slow ]; then
   done
   exit
 fi
+if [ "$what" = paced ]; then
+  for n in 0 1 2 3; do
+    say "piece $n "
+    sleep 0.01
+  done
+  exit
+fi
 say '> '
 say "$(printf '%s' "$turn" | sed 's/.*"message":{"text":"\([^"]*\)".*/\1/')"
 [ "$output" = text ] || echo '{"usage":{"input":7,"output":3}}'

@@ -53,6 +53,20 @@ export const ageingTests = (engine: Engine): void => {
       expect(await isKept(world, turnIds)).toEqual([true, true]);
     });
 
+    it("goes also where it begins with no message", async () => {
+      await using world = await openWorld(engine);
+      await talk(world, ["one"]);
+      const ended = world.clock.now();
+      await world.clock.advance(1_000);
+      await compact(world, []);
+      await world.sweep({ sessionsBefore: ended });
+      expect(await seqs(world)).toEqual([7]);
+      await world.clock.advance(1_000);
+      await world.start({ session: SESSION });
+      await world.sweep({ sessionsBefore: world.clock.now() - 1 });
+      expect((await seqs(world))[0]).toBe(8);
+    });
+
     it("is all there was, where all may go but what is later", async () => {
       await using world = await openWorld(engine);
       const turnIds = await talk(world, ["one", "two"]);

@@ -132,9 +132,9 @@ export class Announcements {
     return !this.#isEmpty && this.#freeLost([time + this.#offset]) > 0;
   }
 
-  /** At the opening of the file: nobody sends what its predecessor claimed. */
-  takeBack(): void {
-    this.#freeAll([]);
+  /** At the opening of the file: nobody sends what its predecessor claimed. Answers how many those were. */
+  takeBack(): number {
+    return this.#freeAll([]);
   }
 
   get #isEmpty(): boolean {

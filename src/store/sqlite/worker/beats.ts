@@ -115,12 +115,16 @@ export const freeLostBeats = (state: State, clocks: Clocks): void => {
   }
 };
 
-/** At the opening of the file: nobody holds what a predecessor held; what this process holds (`isOurs`) it goes on with. */
-export const takeBeatsBack = (state: State, clocks: Clocks, isOurs: boolean): void => {
+/** At the opening of the file: nobody holds what a predecessor held; what this process holds (`isOurs`) it goes on with. Answers how many were freed. */
+export const takeBeatsBack = (state: State, clocks: Clocks, isOurs: boolean): number => {
+  let freed = 0;
   for (const row of state.beats.list()) {
-    if (row.running && !isOurs) free(state, row.agent, clocks);
-    else note(state, state.beats.of(row.agent), clocks);
+    if (row.running && !isOurs) {
+      free(state, row.agent, clocks);
+      freed++;
+    } else note(state, state.beats.of(row.agent), clocks);
   }
+  return freed;
 };
 
 const free = (state: State, agent: string, clocks: Clocks): void => {

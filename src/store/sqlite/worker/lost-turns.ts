@@ -25,16 +25,22 @@ export const LEASE_MS = 30_000;
 
 /**
  * At the opening of the file: nobody runs what a predecessor claimed. What was tried often enough is left to the first sweep. Where this
- * process opens it again (`isOurs`), its claims go on.
+ * process opens it again (`isOurs`), its claims go on. Answers how much was taken back.
  */
-export const takeBack = (state: State, now: number, isOurs: boolean): void => {
+export const takeBack = (
+  state: State,
+  now: number,
+  isOurs: boolean,
+): { turns: number; beats: number; announcements: number } => {
   const { time } = state.moment;
-  takeBeatsBack(state, { now, time }, isOurs);
+  const beats = takeBeatsBack(state, { now, time }, isOurs);
+  const running = state.turns.running.list();
   if (isOurs) {
-    for (const row of state.turns.running.list()) row.leaseEnds = time + LEASE_MS;
-    return;
+    for (const row of running) row.leaseEnds = time + LEASE_MS;
+    return { turns: 0, beats, announcements: 0 };
   }
-  state.announcements.takeBack();
-  for (const row of inOrder(state.turns.running.list()))
-    if (row.attempt < TRIES || row.cancelled) requeue(state, row, now, 0);
+  const announcements = state.announcements.takeBack();
+  const rows = inOrder(running).filter((row) => row.attempt < TRIES || row.cancelled);
+  for (const row of rows) requeue(state, row, now, 0);
+  return { turns: rows.length, beats, announcements };
 };

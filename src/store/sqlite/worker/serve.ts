@@ -67,7 +67,11 @@ const open = ({ path, now, time, offset, isOurs }: Omit<WorkerOrder, "port">) =>
   }
   const state = loadState(db, { time, offset });
   db.begin();
-  takeBack(state, now, isOurs);
+  const { turns, beats, announcements } = takeBack(state, now, isOurs);
+  if (!isOurs && turns + beats + announcements > 0) {
+    const detail = `What the process before this one had left running goes on: turns ${turns}, beats ${beats}, announcements ${announcements}.`;
+    notices.push({ name: "taken-over", detail });
+  }
   flush(state);
   db.commit();
   state.news = [];

@@ -1,0 +1,32 @@
+import { type Clock, systemClock } from "#core/clock.ts";
+import { createToolServer, type ServerSettings } from "#tools/mcp/server.ts";
+import { createToolSource } from "#tools/mcp/source.ts";
+import type { Tool } from "#tools/tool.ts";
+
+/** Of a turn that nobody stops. */
+export const { signal } = new AbortController();
+
+type More = { wanted?: string[]; callMs?: number; output?: number; clock?: Clock };
+
+/** An agent's tools of one server. */
+export const open = (reach: ServerSettings["reach"], more: More = {}) => {
+  const { wanted = ["files/*"], callMs = 5_000, output = 1_000, clock = systemClock } = more;
+  const said: string[] = [];
+  const server = createToolServer(
+    { name: "files", version: "1.0.0", reach, callMs, outputCharacters: output },
+    { clock, say: ({ line }) => void said.push(line) },
+  );
+  const source = createToolSource([server], wanted);
+  const tools = async (hops = 0) => (await source.tools(signal, hops)).tools;
+  return {
+    source,
+    said,
+    names: async () => (await tools()).map(({ name }) => name),
+    areOutside: async () => (await tools()).every(({ isOutside }) => isOutside),
+    async call(name: string, args: unknown = {}, by = signal, hops = 0) {
+      const tool = (await tools(hops)).find((one) => one.name === `files__${name}`) as Tool;
+      return await tool.call(args, by);
+    },
+    [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
+  };
+};
