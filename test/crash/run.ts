@@ -102,7 +102,13 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     file: join(folder, "acknowledged.jsonl"),
   });
   const watching = startWatching({ caller, random: createRandom(seed + 3), urls: fleet.urls, orders: traffic.orders });
-  const following = startFollowing({ random: createRandom(seed + 4), urls: fleet.urls, sessionIds: FOLLOWED });
+  const following = startFollowing({
+    random: createRandom(seed + 4),
+    urls: fleet.urls,
+    sessionIds: FOLLOWED,
+    // In a short run it leaves as soon: else that alone is waited for.
+    ...(wish.restMs !== undefined && { restMs: wish.restMs }),
+  });
   const seen = (): Seen => {
     const { acknowledged, repeated } = traffic.counts;
     const events = traffic.orders.filter(({ kind, acks }) => kind === "wake" && acks.length > 0).length;

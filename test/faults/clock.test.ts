@@ -8,7 +8,7 @@ const why = whyNoClock();
 const suffix = why ? ` (${why})` : "";
 
 const agents = {
-  quick: { backend: "echo", heartbeat: { every: "1s" } },
+  quick: { backend: "echo", heartbeat: { every: "200ms" } },
   hourly: { backend: "echo", heartbeat: { every: "30m" } },
   slow: { backend: "echo", deadline: "20s", heartbeat: { every: "30m" }, echo: { delayMs: 400, chunks: 4 } },
 };

@@ -1,6 +1,19 @@
-import { closeSync, openSync, readdirSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { configOf } from "#test/crash/fleet.ts";
 import { createFailingDisk, whyNoFailingDisk } from "#test/harness/failing-disk.ts";
 import { runProcess } from "#test/harness/process.ts";
 import { clientOf, linesOf, startNodes, until } from "./nodes.ts";
@@ -80,6 +93,13 @@ describe("F02: a store that was not closed", () => {
     expect((await client.wake({ text: "after" })).status).toBe(200);
   }, 60_000);
 
+  let whole: Buffer | undefined;
+  /** What a store that was filled is when it was closed. */
+  const closedStore = async (): Promise<Buffer> => {
+    await using fleet = await fillAndEnd("SIGTERM");
+    return readFileSync(join(fleet.folder, "gateway.db"));
+  };
+
   test.each([
     [
       "is damaged in the middle",
@@ -90,14 +110,18 @@ describe("F02: a store that was not closed", () => {
   ])(
     "a file that %s refuses to start, with a sentence",
     async (_, damage) => {
-      await using fleet = await fillAndEnd("SIGTERM");
-      damage(join(fleet.folder, "gateway.db"));
-      const args = ["--config", join(fleet.folder, "gateway-0/gateway.json")];
-      const { code, err, out } = await runProcess({ args });
+      whole ??= await closedStore();
+      const folder = mkdtempSync(join(tmpdir(), "gateway-disk-"));
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const file = join(folder, "gateway.db");
+      writeFileSync(file, whole);
+      damage(file);
+      const config = configOf({ store: { type: "sqlite", path: file } });
+      const { code, err, out } = await runProcess({ config });
       expect([code, out]).toEqual([1, ""]);
       expect(err).toMatch(/^The store cannot be opened: .*gateway\.db.*\.$/m);
       expect(err).not.toMatch(/\n\s+at /);
-      expect(readdirSync(fleet.folder)).toContain("gateway.db");
+      expect(readdirSync(folder)).toContain("gateway.db");
     },
     60_000,
   );

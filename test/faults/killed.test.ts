@@ -29,6 +29,10 @@ test("F01: killed in the middle of its turns, it goes on with all of them within
   const restarted = linesOf(first, "listening")[1];
   expect(Date.parse(resumed.time) - Date.parse(restarted?.time ?? "")).toBeLessThan(RESUMED_MS);
 
+  const [said, ...more] = linesOf(first, "store.taken-over");
+  expect(said?.detail).toMatch(new RegExp(`: turns ${ROOMS}, beats \\d, announcements 0\\.$`));
+  expect(more).toEqual([]);
+
   const after = clientOf(first);
   const again = await Promise.all(sent.map((_, n) => send(after, n, `key ${n}`)));
   expect(again.map(({ turnId, replayed }) => [turnId, replayed])).toEqual(sent.map(({ turnId }) => [turnId, true]));

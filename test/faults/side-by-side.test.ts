@@ -1,7 +1,19 @@
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { postgresTests } from "#test/harness/postgres.ts";
+import { createFirewall, whyNoFirewall } from "#test/harness/firewall.ts";
+import { postgresTests, startPostgres } from "#test/harness/postgres.ts";
+import { startProcess } from "#test/harness/process.ts";
+import { openConnection, requestText } from "#test/harness/raw.ts";
+import { createRest, type Reply } from "#test/harness/rest.ts";
 import type { GatewayNode } from "../crash/fleet.ts";
+import { agentWith, key } from "../process/configs.ts";
 import { clientOf, linesOf, type NodesWish, startNodes, timed, until } from "./nodes.ts";
+import { createSender, expectKept, REFUSED_MS, recovered } from "./sender.ts";
+import { createWire } from "./wire.ts";
+
+// What mostly waits, for a lease to end, for silence to be known as such, or for time to pass, does so side by side.
 
 /** A turn of a gateway that is gone goes on elsewhere within this time. */
 const TAKEN_OVER_MS = 15_000;
@@ -14,6 +26,12 @@ const agents = {
   long: { backend: "echo", heartbeat: { every: "500ms" }, echo: { delayMs: 1_000, chunks: 4 } },
 };
 
+/** The network itself, in the place of a way beside it. */
+const firewallOf = (port: number) => {
+  const { cut, mend } = createFirewall(port);
+  return { port, cut, mend, [Symbol.asyncDispose]: async () => mend() };
+};
+
 await postgresTests((server) => {
   const startTwo = async (onFinished: NonNullable<NodesWish["onFinished"]>) =>
     await startNodes({ count: 2, agents, store: { type: "postgres", url: await server.createSchema() }, onFinished });
@@ -21,13 +39,16 @@ await postgresTests((server) => {
   /** A turn that the first gateway runs, and an event that is handed over. */
   const beginOn = async (node: GatewayNode) => {
     const client = clientOf(node);
-    const { eventId } = (await client.wake({ text: "<event>", agent: "long", mode: "now" })).json;
+    const event = { text: "<event>", agent: "long", mode: "now" };
+    const { eventId } = await taken(() => client.wake(event, { "idempotency-key": "event" }));
     // Whichever of them beats. The turn comes after it, as that must not have ended by the time that something happens to its gateway.
     await until(async () => (await client.event(eventId as string)).turn_id !== null);
-    const { json } = await client.agent({ message: "one two three four", agent: "long", session: "webhook:room" });
-    const behind = await client.agent({ message: "five", agent: "long", session: "webhook:room" });
-    await until(() => linesOf(node, "turn.started", { turnId: json.turnId }).length > 0);
-    return { turnId: json.turnId as string, behind: behind.json.turnId as string, eventId: eventId as string };
+    const room = { agent: "long", session: "webhook:room" };
+    const send = (message: string) => taken(() => client.agent({ message, ...room }, { "idempotency-key": message }));
+    const { turnId } = await send("one two three four");
+    const behind = await send("five");
+    await until(() => linesOf(node, "turn.started", { turnId }).length > 0);
+    return { turnId: turnId as string, behind: behind.turnId as string, eventId: eventId as string };
   };
 
   /** The turn ended once, on its second attempt, and so did what was behind it; the event reached one turn that completed. */
@@ -46,7 +67,6 @@ await postgresTests((server) => {
     expect(beats.filter(({ role, text }) => role === "user" && text.includes("<event>"))).toHaveLength(1);
   };
 
-  // They mostly wait: for a lease to end, or for time to pass. They do so side by side.
   describe.concurrent("of two gateways", () => {
     test("F30: one dies in the middle of a turn: the other takes it over within 15 s, and the client finds its stream there", async ({
       expect,
@@ -105,4 +125,78 @@ await postgresTests((server) => {
       await until(async () => (await client.ready()) === 200);
     }, 60_000);
   });
+
+  const whyNot = whyNoFirewall();
+  const how = whyNot === undefined ? "nft drops its packets" : `a proxy falls silent, as ${whyNot}`;
+  test.concurrent(`F05: the network to the database is cut without a word (${how}): refused in time, and fenced until it is back`, async ({
+    expect,
+    onTestFinished,
+  }) => {
+    await using server = await startPostgres();
+    await using wire = whyNot === undefined ? firewallOf(server.port) : await createWire(server.port);
+    await using fleet = await startNodes({
+      store: { type: "postgres", url: server.url().replace(`:${server.port}/`, `:${wire.port}/`) },
+      onFinished: onTestFinished,
+    });
+    const client = clientOf(fleet.first);
+    const sender = createSender(client);
+    for (let n = 0; n < 10; n++) await Promise.all([sender.wake(), sender.turn()]);
+    wire.cut();
+    const [first, firstMs] = await timed(sender.wake());
+    expect(first.status).toBe(503);
+    // Silence is told from slowness only by waiting; once it is known, nobody waits any more.
+    expect(firstMs).toBeLessThan(10_000);
+    const later = await Promise.all(Array.from({ length: 20 }, () => timed(sender.wake())));
+    for (const [{ status }, ms] of later) expect([status, ms < REFUSED_MS]).toEqual([503, true]);
+    wire.mend();
+    await recovered(client, sender.wake);
+    await expectKept(client, sender.acknowledged);
+  }, 60_000);
 });
+
+/** A gateway may just be opening its connections to the database: what it refuses is sent again. */
+const taken = (send: () => Promise<Reply>) =>
+  until(async () => {
+    const { status, json } = await send();
+    return status === 200 && json;
+  });
+
+const DESCRIPTORS = 64;
+const CONNECTIONS = 200;
+
+test.concurrent("F24: with no descriptors left it takes no connections, says so once, serves those it has, and recovers", async ({
+  expect,
+  onTestFinished,
+}) => {
+  await using gateway = await startProcess({
+    onFinished: onTestFinished,
+    config: agentWith({}),
+    command: (usual) => ["bash", "-c", `ulimit -n ${DESCRIPTORS}; exec "$0" "$@"`, ...usual],
+  });
+  const rest = createRest(gateway.url, key);
+  expect((await rest.call("chat.send", { body: { message: "before" } })).status).toBe(200);
+  await using kept = await openConnection(gateway.url);
+  const port = Number(new URL(gateway.url).port);
+  const sockets: Socket[] = [];
+  const gone = new Set<Socket>();
+  for (let n = 0; n < CONNECTIONS; n++) {
+    const socket = connect(port, "127.0.0.1").on("error", () => {});
+    socket.on("close", () => gone.add(socket));
+    sockets.push(socket);
+  }
+  expect(await gateway.logged("accept.paused")).toMatchObject({ level: "error", reason: "connections" });
+  await expect.poll(() => gone.size).toBeGreaterThan(CONNECTIONS - DESCRIPTORS);
+  expect(readdirSync(`/proc/${gateway.pid}/fd`).length).toBeLessThan(DESCRIPTORS - 10);
+  const place = { method: "POST", path: "/api/v1/chat/send" };
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  kept.write(requestText(place, headers, '{"message":"meanwhile"}'));
+  expect(await kept.reply(place)).toMatchObject({ status: 200, json: { reply: "meanwhile" } });
+
+  const left = sockets.filter((socket) => !gone.has(socket));
+  expect(left.length).toBeGreaterThan(5);
+  await Promise.all(left.map((socket) => once(socket.destroy(), "close")));
+  await expect.poll(() => readdirSync(`/proc/${gateway.pid}/fd`).length).toBeLessThan(30);
+  expect((await rest.call("chat.send", { body: { message: "after" } })).status).toBe(200);
+  await gateway.logged("accept.resumed");
+  expect(gateway.records.filter(({ event }) => event === "accept.paused")).toHaveLength(1);
+}, 30_000);
