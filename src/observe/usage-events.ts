@@ -40,7 +40,10 @@ export const createUsageEvents = (
     return last;
   };
   return {
-    usageUnknown: ({ agent }: { agent: string }): void => unknown.at(agent).inc(),
+    usageUnknown: ({ agent }: { agent: string }): void => {
+      unknown.at(agent).inc();
+      if (logger.writes("debug")) log("debug", "usage.unknown", { agent });
+    },
     /** An attempt that reached a backend, whatever became of it; one that wrote a summary, too. */
     attemptUsed: (attempt: AttemptUsed): void => {
       const { agent, model, usage } = attempt;

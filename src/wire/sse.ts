@@ -124,6 +124,9 @@ class EventStream {
 
   stop(): void {
     if (this.#over) return;
+    // What there is already, as the end of its turn, is still told.
+    if (!this.#isBehind && isPulled(this.#events)) this.#collect(this.#events, performance.now());
+    if (this.#over) return;
     this.#end();
     // Whoever makes the events lets go of what it holds for them.
     this.#events.return?.().catch(() => {});

@@ -15,7 +15,7 @@ test("no request changes its prototype on its way through Express", async () => 
       kept.push(Object.getPrototypeOf(object) === prototype);
     return setPrototypeOf(object, prototype);
   });
-  for (let n = 0; n < 3; n++) await gateway.rest.call("chat.send", { body: { message: "hi" } });
+  for (let n = 0; n < 3; n++) await gateway.rest.call("skills.list");
   expect(kept.length).toBeGreaterThanOrEqual(3 * 2);
   expect(kept).not.toContain(false);
 });
