@@ -1,6 +1,6 @@
 import { startPostgres } from "#test/harness/postgres-server.ts";
 import { type Compared, measureGateway } from "./against-bare.ts";
-import { EVENTS } from "./events.ts";
+import { KEPT_EVENTS } from "./events.ts";
 import { compare, type Figure, measure, median, unmeasured } from "./figures.ts";
 import { SQLITE } from "./gateways.ts";
 import { whyNoLoad } from "./machine.ts";
@@ -23,7 +23,7 @@ const openStore = async (engine: Engine): Promise<AsyncDisposable & { store: obj
   return { store, [Symbol.asyncDispose]: async () => {} };
 };
 
-/** STORES: how many wakes a second each engine acknowledges, each of them kept before it is; beside memory, in the same run. */
+/** STORES: how many wakes a second each engine acknowledges, each of them kept before it is; beside memory, in the same run. As in P3 they wait for the usual heartbeat. */
 export const measureStores = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
   const why = whyNoLoad();
   if (why) return [unmeasured("STORES", "acknowledged wakes a second", why)];
@@ -38,8 +38,8 @@ export const measureStores = async ({ rounds, seconds, say }: BenchOptions): Pro
           {
             figure: `wakes ${NAMES[engine]}`,
             seconds,
-            gateway: { ...BEATING, store: opened.store },
-            work: EVENTS,
+            gateway: { ...BEATING, agent: {}, store: opened.store },
+            work: KEPT_EVENTS,
             run: (server, lasting, seed) => wake(server, lasting, seed, connections),
           },
           2 * round,
