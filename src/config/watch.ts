@@ -1,4 +1,3 @@
-import { watch } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { modelFlaw } from "./check-mappings.ts";
@@ -6,6 +5,7 @@ import type { Config, LoadedConfig } from "./config.ts";
 import { applyReload, type Difference, diffConfig } from "./diff.ts";
 import { ConfigError, type ConfigProblem, dotted } from "./problems.ts";
 import { tracesOf } from "./trace.ts";
+import { type Watcher, watchFolder } from "./watch-folder.ts";
 
 export type Reload =
   | ({ reloaded: true; warnings: readonly string[]; problems: readonly [] } & Difference)
@@ -36,11 +36,6 @@ export type WatchOptions = {
   /** How long a file has to lie still before it is read: editors write in several steps. */
   settleMs?: number;
 };
-
-type Watcher = { close(): void };
-
-/** Where folders cannot be watched (no descriptors left, a strange file system), the files are looked at this often. */
-const POLL_MS = 2000;
 
 /** Keeps the configuration up to date with its file, and the last good one in force. */
 export function watchConfig({ running, load, onChange, onInvalid, signal, settleMs = 50 }: WatchOptions): ConfigWatch {
@@ -105,24 +100,7 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
       watcher.close();
       watchers.delete(folder);
     }
-    for (const folder of folders) if (!watchers.has(folder)) watchers.set(folder, watchFolder(folder));
-  }
-
-  function watchFolder(folder: string): Watcher {
-    const poll = (): Watcher => {
-      const interval = setInterval(look, POLL_MS).unref();
-      return { close: () => clearInterval(interval) };
-    };
-    try {
-      const watcher = watch(folder, { persistent: false }, look);
-      watcher.on("error", () => {
-        watcher.close();
-        if (watchers.get(folder) === watcher) watchers.set(folder, poll());
-      });
-      return watcher;
-    } catch {
-      return poll();
-    }
+    for (const folder of folders) if (!watchers.has(folder)) watchers.set(folder, watchFolder(folder, look));
   }
 
   /** Something in a folder changed, perhaps one of our files. */

@@ -33,6 +33,7 @@ export class Sessions {
   readonly #inserts: Rows;
   readonly #updates: ReturnType<Database["run"]>;
   readonly #moves: ReturnType<Database["run"]>;
+  readonly #refiles: ReturnType<Database["run"]>;
   readonly #deletes: Rows;
   readonly #page: Query;
   readonly #pageOf: Query;
@@ -49,7 +50,8 @@ export class Sessions {
     this.#byOrdinal = db.query(`SELECT ${COLUMNS} FROM sessions WHERE ordinal = ?`);
     this.#inserts = db.rows(`INSERT INTO sessions (${COLUMNS}, webhook)`, 7);
     this.#updates = db.run("UPDATE sessions SET body = ? WHERE ordinal = ?");
-    this.#moves = db.run("UPDATE sessions SET body = ?, used = ?, head = ? WHERE ordinal = ?");
+    this.#moves = db.run("UPDATE sessions SET body = ?, head = ? WHERE ordinal = ?");
+    this.#refiles = db.run("UPDATE sessions SET used = ? WHERE ordinal = ?");
     this.#deletes = db.keys("DELETE FROM sessions WHERE ordinal IN");
     this.#page = db.query(`SELECT ${COLUMNS} FROM sessions WHERE ordinal < ? ORDER BY ordinal DESC LIMIT ?`);
     this.#pageOf = db.query(
@@ -79,11 +81,22 @@ export class Sessions {
     return stored.map((one) => this.#of(one));
   }
 
-  /** Those that were used last in a minute up to this one, the longest ago first; after a place in that order. */
+  /**
+   * Those that may not have been used since a minute, by the last one of which the file knows, the longest ago first; after a place in that order.
+   * The file learns of a later one when `refile` is called, not with each use: that would write two more pages of its index.
+   */
   unused(webhook: boolean, after: { used: number; ordinal: number }, through: number, limit: number): SessionRow[] {
     this.flush();
     const stored = this.#unused.all<Stored>([webhook ? 1 : 0, after.used, after.ordinal, through, limit]);
     return stored.map((one) => this.#take(one));
+  }
+
+  /** Its place among the unused is that of its last use again. */
+  refile(row: SessionRow): void {
+    const used = minuteOf(row.updatedAt);
+    if (!row.isStored || used === row.storedUse) return;
+    this.#refiles([used, row.ordinal]);
+    row.storedUse = used;
   }
 
   open(of: Pick<Session, "sessionId" | "agent" | "channel" | "userId">, now: number): SessionRow {
@@ -175,18 +188,18 @@ export class Sessions {
   #write(row: SessionRow): void {
     row.isDirty = false;
     const body = bodyOf(row);
-    const used = Math.floor(row.updatedAt / MINUTE);
     const head = row.head ?? null;
     if (!row.isStored) {
+      const used = minuteOf(row.updatedAt);
       const ids = [toSql(row.sessionId), toSql(row.agent)] as const;
       this.#inserts.add(row.ordinal, ...ids, used, head, body, isWebhook(row.sessionId) ? 1 : 0);
-    } else if (used === row.storedUse && row.head === row.storedHead) {
+      row.isStored = true;
+      row.storedUse = used;
+    } else if (row.head === row.storedHead) {
       this.#updates([body, row.ordinal]);
     } else {
-      this.#moves([body, used, head, row.ordinal]);
+      this.#moves([body, head, row.ordinal]);
     }
-    row.isStored = true;
-    row.storedUse = used;
     row.storedHead = row.head;
   }
 
@@ -202,6 +215,8 @@ export class Sessions {
     }
   }
 }
+
+const minuteOf = (at: number): number => Math.floor(at / MINUTE);
 
 const bodyOf = (row: SessionRow): string =>
   JSON.stringify([

@@ -59,7 +59,8 @@ const forgetUnused = (
   for (const session of found) {
     if (rest <= 0) return 0;
     rest--;
-    places[kind] = { used: Math.floor(session.updatedAt / MINUTE), ordinal: session.ordinal };
+    places[kind] = { used: session.storedUse, ordinal: session.ordinal };
+    state.sessions.refile(session);
     const isUnfinished = session.queue.length > 0 || state.announcements.hasOf(session.ordinal);
     if (session.updatedAt <= before && !isUnfinished) rest -= forgetSession(state, session, now, time);
   }
