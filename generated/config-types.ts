@@ -267,7 +267,7 @@ export interface components {
              */
             clearTextFrom: components["schemas"]["Network"][];
             /**
-             * @description Origins of pages that may call the gateway from a browser. By default only the gateway's own.
+             * @description Origins of pages that may call the gateway from a browser and read what it answers (CORS), webhooks aside. By default only the gateway's own.
              * @default []
              */
             allowedOrigins: string[];
@@ -1042,7 +1042,7 @@ export interface components {
             trustedProxies?: components["schemas"]["Network"][];
             /** @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may. */
             clearTextFrom?: components["schemas"]["Network"][];
-            /** @description Origins of pages that may call the gateway from a browser. By default only the gateway's own. */
+            /** @description Origins of pages that may call the gateway from a browser and read what it answers (CORS), webhooks aside. By default only the gateway's own. */
             allowedOrigins?: string[];
             /** @description The channel, by its key in `channels`, for announcements that name none, or one that is only a label. By default such a reply reaches subscribers alone. */
             announceTo?: string;

@@ -12,7 +12,7 @@ import { createGuessGuard } from "#wire/auth.ts";
 import { createConnectionLimit } from "#wire/connection-limit.ts";
 import { type Documents, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
-import { createHostCheck, createHostGuard } from "#wire/hosts.ts";
+import { createHostCheck, createHostGuard, createPageCheck } from "#wire/hosts.ts";
 import { createOpsDoors } from "#wire/ops.ts";
 import { createRefusals } from "#wire/refusals.ts";
 import { createRestDoor, type HoldToContract } from "#wire/rest.ts";
@@ -185,6 +185,7 @@ export const createDoors = (parts: DoorsParts) => {
   let doorsOf: DoorAt[][] = [];
   let guards: ReturnType<typeof createHostGuard>[] = [];
   let hostChecks: ReturnType<typeof createHostCheck>[] = [];
+  let pageChecks: ReturnType<typeof createPageCheck>[] = [];
   const arrange = () => {
     doorsOf = config.gateway.listeners.map((_, n) => {
       const surfaces = surfacesOf(n);
@@ -196,6 +197,7 @@ export const createDoors = (parts: DoorsParts) => {
       return createHostGuard(allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined });
     });
     hostChecks = listeners.map(({ host }) => createHostCheck(allowedOrigins, { loopback: isLoopback(host) }));
+    pageChecks = listeners.map(({ tls }) => createPageCheck(allowedOrigins, { tls: tls !== undefined }));
   };
   arrange();
 
@@ -205,6 +207,7 @@ export const createDoors = (parts: DoorsParts) => {
         doors: () => doorsOf[listener] ?? [],
         peerOf: (req) => access.peerOf(req),
         guardHost: (req) => guards[listener]?.(req),
+        isPage: (req) => pageChecks[listener]?.(req) ?? false,
         underWay,
         refusals,
         events,

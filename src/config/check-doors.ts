@@ -72,8 +72,11 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128));
 }
 
+/** Of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
+const APP_ORIGIN = /^(?!https?:|wss?:|ftp:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/;
+
 function isOrigin(text: string): boolean {
-  return URL.canParse(text) && new URL(text).origin === text;
+  return APP_ORIGIN.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 }
 
 function hasKey(value: unknown, path: readonly string[]): boolean {

@@ -4,6 +4,7 @@ import { GatewayError } from "#core/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
+import { answerPreflight, isPreflight, showToPage } from "./cross-origin.ts";
 import type { Refusals } from "./refusals.ts";
 import { HEADER_LIMIT } from "./refuse-bytes.ts";
 import type { UnderWay } from "./under-way.ts";
@@ -11,14 +12,24 @@ import type { UnderWay } from "./under-way.ts";
 /** One of the gateway's doors: answers the call or throws what becomes its problem. */
 export type Door = (call: WireCall) => void | Promise<void>;
 
-/** A door and the paths that lead to it: the prefix itself and all below it. `fail` is how it says no, if not as a problem. */
-export type DoorAt = { prefix: string; door: Door; fail?: (call: WireCall, error: unknown) => void };
+/**
+ * A door and the paths that lead to it: the prefix itself and all below it. `fail` is how it says no, if not as a problem. What
+ * `servers` alone call is not shown to pages of other origins.
+ */
+export type DoorAt = {
+  prefix: string;
+  door: Door;
+  fail?: (call: WireCall, error: unknown) => void;
+  servers?: boolean;
+};
 
 export type FrontParts = {
   /** The doors of this listener, as they are now: a reload may open or close one. */
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;
   guardHost: (req: IncomingMessage) => void;
+  /** Whether it comes from a page of another origin that may call us. */
+  isPage: (req: IncomingMessage) => boolean;
   underWay: UnderWay;
   refusals: Refusals;
   events: Events;
@@ -29,7 +40,7 @@ const URL_LIMIT = 8 * 1024;
 
 /** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
 export const createFront = (parts: FrontParts) => {
-  const { doors, peerOf, guardHost, underWay, events, clock } = parts;
+  const { doors, peerOf, guardHost, isPage, underWay, events, clock } = parts;
   const refused = parts.refusals.note;
   return (req: IncomingMessage, res: ServerResponse): void => {
     const url = originForm(req);
@@ -38,6 +49,8 @@ export const createFront = (parts: FrontParts) => {
     const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay, refused });
     const found = doors().find(({ prefix }) => leadsTo(path, prefix));
     const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
+    const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
+    if (fromPage) showToPage(call);
     try {
       if (req.headers.host === undefined && req.httpVersion === "1.1")
         throw new GatewayError("invalid-request", "The request has no Host.");
@@ -45,6 +58,11 @@ export const createFront = (parts: FrontParts) => {
         throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
       if (headBytesOf(req) > HEADER_LIMIT)
         throw new GatewayError("headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`);
+      if (fromPage && isPreflight(req)) {
+        guardHost(req);
+        answerPreflight(call);
+        return;
+      }
       if (!found) throw new GatewayError("not-found", "Nothing is served at this path.");
       if (!PUBLIC.has(path)) guardHost(req);
       found.door(call)?.catch(fail);

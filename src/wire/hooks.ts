@@ -37,7 +37,7 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
     }
   };
 
-  return { prefix: path, door, fail: (call, error) => fail(call, new HookExchange(parts, call), error) };
+  return { prefix: path, servers: true, door, fail: (call, error) => fail(call, new HookExchange(parts, call), error) };
 };
 
 const send = (call: WireCall, { body, replayed }: HookReply): void => {

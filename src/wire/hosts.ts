@@ -36,3 +36,16 @@ export const createHostGuard = (allowedOrigins: readonly string[], { loopback, t
     throw new GatewayError("origin-not-allowed", "The page's origin is not in gateway.allowedOrigins.");
   };
 };
+
+/**
+ * Whether a request comes from a page of another origin that may call us. Of such a page what is answered is made readable; our own needs
+ * nothing, and nobody else gets anything.
+ */
+export const createPageCheck = (allowedOrigins: readonly string[], { tls }: Pick<HostRules, "tls">) => {
+  const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
+  const scheme = tls ? "https" : "http";
+  return ({ headers: { host = "", origin = "" } }: IncomingMessage): boolean => {
+    const given = origin.toLowerCase();
+    return origins.has(given) && given !== `${scheme}://${host.toLowerCase()}`;
+  };
+};

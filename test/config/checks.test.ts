@@ -7,6 +7,14 @@ const mapping = (more: object) => ({ webhooks: { mappings: { push: { match: {}, 
 const isOfBackend = (line: string) => line.startsWith("agents.main.backend ");
 
 describe("what is not built yet is refused by its name", () => {
+  test("an address of the store that is another database's, without its words", async () => {
+    const built = { stores: ["postgres"], backends: ["echo"] };
+    const store = (...url: string[]) => ({ store: { type: "postgres", url } });
+    const lines = await refused(store("postgres://a/b", "mysql://user:secret@a/b"), { built });
+    expect(lines).toEqual(["store.url is no address of PostgreSQL: they begin with `postgres://`."]);
+    await load(withSections(store("postgresql://a/b", "postgres://user:secret@a:1/b")), { built });
+  });
+
   test.each(["sqlite", "postgres"])("the store %s", async (type) => {
     const store = type === "sqlite" ? { type, path: "x" } : { type, url: ["x", "y"] };
     expect(await refused({ store })).toEqual([
@@ -119,12 +127,27 @@ describe("networks, origins and paths", () => {
     await load(withSections({ webhooks: { allowedIps: [network] } }));
   });
 
-  test.each(["example.com", "https://example.com/", "https://a.b/c", "*", "null"])(
-    "%s is no origin",
+  test.each([
+    "example.com",
+    "https://example.com/",
+    "https://a.b/c",
+    "*",
+    "null",
+    "https://*.example.com:443",
+    "file://here",
+    "app://",
+    "app://chat/page",
+    "App://chat",
+  ])("%s is no origin", async (origin) => {
+    expect(await refused({ gateway: { allowedOrigins: [origin] } })).toEqual([
+      "gateway.allowedOrigins[0] is no origin: write it as https://host, with a port if it has one and nothing after.",
+    ]);
+  });
+
+  test.each(["http://localhost:5173", "https://chat.example", "app://chat", "chrome-extension://abcdefgh"])(
+    "%s is an origin",
     async (origin) => {
-      expect(await refused({ gateway: { allowedOrigins: [origin] } })).toEqual([
-        "gateway.allowedOrigins[0] is no origin: write it as https://host, with a port if it has one and nothing after.",
-      ]);
+      await load(withSections({ gateway: { allowedOrigins: [origin] } }));
     },
   );
 

@@ -6,14 +6,16 @@ import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { root, startProcess } from "#test/harness/process.ts";
 import { blocksOf } from "./blocks.ts";
+import { configOfPage } from "./recipes.ts";
 
 const run = promisify(execFile);
 const blocks = blocksOf("docs/openai.md");
 const block = (language: string) => blocks.find((one) => one.language === language)?.text ?? "";
 const env = { REST_API_KEY: "a-key-of-the-page-of-openai" };
 
-it("the page's configuration answers its calls as it shows", async () => {
-  await using gateway = await startProcess({ config: block("json5"), env });
+it("the page's configuration answers its calls as it shows, and the pages that it names", async () => {
+  const config = await configOfPage("docs/openai.md", ["gateway.json5", "pages"]);
+  await using gateway = await startProcess({ config, env });
   const { host } = new URL(gateway.url);
   const at = (text: string) => text.replaceAll("127.0.0.1:18789", host);
 
@@ -21,6 +23,10 @@ it("the page's configuration answers its calls as it shows", async () => {
   const plain = (text: string) =>
     JSON.parse(text.replaceAll(/01[0-9A-Z]{24}/g, "id").replace(/"created": ?\d+/, '"created": 0')) as object;
   expect(plain(given.stdout)).toEqual(plain(block("json")));
+
+  const asking = { origin: "https://chat.example.com", "access-control-request-method": "POST" };
+  const asked = await fetch(`${gateway.url}/v1/chat/completions`, { method: "OPTIONS", headers: asking });
+  expect([asked.status, asked.headers.get("access-control-allow-origin")]).toEqual([204, asking.origin]);
 
   // Where OpenAI's client is found.
   const file = join(root, "dist", `openai-page-${process.pid}.mjs`);

@@ -42,6 +42,9 @@ const COMMON = new Set([
   "x-request-id",
 ]);
 
+/** What lets a page of another origin read a reply: all of it, or none. */
+const TO_PAGES = ["access-control-allow-origin", "access-control-expose-headers", "vary"];
+
 /** What no operation can answer with, as it is said before one is found. */
 const BEFORE_ANY: readonly ErrorName[] = [
   "not-found",
@@ -110,7 +113,10 @@ const headFaults = (route: Route | undefined, { status, headers }: Received): st
     if (value !== null) found.push(...headerFaults(name, value, resolve(schema)));
   }
   for (const [name] of headers)
-    if (!COMMON.has(name) && !declared.has(name) && route) found.push(`${name} is not in the contract`);
+    if (!COMMON.has(name) && !declared.has(name) && !TO_PAGES.includes(name) && route)
+      found.push(`${name} is not in the contract`);
+  const toPages = TO_PAGES.filter((name) => headers.has(name));
+  if (toPages.length !== 0 && toPages.length !== TO_PAGES.length) found.push(`of a page's headers only ${toPages}`);
   const types = Object.keys(response?.content ?? {});
   const type = mediaOf(headers);
   if (route && (types.length === 0 ? type !== undefined : !types.includes(type ?? "")))
