@@ -24,5 +24,6 @@ export const letGo = (req: IncomingMessage, res: ServerResponse): void => {
 
 const dropFields = (from: object, names: readonly string[]): void => {
   const fields = from as Record<string, unknown>;
-  for (const name of names) if (fields[name] !== undefined) fields[name] = undefined;
+  // Their own alone: `query` of a request that Express has not seen is a getter of its prototype, which takes nothing.
+  for (const name of names) if (Object.hasOwn(fields, name) && fields[name] !== undefined) fields[name] = undefined;
 };
