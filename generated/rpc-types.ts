@@ -500,6 +500,8 @@ export interface components {
                 failed: number;
                 /** @description Turns that somebody stopped. */
                 cancelled: number;
+                /** @description Of the completed, those that `tokens` lacks, as nobody told what they used: all of an hour, agent, model, surface and token without a single token. Left out where there are none. */
+                untold?: number;
             };
             /** @description Attempts that reached a backend. */
             attempts: number;

@@ -4638,7 +4638,7 @@ validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x11 = validate44;
 const schema91 = {"type":"object","additionalProperties":false,"required":["from","to","total","groups"],"properties":{"from":{"$ref":"shape:Timestamp"},"to":{"$ref":"shape:Timestamp"},"total":{"$ref":"shape:UsageCounts"},"groups":{"type":"array","items":{"$ref":"shape:UsageGroup"}}}};
-const schema94 = {"type":"object","additionalProperties":false,"required":["messages","turns","attempts","tokens","latencyMs"],"properties":{"messages":{"type":"integer","minimum":0},"turns":{"type":"object","additionalProperties":false,"required":["completed","failed","cancelled"],"properties":{"completed":{"type":"integer","minimum":0},"failed":{"type":"integer","minimum":0},"cancelled":{"type":"integer","minimum":0}}},"attempts":{"type":"integer","minimum":0},"tokens":{"$ref":"shape:Usage"},"latencyMs":{"type":"object","additionalProperties":false,"required":["mean"],"properties":{"mean":{"type":["number","null"],"minimum":0}}}}};
+const schema94 = {"type":"object","additionalProperties":false,"required":["messages","turns","attempts","tokens","latencyMs"],"properties":{"messages":{"type":"integer","minimum":0},"turns":{"type":"object","additionalProperties":false,"required":["completed","failed","cancelled"],"properties":{"completed":{"type":"integer","minimum":0},"failed":{"type":"integer","minimum":0},"cancelled":{"type":"integer","minimum":0},"untold":{"type":"integer","minimum":1}}},"attempts":{"type":"integer","minimum":0},"tokens":{"$ref":"shape:Usage"},"latencyMs":{"type":"object","additionalProperties":false,"required":["mean"],"properties":{"mean":{"type":["number","null"],"minimum":0}}}}};
 
 function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4701,7 +4701,7 @@ return false;
 else {
 const _errs6 = errors;
 for(const key1 in data1){
-if(!(((key1 === "completed") || (key1 === "failed")) || (key1 === "cancelled"))){
+if(!((((key1 === "completed") || (key1 === "failed")) || (key1 === "cancelled")) || (key1 === "untold"))){
 validate45.errors = [{instancePath:instancePath+"/turns",schemaPath:"#/properties/turns/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -4770,6 +4770,28 @@ var valid1 = _errs11 === errors;
 else {
 var valid1 = true;
 }
+if(valid1){
+if(data1.untold !== undefined){
+let data5 = data1.untold;
+const _errs13 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate45.errors = [{instancePath:instancePath+"/turns/untold",schemaPath:"#/properties/turns/properties/untold/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs13){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 1 || isNaN(data5)){
+validate45.errors = [{instancePath:instancePath+"/turns/untold",schemaPath:"#/properties/turns/properties/untold/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid1 = _errs13 === errors;
+}
+else {
+var valid1 = true;
+}
+}
 }
 }
 }
@@ -4787,79 +4809,58 @@ var valid0 = true;
 }
 if(valid0){
 if(data.attempts !== undefined){
-let data5 = data.attempts;
-const _errs13 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+let data6 = data.attempts;
+const _errs15 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
 validate45.errors = [{instancePath:instancePath+"/attempts",schemaPath:"#/properties/attempts/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs13){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
+if(errors === _errs15){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 < 0 || isNaN(data6)){
 validate45.errors = [{instancePath:instancePath+"/attempts",schemaPath:"#/properties/attempts/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 }
-var valid0 = _errs13 === errors;
+var valid0 = _errs15 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.tokens !== undefined){
-let data6 = data.tokens;
-const _errs15 = errors;
-const _errs16 = errors;
-if(errors === _errs16){
-if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
+let data7 = data.tokens;
+const _errs17 = errors;
+const _errs18 = errors;
+if(errors === _errs18){
+if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing2;
-if((((data6.input === undefined) && (missing2 = "input")) || ((data6.output === undefined) && (missing2 = "output"))) || ((data6.total === undefined) && (missing2 = "total"))){
+if((((data7.input === undefined) && (missing2 = "input")) || ((data7.output === undefined) && (missing2 = "output"))) || ((data7.total === undefined) && (missing2 = "total"))){
 validate45.errors = [{instancePath:instancePath+"/tokens",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
-const _errs18 = errors;
-for(const key2 in data6){
+const _errs20 = errors;
+for(const key2 in data7){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
 validate45.errors = [{instancePath:instancePath+"/tokens",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs18 === errors){
-if(data6.input !== undefined){
-let data7 = data6.input;
-const _errs19 = errors;
-if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate45.errors = [{instancePath:instancePath+"/tokens/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs19){
-if((typeof data7 == "number") && (isFinite(data7))){
-if(data7 < 0 || isNaN(data7)){
-validate45.errors = [{instancePath:instancePath+"/tokens/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid3 = _errs19 === errors;
-}
-else {
-var valid3 = true;
-}
-if(valid3){
-if(data6.output !== undefined){
-let data8 = data6.output;
+if(_errs20 === errors){
+if(data7.input !== undefined){
+let data8 = data7.input;
 const _errs21 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate45.errors = [{instancePath:instancePath+"/tokens/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs21){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 0 || isNaN(data8)){
-validate45.errors = [{instancePath:instancePath+"/tokens/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4870,17 +4871,17 @@ else {
 var valid3 = true;
 }
 if(valid3){
-if(data6.total !== undefined){
-let data9 = data6.total;
+if(data7.output !== undefined){
+let data9 = data7.output;
 const _errs23 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate45.errors = [{instancePath:instancePath+"/tokens/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs23){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate45.errors = [{instancePath:instancePath+"/tokens/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4891,17 +4892,17 @@ else {
 var valid3 = true;
 }
 if(valid3){
-if(data6.cached !== undefined){
-let data10 = data6.cached;
+if(data7.total !== undefined){
+let data10 = data7.total;
 const _errs25 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate45.errors = [{instancePath:instancePath+"/tokens/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs25){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate45.errors = [{instancePath:instancePath+"/tokens/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4912,17 +4913,17 @@ else {
 var valid3 = true;
 }
 if(valid3){
-if(data6.reasoning !== undefined){
-let data11 = data6.reasoning;
+if(data7.cached !== undefined){
+let data11 = data7.cached;
 const _errs27 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate45.errors = [{instancePath:instancePath+"/tokens/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate45.errors = [{instancePath:instancePath+"/tokens/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate45.errors = [{instancePath:instancePath+"/tokens/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4933,12 +4934,33 @@ else {
 var valid3 = true;
 }
 if(valid3){
-if(data6.cost !== undefined){
-let data12 = data6.cost;
+if(data7.reasoning !== undefined){
+let data12 = data7.reasoning;
 const _errs29 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate45.errors = [{instancePath:instancePath+"/tokens/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
 if(errors === _errs29){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
+validate45.errors = [{instancePath:instancePath+"/tokens/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid3 = _errs29 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data7.cost !== undefined){
+let data13 = data7.cost;
+const _errs31 = errors;
+if(errors === _errs31){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
 validate45.errors = [{instancePath:instancePath+"/tokens/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
@@ -4948,24 +4970,24 @@ validate45.errors = [{instancePath:instancePath+"/tokens/cost",schemaPath:"shape
 return false;
 }
 }
-var valid3 = _errs29 === errors;
+var valid3 = _errs31 === errors;
 }
 else {
 var valid3 = true;
 }
 if(valid3){
-if(data6.unknown !== undefined){
-let data13 = data6.unknown;
-const _errs31 = errors;
-if(typeof data13 !== "boolean"){
+if(data7.unknown !== undefined){
+let data14 = data7.unknown;
+const _errs33 = errors;
+if(typeof data14 !== "boolean"){
 validate45.errors = [{instancePath:instancePath+"/tokens/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-if(true !== data13){
+if(true !== data14){
 validate45.errors = [{instancePath:instancePath+"/tokens/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
-var valid3 = _errs31 === errors;
+var valid3 = _errs33 === errors;
 }
 else {
 var valid3 = true;
@@ -4984,42 +5006,42 @@ validate45.errors = [{instancePath:instancePath+"/tokens",schemaPath:"shape:Usag
 return false;
 }
 }
-var valid0 = _errs15 === errors;
+var valid0 = _errs17 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.latencyMs !== undefined){
-let data14 = data.latencyMs;
-const _errs33 = errors;
-if(errors === _errs33){
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+let data15 = data.latencyMs;
+const _errs35 = errors;
+if(errors === _errs35){
+if(data15 && typeof data15 == "object" && !Array.isArray(data15)){
 let missing3;
-if((data14.mean === undefined) && (missing3 = "mean")){
+if((data15.mean === undefined) && (missing3 = "mean")){
 validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/properties/latencyMs/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'"}];
 return false;
 }
 else {
-const _errs35 = errors;
-for(const key3 in data14){
+const _errs37 = errors;
+for(const key3 in data15){
 if(!(key3 === "mean")){
 validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/properties/latencyMs/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs35 === errors){
-if(data14.mean !== undefined){
-let data15 = data14.mean;
-const _errs36 = errors;
-if((!((typeof data15 == "number") && (isFinite(data15)))) && (data15 !== null)){
+if(_errs37 === errors){
+if(data15.mean !== undefined){
+let data16 = data15.mean;
+const _errs38 = errors;
+if((!((typeof data16 == "number") && (isFinite(data16)))) && (data16 !== null)){
 validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/type",keyword:"type",params:{type: schema94.properties.latencyMs.properties.mean.type},message:"must be number,null"}];
 return false;
 }
-if(errors === _errs36){
-if((typeof data15 == "number") && (isFinite(data15))){
-if(data15 < 0 || isNaN(data15)){
+if(errors === _errs38){
+if((typeof data16 == "number") && (isFinite(data16))){
+if(data16 < 0 || isNaN(data16)){
 validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
@@ -5034,7 +5056,7 @@ validate45.errors = [{instancePath:instancePath+"/latencyMs",schemaPath:"#/prope
 return false;
 }
 }
-var valid0 = _errs33 === errors;
+var valid0 = _errs35 === errors;
 }
 else {
 var valid0 = true;

@@ -22,12 +22,15 @@ export const createUsageStats =
     const sums = await store.sumUsage({ from, to, by, ...(agent !== undefined && { agent }) });
     const total = { ...NOTHING };
     for (const { counts } of sums) for (const name of NAMES) total[name] += counts[name];
+    const allUntold = sums.reduce((sum, { untold }) => sum + untold, 0);
     const groups =
-      groupBy === undefined ? [] : sums.map(({ key, counts }) => ({ key: nameOf(key), counts: show(counts) }));
+      groupBy === undefined
+        ? []
+        : sums.map(({ key, counts, untold }) => ({ key: nameOf(key), counts: show(counts, untold) }));
     return {
       from: new Date(from).toISOString(),
       to: new Date(to).toISOString(),
-      total: show(total),
+      total: show(total, allUntold),
       groups: groups.sort((a, b) => (a.key < b.key ? -1 : 1)),
     };
   };
@@ -61,9 +64,14 @@ const NOTHING: UsageCounts = {
 };
 const NAMES = Object.keys(NOTHING) as (keyof UsageCounts)[];
 
-const show = ({ messages, attempts, latencyMs, ...counts }: UsageCounts): Counts => ({
+const show = ({ messages, attempts, latencyMs, ...counts }: UsageCounts, untold: number): Counts => ({
   messages,
-  turns: { completed: counts.completed, failed: counts.failed, cancelled: counts.cancelled },
+  turns: {
+    completed: counts.completed,
+    failed: counts.failed,
+    cancelled: counts.cancelled,
+    ...(untold > 0 && { untold }),
+  },
   attempts,
   tokens: (counts.completed > 0 ? showCompleted : showUsage)({
     ...counts,

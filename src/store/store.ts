@@ -188,13 +188,16 @@ export interface Store extends InboundStore, AsyncDisposable {
   countUsage(used: UsageRow & { now: number; agent: string; surface: Surface; caller: string }): Promise<void>;
   /** Counters whose hour lies in [from, to). */
   readUsage(query: { from: number; to: number; agent?: string }): Promise<UsageCount[]>;
-  /** The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters. */
+  /**
+   * The same, added up by one of their keys (a day is the time at which it begins, in UTC); nothing for a key without counters. `untold` are
+   * the completed turns of those counters that have no tokens at all.
+   */
   sumUsage(query: {
     from: number;
     to: number;
     agent?: string;
     by: "agent" | "model" | "surface" | "caller" | "hour" | "day";
-  }): Promise<{ key: string | number; counts: UsageCounts }[]>;
+  }): Promise<{ key: string | number; counts: UsageCounts; untold: number }[]>;
 
   /** Appends to the gateway's stream, which keeps its newest `keep` entries. */
   appendGatewayEntry(news: GatewayNews, append: { now: number; keep: number }): Promise<GatewayEntry>;

@@ -40,17 +40,18 @@ export const countAttempt = (count: UsageCount, { usage, latencyMs }: UsageRow):
 
 /** Adds counters up, by what they are to be told apart by; a day is told by the time that it begins at. */
 export const createSums = (by: By) => {
-  const sums = new Map<string | number, UsageCounts>();
+  const sums = new Map<string | number, { counts: UsageCounts; untold: number }>();
   return {
     add(count: UsageCount): void {
       const key = by === "day" ? Math.floor(count.hour / DAY) * DAY : count[by];
       let sum = sums.get(key);
       if (!sum) {
-        sum = { ...NO_COUNTS };
+        sum = { counts: { ...NO_COUNTS }, untold: 0 };
         sums.set(key, sum);
       }
-      for (const name of COUNT_NAMES) sum[name] += count[name];
+      for (const name of COUNT_NAMES) sum.counts[name] += count[name];
+      if (count.input === 0 && count.output === 0) sum.untold += count.completed;
     },
-    all: (): Sums => [...sums].map(([key, counts]) => ({ key, counts })),
+    all: (): Sums => [...sums].map(([key, { counts, untold }]) => ({ key, counts, untold })),
   };
 };

@@ -81,6 +81,19 @@ describe("the usage of an agent that does not tell it", () => {
     expect(metrics).toContain(`gateway_usage_unknown_total{agent="${agent}"} 4\n`);
   });
 
+  it("is missing in sums of those that told it, which say of how many turns", async () => {
+    for (const agent of ["http", "telling"]) await rest.call("chat.send", { body: { message: "Hello", agent } });
+    const { groups, total } = (await call("usage.stats", { groupBy: "token" })).result;
+    const { groups: apart } = (await call("usage.stats", { groupBy: "agent" })).result;
+    const of = (agent: string) => apart.find(({ key }) => key === agent)?.counts;
+    expect(of("telling")?.turns.untold).toBeUndefined();
+    expect(of("http")?.turns.untold).toBe(of("http")?.turns.completed);
+    const missing = (among: typeof groups) => among.reduce((sum, { counts }) => sum + (counts.turns.untold ?? 0), 0);
+    expect(missing(groups)).toBe(missing(apart));
+    expect(total.turns.untold).toBe(missing(apart));
+    expect([total.tokens.unknown, total.tokens.total > 0]).toEqual([undefined, true]);
+  });
+
   it("is not said to be unknown where it is told, or where a turn failed before anything was used", async () => {
     const sent = (await rest.call("chat.send", { body: { message: "Hello", agent: "telling" } })).json;
     expect(sent.usage).toEqual({ input: 7, output: 4, total: 11 });

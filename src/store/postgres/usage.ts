@@ -6,9 +6,10 @@ import { type Frame, LANE } from "./frame.ts";
 import { keepText, readText } from "./texts.ts";
 
 const DAY = 24 * 3_600_000;
-const SUMS = COUNT_NAMES.map((name) => `sum(${name === "latencyMs" ? "latency_ms" : name})::float8 as "${name}"`).join(
-  ", ",
-);
+const COLUMNS = COUNT_NAMES.map((name) => (name === "latencyMs" ? "latency_ms" : name));
+const SUMS = COUNT_NAMES.map((name, n) => `sum(${COLUMNS[n]})::float8 as "${name}"`).join(", ");
+/** The counters of all lanes. */
+const WHOLE = `select hour, agent, model, surface, caller, ${COLUMNS.map((name) => `sum(${name}) as ${name}`).join(", ")} from usage_counts`;
 const KEYS = {
   agent: "agent",
   model: "model",
@@ -38,11 +39,14 @@ export const usageMethods = (frame: Frame): Pick<Store, "countUsage" | "readUsag
   },
   sumUsage: async ({ by, ...query }) => {
     const { where, values } = filterOf(query);
-    const rows = await frame.query<UsageCounts & { key: string | number }>(
-      `select ${KEYS[by]} as key, ${SUMS} from usage_counts ${where} group by 1`,
+    const rows = await frame.query<UsageCounts & { key: string | number; untold: number }>(
+      `select ${KEYS[by]} as key, ${SUMS}, coalesce(sum(completed) filter (where input = 0 and output = 0), 0)::float8 as untold
+        from (${WHOLE} ${where} group by hour, agent, model, surface, caller) as whole group by 1`,
       values,
     );
-    return rows.map(({ key, ...counts }) => ({ key: typeof key === "string" ? readText(key) : key, counts }));
+    return rows.map(({ key, untold, ...counts }) => {
+      return { key: typeof key === "string" ? readText(key) : key, counts, untold };
+    });
   },
 });
 

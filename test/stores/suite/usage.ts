@@ -146,7 +146,31 @@ export const usageTests = (engine: Engine): void => {
       expect(await sum("model", { to: START })).toEqual([]);
       const [one] = await world.store.sumUsage({ from: START + 1, to: Infinity, by: "caller" });
       const rest = { messages: 1, completed: 1, failed: 0, cancelled: 0, attempts: 1, ...NO_MORE };
-      expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 } });
+      expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 }, untold: 0 });
+    });
+
+    it("tells of a sum how many completed turns are of counters without tokens", async () => {
+      await using world = await openWorld(engine);
+      const base = { agent: "main", surface: "rest", caller: "ci" } as const;
+      const untold = async (by: "agent" | "caller" | "hour") =>
+        (await world.store.sumUsage({ from: 0, to: Infinity, by })).map((sum) => [sum.key, sum.untold]).sort();
+      await run(world, { ...base, session: "chat:a" }, used(0, 0, "echo", 10));
+      await run(world, { ...base, session: "chat:a" }, used(0, 0, "echo", 10));
+      await run(world, { ...base, session: "chat:b", agent: "other" }, used(3, 0, "echo", 30));
+      expect(await untold("caller")).toEqual([["ci", 2]]);
+      expect(await untold("agent")).toEqual([
+        ["main", 2],
+        ["other", 0],
+      ]);
+      await world.start({ ...base, session: "chat:c", agent: "third" });
+      await world.end(await world.claimNext(), { status: "failed", usage: used(0, 0) });
+      expect(await untold("caller")).toEqual([["ci", 2]]);
+      await world.clock.advance(HOUR);
+      await run(world, { ...base, session: "chat:a" }, used(0, 4, "echo", 10));
+      expect(await untold("hour")).toEqual([
+        [START, 2],
+        [START + HOUR, 0],
+      ]);
     });
 
     it("counts nothing for a repeat", async () => {
@@ -183,7 +207,9 @@ export const usageTests = (engine: Engine): void => {
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual([
         { hour: START, ...of, model: "echo", ...counts },
       ]);
-      expect(await world.store.sumUsage({ from: 0, to: Infinity, by: "caller" })).toEqual([{ key: "ops", counts }]);
+      expect(await world.store.sumUsage({ from: 0, to: Infinity, by: "caller" })).toEqual([
+        { key: "ops", counts, untold: 0 },
+      ]);
     });
 
     it("forgets counters past their days when it sweeps", async () => {
