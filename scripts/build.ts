@@ -1,4 +1,5 @@
-import { rm } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
 import ts from "typescript";
 
@@ -11,6 +12,10 @@ const common = {
   legalComments: "none",
   logLevel: "warning",
 } satisfies BuildOptions;
+const DIST = "dist";
+const began = new Date();
+/** Where the build is made before it takes the place of the one before. */
+const next = join(DIST, `next-${process.pid}`);
 const clients = ["generated/clients/rest.ts", "generated/clients/rpc.ts"];
 
 /** The types of the clients, for programs that import them by name. */
@@ -20,7 +25,7 @@ const declareClients = (): void => {
     emitDeclarationOnly: true,
     allowImportingTsExtensions: true,
     rewriteRelativeImportExtensions: true,
-    outDir: "dist/types",
+    outDir: join(next, "types"),
     rootDir: "generated",
     strict: true,
     skipLibCheck: true,
@@ -39,21 +44,54 @@ const host: ts.FormatDiagnosticsHost = {
   getNewLine: () => "\n",
 };
 
-// Our own code in one bundle; packages stay packages, so that `npm audit` and patches see them. What is loaded late (Express, the
-// specs, drivers) becomes a chunk of its own.
-await rm("dist", { recursive: true, force: true });
-await build({
-  ...common,
-  entryPoints: ["src/main.ts"],
-  outdir: "dist",
-  splitting: true,
-  chunkNames: "chunks/[name]-[hash]",
-});
-// A thread's own program, found beside the chunk that starts it. By itself, so that the gateway's start has no more files to read.
-await build({
-  ...common,
-  entryPoints: { "sqlite-worker": "src/store/sqlite/worker/worker.ts" },
-  outdir: "dist/chunks",
-});
-await build({ ...common, entryPoints: clients, outdir: "dist/clients", platform: "neutral" });
-declareClients();
+const filesIn = async (folder: string): Promise<string[]> => {
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+};
+
+/** So long a gateway that was started from the build before finds what it loads late. */
+const KEPT_MS = 24 * 3_600_000;
+
+/** Puts the new build in the place of the old one, file by file: whoever starts meanwhile finds one or the other, whole. */
+const replace = async (): Promise<void> => {
+  const built = (await filesIn(next)).map((file) => file.slice(next.length + 1));
+  // What a chunk is named after is what it holds, so that main.js comes last. It is as old as what was read for it.
+  const inOrder = built.sort((one, other) => Number(one === "main.js") - Number(other === "main.js"));
+  for (const file of inOrder) {
+    await mkdir(dirname(join(DIST, file)), { recursive: true });
+    await utimes(join(next, file), began, began);
+    await rename(join(next, file), join(DIST, file));
+  }
+  // Another build may take away what is looked at.
+  for (const old of await filesIn(DIST).catch(() => [])) {
+    const { mtimeMs } = await stat(old).catch(() => ({ mtimeMs: Infinity }));
+    if (mtimeMs < began.getTime() - KEPT_MS) await rm(old, { force: true });
+  }
+};
+
+const make = async (): Promise<void> => {
+  // Our own code in one bundle; packages stay packages, so that `npm audit` and patches see them. What is loaded late (Express, the
+  // specs, drivers) becomes a chunk of its own.
+  await build({
+    ...common,
+    entryPoints: ["src/main.ts"],
+    outdir: next,
+    splitting: true,
+    chunkNames: "chunks/[name]-[hash]",
+  });
+  // A thread's own program, found beside the chunk that starts it. By itself, so that the gateway's start has no more files to read.
+  await build({
+    ...common,
+    entryPoints: { "sqlite-worker": "src/store/sqlite/worker/worker.ts" },
+    outdir: join(next, "chunks"),
+  });
+  await build({ ...common, entryPoints: clients, outdir: join(next, "clients"), platform: "neutral" });
+  declareClients();
+};
+
+try {
+  await make();
+  await replace();
+} finally {
+  await rm(next, { recursive: true, force: true });
+}

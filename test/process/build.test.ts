@@ -1,0 +1,37 @@
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { root } from "#test/harness/process.ts";
+
+/** What `npm run build` reads, in a folder of its own. */
+const copy = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-build-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const name of ["src", "generated", "scripts", "node_modules", "package.json", "tsconfig.json"])
+    symlinkSync(join(root, name), join(folder, name));
+  return folder;
+};
+
+test("a build leaves a running gateway what it has not loaded yet, and takes away what is older than a day", () => {
+  const folder = copy();
+  const chunk = (name: string) => join(folder, "dist/chunks", name);
+  mkdirSync(join(folder, "dist/chunks"), { recursive: true });
+  for (const name of ["of-the-last.js", "of-long-ago.js"]) writeFileSync(chunk(name), "");
+  const longAgo = new Date(Date.now() - 25 * 3_600_000);
+  utimesSync(chunk("of-long-ago.js"), longAgo, longAgo);
+  const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "scripts/build.ts"], { cwd: folder });
+  expect([status, String(stderr)]).toEqual([0, ""]);
+  expect([existsSync(chunk("of-the-last.js")), existsSync(chunk("of-long-ago.js"))]).toEqual([true, false]);
+  expect(readdirSync(join(folder, "dist")).sort()).toEqual(["chunks", "clients", "main.js", "types"]);
+});
