@@ -1,5 +1,6 @@
 import type { Core } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
+import { storeTrouble } from "#core/health.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import type { Readiness } from "#wire/ops.ts";
 
@@ -39,8 +40,8 @@ const answersInTime = async (ping: Promise<void>): Promise<{ ok: boolean; detail
   try {
     await Promise.race([ping, late]);
     return { ok: true };
-  } catch {
-    return { ok: false, detail: "The store does not answer." };
+  } catch (error) {
+    return { ok: false, detail: `${storeTrouble(error)}.` };
   } finally {
     clearTimeout(timer);
   }

@@ -13,6 +13,9 @@ export type Built = {
   programFlaw?: (program: Program) => { at: "run" | "cwd"; message: string } | undefined;
 };
 
+/** An address whose scheme is another one than PostgreSQL's. */
+const FOREIGN = /^(?!(?:postgres|postgresql):)[a-z][a-z\d+.-]*:\/\//i;
+
 /** What a check finds: faults refuse the configuration, warnings are logged. */
 export type Findings = { faults: Fault[]; warnings: Fault[] };
 
@@ -32,6 +35,8 @@ export function checkNames(config: CheckedConfig, built: Built): Findings {
     refuse(["store", "type"], `is \`${type}\`, which this version does not have yet: use ${listed(built.stores)}.`);
   } else if (install !== undefined) {
     refuse(["store", "type"], `is \`${type}\`, whose driver is not installed. Run: ${install}`);
+  } else if (config.store.type === "postgres" && [config.store.url].flat().some((url) => FOREIGN.test(url))) {
+    refuse(["store", "url"], "is no address of PostgreSQL: they begin with `postgres://`.");
   }
   for (const [name, { backend }] of Object.entries(config.agents)) {
     if (built.backends.includes(backend)) continue;

@@ -3,6 +3,7 @@ import type { Events } from "#observe/events.ts";
 import type { EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
 import type { Agents } from "./agents.ts";
 import type { Clock } from "./clock.ts";
+import { GatewayError } from "./errors.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
 
 const FRESH_MS = 250;
@@ -38,7 +39,7 @@ type HealthParts = {
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
 export const createHealth = (parts: HealthParts) => {
   const { node: nodeId, store, agents, clock, events, stream, limits, tokensSince, channels, process } = parts;
-  const answers = createPing(store, clock);
+  const ping = createPing(store, clock);
   let told = "";
   /** A look by itself may lack parts that are measured for those who ask. */
   let looking: { isAsked: boolean; report: Promise<HealthReport> } | undefined;
@@ -48,7 +49,7 @@ export const createHealth = (parts: HealthParts) => {
 
   const look = async (isAsked: boolean): Promise<HealthReport> => {
     const all = [
-      await storePart(store, answers, limits()),
+      await storePart(store, ping, limits()),
       queuePart(store, limits()),
       eventsPart(store, limits(), parts.eventsRefused()),
       ...process(isAsked),
@@ -111,26 +112,29 @@ export const createHealth = (parts: HealthParts) => {
   };
 };
 
-/** Whether the store answers in time. A ping that hangs is asked once: others would hang behind it. */
+const SILENT = "The store does not answer";
+
+/** What is wrong with a store that answered its ping with this error. No engine's own words: they may name its address. */
+export const storeTrouble = (error: unknown): string =>
+  GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
+
+/** What is wrong with the store, if anything is. A ping that hangs is asked once: others would hang behind it. */
 const createPing = (store: Store, clock: Clock) => {
-  let pinging: Promise<boolean> | undefined;
-  const ping = (): Promise<boolean> => {
-    pinging ??= store.ping().then(
-      () => true,
-      () => false,
-    );
+  let pinging: Promise<string | undefined> | undefined;
+  const ping = (): Promise<string | undefined> => {
+    pinging ??= store.ping().then(() => undefined, storeTrouble);
     const mine = pinging;
     void mine.then(() => {
       if (pinging === mine) pinging = undefined;
     });
     return mine;
   };
-  return (): Promise<boolean> =>
+  return (): Promise<string | undefined> =>
     new Promise((resolve) => {
-      const stop = clock.after(PING_MS, () => resolve(false));
-      void ping().then((answered) => {
+      const stop = clock.after(PING_MS, () => resolve(SILENT));
+      void ping().then((trouble) => {
         stop();
-        resolve(answered);
+        resolve(trouble);
       });
     });
 };
@@ -141,8 +145,12 @@ const part = (name: string, wrong: string | undefined): HealthPart => ({
   detail: wrong ?? null,
 });
 
-const storePart = async (store: Store, answers: () => Promise<boolean>, limits: StoreLimits): Promise<HealthPart> => {
-  if (!(await answers())) return part("store", "The store does not answer: nothing new is taken until it does.");
+type Ping = () => Promise<string | undefined>;
+
+const storePart = async (store: Store, ping: Ping, limits: StoreLimits): Promise<HealthPart> => {
+  const trouble = await ping();
+  if (trouble)
+    return part("store", `${trouble}: nothing new is taken until ${trouble === SILENT ? "it does" : "there is room"}.`);
   const { bytes, deliveryBytes } = store.stats();
   const isFull = bytes - deliveryBytes >= limits.storeBytes;
   return part("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);

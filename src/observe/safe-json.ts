@@ -33,10 +33,22 @@ const read = (from: object, key: string): unknown => {
   }
 };
 
-const keysOf = (value: object): string[] =>
-  value instanceof Error
-    ? [...new Set(["name", "message", "code", "stack", "cause", "errors", ...Object.keys(value)])]
-    : Object.keys(value);
+const keysOf = (value: object): string[] => (value instanceof Error ? keysOfError(value) : Object.keys(value));
+
+/** What an error says twice is written once: a stack without frames, a detail that is the message. */
+const keysOfError = (error: Error): string[] => {
+  const keys = [...new Set(["name", "message", "code", "stack", "cause", "errors", ...Object.keys(error)])];
+  return keys.filter((key) => {
+    if (key === "stack") return String(read(error, key)).includes("\n");
+    return key !== "detail" || read(error, key) !== read(error, "message");
+  });
+};
+
+/** An error that carries its cause among other things, too, tells of it once. */
+const besides = (error: Error, key: string, value: unknown): unknown => {
+  if (key !== "extra" || typeof value !== "object" || value === null || !("cause" in value)) return value;
+  return value.cause === read(error, "cause") ? { ...value, cause: undefined } : value;
+};
 
 const objectOf = (value: object, budget: Budget, above: readonly object[]): string => {
   if (above.includes(value)) return '"[circular]"';
@@ -54,7 +66,8 @@ const objectOf = (value: object, budget: Budget, above: readonly object[]): stri
       break;
     }
     const key = keys?.[at];
-    const inner = read(value, key ?? String(at));
+    const member = read(value, key ?? String(at));
+    const inner = key !== undefined && value instanceof Error ? besides(value, key, member) : member;
     if (key === undefined) parts.push(jsonOf(inner, budget, path));
     else if (inner !== undefined) parts.push(`${stringOf(key, budget)}:${memberOf(key, inner, budget, path)}`);
   }

@@ -1,4 +1,5 @@
 import { EventEmitter, once } from "node:events";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { watchFolder } from "#config/watch-folder.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError } from "#core/errors.ts";
+import { BackendError, GatewayError } from "#core/errors.ts";
 import type { HealthPart, Store } from "#store/store.ts";
 import { AMPLE, type CoreOptions, startCore, type TestCore } from "./start-core.ts";
 
@@ -47,6 +47,13 @@ describe("health", () => {
     core.pings.answer = () => Promise.reject(new Error("down"));
     expect(await core.core.health.read()).toMatchObject({ status: "degraded" });
     expect(await degraded(core)).toEqual(["store"]);
+  });
+
+  it("says of a store whose disk is full that it is", async () => {
+    await using core = await startWithPing();
+    core.pings.answer = () => Promise.reject(new GatewayError("store-full", "The disk that the store is on is full."));
+    const detail = "The disk that the store is on is full: nothing new is taken until there is room.";
+    expect(await partOf(core, "store")).toEqual({ name: "store", status: "degraded", detail });
   });
 
   it("names a store that does not answer within a second, and asks it once as long as it hangs", async () => {

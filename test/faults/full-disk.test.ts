@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { clientOf, startNodes, until } from "./nodes.ts";
+import { clientOf, linesOf, startNodes, until } from "./nodes.ts";
 
 const SIZE = 12;
 /** A small disk of its own, in a namespace that ends with the process. */
@@ -63,11 +63,15 @@ test.skipIf(why)(
     expect([status, (json.events as object[]).length]).toEqual([200, 5]);
     await until(async () => (await client.rpc.call("system.health", {})).result.status === "degraded");
     expect(await client.ready()).toBe(503);
+    const full = { ok: false, detail: "The disk that the store is on is full." };
+    expect(await (await fetch(`${first.url}/readyz`)).json()).toMatchObject({ parts: { store: full } });
 
     rmSync(ballast);
     await until(async () => (await wake()).status === 200);
     await until(async () => (await client.ready()) === 200);
     for (const id of acknowledged) expect(await client.event(id)).toMatchObject({ status: "queued" });
+    expect(linesOf(first, "store.unavailable")).toHaveLength(1);
+    expect(linesOf(first, "store.available")).toHaveLength(1);
   },
   60_000,
 );

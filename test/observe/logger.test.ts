@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { GatewayError } from "#core/errors.ts";
 import { createLogger, type LoggerOptions } from "#observe/logger.ts";
 
 const AT = Date.parse("2026-11-21T08:54:31.123Z");
@@ -165,6 +166,22 @@ it("writes short lines for people, in which nothing obeys the caller", async () 
   expect(await text()).toBe(
     '08:54:31.123 info  request operation=chat.send status=200 text="two words" evil="\\u001b[2J\\nforged\\u009b"\n',
   );
+});
+
+it("writes what an error says twice once", async () => {
+  const cause = new GatewayError("store-unavailable", "connect ECONNREFUSED");
+  const error = new GatewayError("store-unavailable", "The database cannot be reached.", {
+    retryAfterMs: 1_000,
+    cause,
+  });
+  const { logger, record } = startLogger();
+  logger.log("error", "store.failed", { error });
+  expect((await record()).error).toEqual({
+    name: "store-unavailable",
+    message: "The database cannot be reached.",
+    cause: { name: "store-unavailable", message: "connect ECONNREFUSED", extra: {} },
+    extra: { retryAfterMs: 1_000 },
+  });
 });
 
 it("puts a stack below its line for people", async () => {

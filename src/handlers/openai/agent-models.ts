@@ -22,7 +22,7 @@ export const findAgent = ({ agents }: Core, asked: string): { agent: Agent; mode
   if (!agent) throw unknown(`No agent is named ${name}.`);
   const known = agent.backend.models ?? (model === "" ? [] : undefined);
   if (model !== undefined && known !== undefined && !known.includes(model))
-    throw unknown(`The agent ${name} takes ${known.join(", ") || "no model by name"}.`);
+    throw unknown(`The agent ${name} has no model ${model}; it takes ${known.join(", ") || "none by name"}.`);
   return { agent, model };
 };
 

@@ -183,6 +183,7 @@ export class Link {
 
   #take(message: FromWorker): void {
     if (message.kind === "lost") this.#lose(message.detail);
+    if (message.kind === "noticed") this.#start.notice(message.notice);
     if (message.kind !== "answers") return;
     if (message.totals) this.totals = message.totals;
     for (const [agent, counts] of message.agents) this.agents.set(agent, counts);

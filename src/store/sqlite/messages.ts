@@ -64,6 +64,8 @@ export type Answers = {
 export type FromWorker =
   | Answers
   | { kind: "opened"; epoch: string; totals: Totals; agents: [string, AgentCounts][]; notices: StoreNotice[] }
+  /** What happened to it while it was open. */
+  | { kind: "noticed"; notice: StoreNotice }
   /** It does not open. An `OpenFailure` says why in a sentence. */
   | { kind: "refused"; error: unknown }
   /** The connection is not to be relied on: all that was not answered failed. */

@@ -28,7 +28,7 @@ export const openHttpTransport = ({ url, headers, longestMs }: HttpReach) => {
     const options = { ...init, headers: [...sent], redirect: "manual", signal, dispatcher } as Parameters<
       typeof fetch
     >[1];
-    const answer = (await fetch(target, options)) as unknown as Response;
+    const answer = (await fetch(target, options).catch(unreached)) as unknown as Response;
     if (answer.status >= 300 && answer.status < 400) {
       await answer.body?.cancel();
       throw new Error(`it answered ${answer.status}, and redirects are not followed`);
@@ -46,6 +46,12 @@ export const openHttpTransport = ({ url, headers, longestMs }: HttpReach) => {
     requestInit: { headers: { ...headers } },
   });
   return { transport, close: () => dispatcher.destroy() };
+};
+
+/** undici says "fetch failed" of all of them. The code alone: a message may hold the address, which may be a secret. */
+const unreached = (error: unknown): never => {
+  const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
+  throw typeof code === "string" ? new Error(`it cannot be reached (${code})`, { cause: error }) : error;
 };
 
 /** Aborts with another signal, or when the time is over; and leaves no listener behind. */

@@ -1,4 +1,5 @@
 import { GatewayError } from "#core/errors.ts";
+import type { StoreNotice } from "#store/store.ts";
 import { type Answers, CALL_WIDTH, type Calls, type FromWorker, type Refusal } from "../messages.ts";
 import { Checkpoints, type StartCheckpointer } from "./checkpoints.ts";
 import type { Database } from "./database.ts";
@@ -91,7 +92,7 @@ export class Batches {
     if (writes) {
       flush(this.#state);
       this.#db.commit();
-      this.#isFull = false;
+      if (this.#isFull) this.#goOnWithRoom();
       this.#hasCommitted = true;
     }
     for (const news of this.#state.news) answers.news.push(news);
@@ -151,6 +152,7 @@ export class Batches {
     this.#reload(time);
     empty(answers);
     if (kind === "full") {
+      if (!this.#isFull) this.#notice("unavailable", "The disk that the store is on is full: what is new is refused.");
       this.#isFull = true;
       this.#fullUntil = time + FULL_MS;
     }
@@ -175,6 +177,15 @@ export class Batches {
       if (kind === "full") refuse(answers, FULL);
       else refuse(answers, kind === "busy" ? BUSY : { ...UNEXPECTED, extra: { cause: `${call[0]}: ${cause}` } });
     }
+  }
+
+  #goOnWithRoom(): void {
+    this.#isFull = false;
+    this.#notice("available", "The disk that the store is on has room again.");
+  }
+
+  #notice(name: StoreNotice["name"], detail: string): void {
+    this.#post({ kind: "noticed", notice: { name, detail } });
   }
 
   #reload(time: number): void {
