@@ -7,11 +7,17 @@ export type WithRestKeys = Parameters<Loaded["createOpenAiSurface"]>[1];
 /** The door for clients of OpenAI. All that is behind it is loaded with the first request. */
 export const createOpenAiDoor = (core: Core, parts: WithRestKeys): DoorAt => {
   let loading: Promise<ReturnType<Loaded["createOpenAiSurface"]>> | undefined;
-  const surface = () =>
-    (loading ??= import("./openai-surface.ts").then(({ createOpenAiSurface }) => createOpenAiSurface(core, parts)));
+  let there: Awaited<typeof loading>;
+  const load = async () => {
+    const { createOpenAiSurface } = await import("./openai-surface.ts");
+    there = createOpenAiSurface(core, parts);
+    return there;
+  };
+  const surface = () => (loading ??= load());
   return {
     prefix: "/v1",
-    door: async (call) => (await surface()).door(call),
+    // Once it is there, it is not waited for.
+    door: (call) => (there ? there.door(call) : surface().then(({ door }) => door(call))),
     fail(call, error): void {
       surface().then(
         ({ fail }) => fail(call, error),

@@ -92,6 +92,8 @@ export interface HeardChunks extends AsyncIterableIterator<Chunk> {
 export type ChunkHearer = {
   /** Must not throw. */
   chunk(chunk: Chunk): void;
+  /** A chunk that is text, as most are. Must not throw. */
+  text(text: string): void;
   /** Once, and last; not after `return`. */
   over(failed: { error: unknown } | undefined): void;
 };

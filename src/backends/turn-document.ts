@@ -36,19 +36,23 @@ export const turnDocument = (turn: BackendTurn, { history = true } = {}): TurnDo
   return said instanceof Promise ? said.then((before) => documentOf(turn, before)) : documentOf(turn, said);
 };
 
-const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnDocument => ({
-  kind: "turn",
-  turnId: turn.turnId,
-  sessionId: turn.sessionId,
-  agent: turn.agent,
-  attempt: turn.attempt,
-  model: turn.model ?? null,
-  instructions: turn.instructions ?? null,
-  skills: turn.skills,
-  message: { text: turn.message.text, outside: turn.message.outside, context: parsed(turn.message.context) },
-  ...newest(before),
-  hops: turn.hops + 1,
-});
+const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnDocument => {
+  const { history, historyOmitted } = newest(before);
+  return {
+    kind: "turn",
+    turnId: turn.turnId,
+    sessionId: turn.sessionId,
+    agent: turn.agent,
+    attempt: turn.attempt,
+    model: turn.model ?? null,
+    instructions: turn.instructions ?? null,
+    skills: turn.skills,
+    message: { text: turn.message.text, outside: turn.message.outside, context: parsed(turn.message.context) },
+    history,
+    historyOmitted,
+    hops: turn.hops + 1,
+  };
+};
 
 /** Asks for a summary in the form of a turn, so that who knows only turns answers it, too. */
 export const summaryDocument = (agent: string, messages: readonly BackendMessage[]): TurnDocument => ({
@@ -109,7 +113,7 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 const isUsed = (value: unknown): value is Used => {
   if (typeof value !== "object" || value === null) return false;
   const { input, output, cached = 0, reasoning = 0 } = value as Record<string, unknown>;
-  return [input, output, cached, reasoning].every(isCount);
+  return isCount(input) && isCount(output) && isCount(cached) && isCount(reasoning);
 };
 const usedOf = ({ input, output, cached, reasoning }: Used): Used => ({ input, output, cached, reasoning });
 

@@ -4,12 +4,12 @@ import { type Agent, type Agents, labelOfModel } from "./agents.ts";
 import { AskedTurn, noteOn } from "./asked-turn.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal.ts";
-import type { LiveReplies } from "./live-replies.ts";
+import type { LiveReplies, LiveReply } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
-import { type Outcome, runAtOnce, runTurn, type StopReason } from "./run-turn.ts";
+import { type Note, type Outcome, type RunListener, runAtOnce, runTurn, type StopReason } from "./run-turn.ts";
 import type { Skills } from "./skills.ts";
 import { Stop, type StopSignal } from "./stop-signal.ts";
-import { createWatch } from "./turn-watch.ts";
+import type { TurnWatch, TurnWatches } from "./turn-watch.ts";
 
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
@@ -24,6 +24,12 @@ export type AttemptParts = {
   clock: Clock;
   events: Events;
   retries: RetryBudget;
+};
+
+/** `over` is called once for each run, with what went wrong where how it ended could not be kept: perhaps before it was begun to its end. */
+type RunParts = AttemptParts & {
+  watches: TurnWatches;
+  over: (run: Run, failed: { error: unknown } | undefined) => void;
 };
 
 /** A turn that runs here. Its signal is made when somebody asks: a turn that is answered at once needs none. */
@@ -58,40 +64,93 @@ export class Run {
  * Runs a claimed turn once, and keeps how that ended: its end, or that it is tried again. No promise where neither the backend nor the
  * store has to be waited for.
  */
-export const runAndEnd = (parts: AttemptParts, run: Run): AtOnce<void> => {
-  const { claimed, agent } = run;
-  const { turn } = claimed;
-  const began = parts.clock.monotonic();
-  const queuedMs = parts.clock.now() - turn.createdAt;
-  parts.events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs });
-  const asked = new AskedTurn(parts, claimed, agent);
-  const atOnce = run.stopped === undefined ? runAtOnce(agent.backend, asked) : undefined;
-  return atOnce ? keepEnd(parts, run, atOnce, began) : runInPieces(parts, run, asked, began);
-};
-
-const runInPieces = async (parts: AttemptParts, run: Run, asked: AskedTurn, began: number): Promise<void> => {
-  const { claimed, agent } = run;
-  const { turn } = claimed;
-  const reply = parts.live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
-  const watch = createWatch(parts.clock, agent, (reason) => run.stop(reason));
-  asked.watch = watch;
+export const runAndEnd = (parts: RunParts, run: Run): void => {
   try {
-    const outcome = await runTurn(agent.backend, asked, run.signal, {
-      text: (text) => parts.live.append(reply, text),
-      note: (note) => {
-        if (note.name === "usage.unknown") parts.events.usageUnknown({ agent: agent.name });
-        noteOn(parts, claimed, note);
-      },
-      alive: watch.alive,
-      anew: watch.anew,
-    });
-    watch.stop();
-    await keepEnd(parts, run, outcome, began);
-  } finally {
-    watch.stop();
-    parts.live.close(reply);
+    const { claimed, agent } = run;
+    const { turn } = claimed;
+    const began = parts.clock.monotonic();
+    const queuedMs = parts.clock.now() - turn.createdAt;
+    parts.events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs });
+    const asked = new AskedTurn(parts, claimed, agent);
+    const atOnce = run.stopped === undefined ? runAtOnce(agent.backend, asked) : undefined;
+    if (atOnce) endRun(parts, run, keepEnd(parts, run, atOnce, began));
+    else new RunInPieces(parts, run, asked, began).begin();
+  } catch (error) {
+    parts.over(run, { error });
   }
 };
+
+const endRun = (parts: RunParts, run: Run, keeping: AtOnce<void>): void => {
+  if (keeping instanceof Promise)
+    keeping.then(
+      () => parts.over(run, undefined),
+      (error: unknown) => parts.over(run, { error }),
+    );
+  else parts.over(run, undefined);
+};
+
+/** A run whose reply is read while it is written. */
+class RunInPieces implements RunListener {
+  readonly #parts: RunParts;
+  readonly #run: Run;
+  readonly #asked: AskedTurn;
+  readonly #began: number;
+  readonly written: LiveReply;
+  readonly #watch: TurnWatch;
+
+  constructor(parts: RunParts, run: Run, asked: AskedTurn, began: number) {
+    const { turn, replyMessageId, replySeq } = run.claimed;
+    this.#parts = parts;
+    this.#run = run;
+    this.#asked = asked;
+    this.#began = began;
+    this.written = parts.live.open(turn.turnId, turn.sessionId, replyMessageId, replySeq);
+    this.#watch = parts.watches.open(run.agent, run);
+    asked.watch = this.#watch;
+  }
+
+  begin(): void {
+    runTurn(this.#run.agent.backend, this.#asked, this.#run.signal, this);
+  }
+
+  text(text: string): void {
+    this.#parts.live.append(this.written, text);
+  }
+
+  note(note: Note): void {
+    if (note.name === "usage.unknown") this.#parts.events.usageUnknown({ agent: this.#run.agent.name });
+    noteOn(this.#parts, this.#run.claimed, note);
+  }
+
+  alive(): void {
+    this.#watch.alive();
+  }
+
+  anew(): void {
+    this.#watch.anew();
+  }
+
+  over(outcome: Outcome): void {
+    this.#watch.stop();
+    try {
+      const keeping = keepEnd(this.#parts, this.#run, outcome, this.#began);
+      if (keeping instanceof Promise)
+        keeping.then(
+          () => this.#close(undefined),
+          (error: unknown) => this.#close({ error }),
+        );
+      else this.#close(undefined);
+    } catch (error) {
+      this.#close({ error });
+    }
+  }
+
+  /** Once the reply is kept, or cannot be. */
+  #close(failed: { error: unknown } | undefined): void {
+    this.#parts.live.close(this.written);
+    this.#parts.over(this.#run, failed);
+  }
+}
 
 /** Keeps how an attempt ended, and tells of it. */
 const keepEnd = (parts: AttemptParts, run: Run, outcome: Outcome, began: number): AtOnce<void> => {
@@ -125,8 +184,10 @@ const keepEndLater = async (
     return;
   }
   // Its session was deleted, or its lease ended and it goes on elsewhere.
-  const { turnId } = run.claimed.turn;
-  if (!(await parts.store.getTurn(turnId))) parts.journal.turnErased(turnId);
+  const { turnId, agent, attempt } = run.claimed.turn;
+  const turn = await parts.store.getTurn(turnId);
+  if (!turn) parts.journal.turnErased(turnId);
+  else if (turn.attempt > attempt || turn.status === "queued") parts.events.turnLost({ turnId, agent, attempt });
 };
 type Ending = { end: () => AtOnce<boolean>; kept: AtOnce<boolean> };
 

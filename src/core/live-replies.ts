@@ -1,5 +1,6 @@
 import type { TurnPlace } from "./journal.ts";
 import { addListener, type Listeners, tellAll } from "./listeners.ts";
+import { IdTable } from "./tables.ts";
 
 /**
  * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
@@ -21,12 +22,15 @@ export type LiveReply = {
 };
 type Reader = () => void;
 
-/** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
-export const createLiveReplies = () => {
-  const replies = new Map<string, LiveReply>();
+/**
+ * Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. `isShared`: who
+ * has them read elsewhere finds them by their session.
+ */
+export const createLiveReplies = ({ isShared = false } = {}) => {
+  const replies = new IdTable<LiveReply>();
   /** A session runs one turn at a time. */
-  const ofSession = new Map<string, LiveReply>();
-  const readers: Listeners<Reader> = new Map();
+  const ofSession = isShared ? new Map<string, LiveReply>() : undefined;
+  const readers: Listeners<Reader> = new IdTable();
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number): LiveReply {
       const reply: LiveReply = {
@@ -40,7 +44,7 @@ export const createLiveReplies = () => {
         readers: readers.get(turnId),
       };
       replies.set(turnId, reply);
-      ofSession.set(sessionId, reply);
+      ofSession?.set(sessionId, reply);
       return reply;
     },
     append(reply: LiveReply, text: string): void {
@@ -51,10 +55,10 @@ export const createLiveReplies = () => {
     close(reply: LiveReply): void {
       reply.isOver = true;
       if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
-      if (ofSession.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
+      if (ofSession?.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
     },
     get: (turnId: string): LiveReply | undefined => replies.get(turnId),
-    ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
+    ofSession: (sessionId: string): LiveReply | undefined => ofSession?.get(sessionId),
     textSince: readSince,
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
     read({ turnId }: TurnPlace, wake: Reader): () => void {

@@ -1,4 +1,4 @@
-import type { Backend, BackendTurn, Chunk, HeardChunks } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk, ChunkHearer, HeardChunks } from "#backends/backend.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 import { BackendError, GatewayError } from "./errors.ts";
 import { isLoop, loopWords } from "./hops.ts";
@@ -21,14 +21,18 @@ export type Outcome = {
 };
 
 /** Who hears of a run while it goes on. */
-export type RunListener = {
-  text: (text: string) => void;
-  note: (note: Note) => void;
+export interface RunListener {
+  text(text: string): void;
+  /** All that was told to `text`. */
+  readonly written: { readonly pieces: readonly string[]; readonly length: number };
+  note(note: Note): void;
   /** Any sign of life. */
-  alive: () => void;
+  alive(): void;
   /** Somebody else is asked now. */
-  anew: () => void;
-};
+  anew(): void;
+  /** Once, and last. Must not throw. */
+  over(outcome: Outcome): void;
+}
 export type Note = Extract<Chunk, { note: unknown }>["note"];
 
 const STEPS_IN_A_ROW = 2048;
@@ -50,16 +54,29 @@ export const runAtOnce = (backend: Backend, turn: BackendTurn): Outcome | undefi
 };
 
 /**
- * Runs a backend on a turn and tells how it ended. Never throws and never outlasts `signal`: a backend that ignores it is left behind,
- * and what it does later touches nothing.
+ * Runs a backend on a turn and tells how it ended, perhaps before this returns. Never throws and never outlasts `signal`: a backend that ignores it
+ * is left behind, and what it does later touches nothing.
  */
-export const runTurn = async (
-  backend: Backend,
-  turn: BackendTurn,
+export const runTurn = (backend: Backend, turn: BackendTurn, signal: StopSignal, listener: RunListener): void => {
+  const outcome = newOutcome();
+  try {
+    if (backend.asksOutside && isLoop(turn.hops))
+      throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
+    const running = backend.run(turn, signal);
+    if ("hear" in running) new HeardTurn(running as HeardChunks, outcome, signal, listener).begin();
+    else readTurn(running, outcome, signal, listener).then((ended) => listener.over(ended));
+  } catch (thrown) {
+    listener.over(failOrStop(outcome, thrown, signal));
+  }
+};
+
+/** The same for chunks that are read. */
+const readTurn = async (
+  running: AsyncIterable<Chunk>,
+  outcome: Outcome,
   signal: StopSignal,
   listener: RunListener,
 ): Promise<Outcome> => {
-  const outcome = newOutcome();
   // One listener for the turn, and no Promise.race: that would leave a reaction behind with every piece of the reply.
   let interrupt = () => {};
   const onAbort = () => interrupt();
@@ -72,10 +89,6 @@ export const runTurn = async (
   let steps = 0;
   let chunks: AsyncIterator<unknown> | undefined;
   try {
-    if (backend.asksOutside && isLoop(turn.hops))
-      throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
-    const running = backend.run(turn, signal);
-    if ("hear" in running) return await hearTurn(running as HeardChunks, outcome, signal, listener);
     const iterator = running[Symbol.asyncIterator]();
     chunks = iterator;
     for (;;) {
@@ -91,45 +104,93 @@ export const runTurn = async (
     }
   } catch (thrown) {
     if (chunks) leave(chunks);
-    return signal.aborted ? stop(outcome, signal.reason as StopReason) : fail(outcome, thrown);
+    return failOrStop(outcome, thrown, signal);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
 };
 
-/** The same for chunks that are heard: no promise for a piece, whatever many there are. */
-const hearTurn = (chunks: HeardChunks, outcome: Outcome, signal: StopSignal, listener: RunListener): Promise<Outcome> =>
-  new Promise((resolve) => {
-    let isOver = false;
-    const end = (ended: Outcome): void => {
-      isOver = true;
-      signal.removeEventListener("abort", onAbort);
-      resolve(ended);
-    };
-    const onAbort = (): void => {
-      end(stop(outcome, signal.reason as StopReason));
-      leave(chunks);
-    };
-    if (signal.aborted) {
-      onAbort();
+/** The same for chunks that are heard: no promise for a piece, nor for the turn. */
+class HeardTurn implements ChunkHearer {
+  readonly #chunks: HeardChunks;
+  readonly #outcome: Outcome;
+  readonly #signal: StopSignal;
+  readonly #listener: RunListener;
+  #isOver = false;
+
+  constructor(chunks: HeardChunks, outcome: Outcome, signal: StopSignal, listener: RunListener) {
+    this.#chunks = chunks;
+    this.#outcome = outcome;
+    this.#signal = signal;
+    this.#listener = listener;
+  }
+
+  begin(): void {
+    if (this.#signal.aborted) {
+      this.#leave(stop(this.#outcome, this.#signal.reason as StopReason));
       return;
     }
-    signal.addEventListener("abort", onAbort, { once: true });
-    chunks.hear({
-      chunk(chunk) {
-        if (isOver) return;
-        try {
-          tellChunk(outcome, chunk, listener);
-        } catch (thrown) {
-          end(fail(outcome, thrown));
-          leave(chunks);
-        }
-      },
-      over(failed) {
-        if (!isOver) end(failed ? fail(outcome, failed.error) : outcome);
-      },
-    });
-  });
+    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    try {
+      this.#chunks.hear(this);
+    } catch (thrown) {
+      this.#leave(failOrStop(this.#soFar(), thrown, this.#signal));
+    }
+  }
+
+  chunk(chunk: Chunk): void {
+    if (this.#isOver) return;
+    if ("text" in chunk && typeof chunk.text === "string") {
+      this.text(chunk.text);
+      return;
+    }
+    try {
+      tellChunk(this.#outcome, chunk, this.#listener);
+    } catch (thrown) {
+      this.#leave(fail(this.#soFar(), thrown));
+    }
+  }
+
+  text(text: string): void {
+    if (this.#isOver) return;
+    try {
+      requireRoom(this.#listener.written.length, text);
+      this.#listener.alive();
+      if (text !== "") this.#listener.text(text);
+    } catch (thrown) {
+      this.#leave(fail(this.#soFar(), thrown));
+    }
+  }
+
+  over(failed: { error: unknown } | undefined): void {
+    if (!this.#isOver) this.#end(failed ? fail(this.#soFar(), failed.error) : this.#soFar());
+  }
+
+  // Who stops a turn may be in the middle of what it does to the store: the end is told after that.
+  readonly #onAbort = (): void => {
+    this.#isOver = true;
+    leave(this.#chunks);
+    queueMicrotask(() => this.#end(stop(this.#soFar(), this.#signal.reason as StopReason)));
+  };
+
+  /** With the reply as far as it was told: it is put together once, and not with each piece. */
+  #soFar(): Outcome {
+    this.#outcome.reply = this.#listener.written.pieces.join("");
+    return this.#outcome;
+  }
+
+  #leave(ended: Outcome): void {
+    this.#isOver = true;
+    leave(this.#chunks);
+    this.#end(ended);
+  }
+
+  #end(ended: Outcome): void {
+    this.#isOver = true;
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#listener.over(ended);
+  }
+}
 
 const tellChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
   const text = takeChunk(outcome, chunk);
@@ -151,11 +212,14 @@ const newOutcome = (): Outcome => ({
   thrown: undefined,
 });
 
+const requireRoom = (length: number, text: string): void => {
+  if (length + text.length > REPLY_LIMIT) throw new BackendError("the reply is longer than 4 MiB");
+};
+
 /** Adds a chunk to the outcome; answers the text in it. */
 const takeChunk = (outcome: Outcome, chunk: Chunk): string => {
   if ("text" in chunk && typeof chunk.text === "string") {
-    if (outcome.reply.length + chunk.text.length > REPLY_LIMIT)
-      throw new BackendError("the reply is longer than 4 MiB");
+    requireRoom(outcome.reply.length, chunk.text);
     outcome.reply += chunk.text;
     return chunk.text;
   }
@@ -191,6 +255,9 @@ const fail = (outcome: Outcome, thrown: unknown): Outcome => {
   const told = thrown ?? new Error(`the backend threw ${thrown}`);
   return { ...outcome, status: retry ? "retry" : "failed", error, retryAfterMs: known?.retryAfterMs, thrown: told };
 };
+
+const failOrStop = (outcome: Outcome, thrown: unknown, signal: StopSignal): Outcome =>
+  signal.aborted ? stop(outcome, signal.reason as StopReason) : fail(outcome, thrown);
 
 /** Tells an iterator to end, without waiting for it. */
 const leave = (iterator: AsyncIterator<unknown>): void => {

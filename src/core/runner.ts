@@ -6,11 +6,14 @@ import { newId } from "./ids.ts";
 import { leaseMsOf } from "./leases.ts";
 import type { StopReason } from "./run-turn.ts";
 import { IdTable } from "./tables.ts";
+import { createWatches } from "./turn-watch.ts";
 
 const TICK_MS = 250;
 /** Turns that are claimed in one go, and how long they are begun before others are heard: an echo's turn is over as soon as it has begun. */
 const CLAIMED_AT_ONCE = 64;
 const SLICE_MS = 5;
+/** The log's `store.failed` has what comes of these. */
+const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 /** How long a stop waits for a run that is about to begin; it may be meant for another node. */
 const EARLY_STOP_MS = 5_000;
 
@@ -99,6 +102,7 @@ export const createRunner = (parts: RunnerParts) => {
     } finally {
       claiming = false;
       pumping = false;
+      if (taken === 0) whenIdle?.();
     }
   };
 
@@ -114,27 +118,28 @@ export const createRunner = (parts: RunnerParts) => {
     const reason = early.size > 0 ? early.get(turn.turnId) : undefined;
     if (reason) run.stop(reason);
     stopTick ??= clock.after(TICK_MS, tick);
-    const failed = (error: unknown) => {
-      // Past its lease it runs again, wherever the store is by then.
-      if (GatewayError.from(error).name === "store-unavailable") events.storeFailed({ operation: "runTurn", error });
-      else events.unexpectedError({ error, where: "runner" });
-    };
-    try {
-      const running = agent ? runAndEnd(parts, run) : endRemoved(parts, claimed);
-      if (running instanceof Promise) running.catch(failed).finally(() => forget(run));
-      else forget(run);
-    } catch (error) {
-      failed(error);
-      forget(run);
-    }
+    if (agent) runAndEnd(runParts, run);
+    else
+      endRemoved(parts, claimed).then(
+        () => forget(run, undefined),
+        (error: unknown) => forget(run, { error }),
+      );
     return run.isEnding;
   };
 
-  const forget = (run: Run): void => {
+  const forget = (run: Run, failed: { error: unknown } | undefined): void => {
+    if (failed) tellFailed(failed.error);
     const { turnId, agent } = run.claimed.turn;
     if (runs.get(turnId) === run) runs.delete(turnId);
     letGo(agent);
   };
+
+  const tellFailed = (error: unknown): void => {
+    // Past its lease it runs again, wherever the store is by then.
+    if (STORE_TROUBLE.has(GatewayError.from(error).name)) events.storeFailed({ operation: "runTurn", error });
+    else events.unexpectedError({ error, where: "runner" });
+  };
+  const runParts = { ...parts, watches: createWatches(clock), over: forget };
 
   /** Turns whose lease ended are another's, or nobody's: what they write here would be thrown away. */
   const stopLost = (lost: readonly Claim[]): void => {
@@ -193,7 +198,8 @@ export const createRunner = (parts: RunnerParts) => {
      */
     async drain(ms: number): Promise<number> {
       state = "draining";
-      const isIdle = () => taken === 0 && (store.durable || store.stats().turnsQueued === 0);
+      // What is being claimed is queued no more, and does not run yet.
+      const isIdle = () => taken === 0 && !claiming && (store.durable || store.stats().turnsQueued === 0);
       if (!isIdle()) {
         await new Promise<void>((resolve) => {
           clock.after(ms, resolve);

@@ -1,4 +1,5 @@
 type Listener = () => void;
+const NOBODY: readonly Listener[] = [];
 
 /** What a backend is told of being stopped, as an AbortSignal tells it. */
 export interface StopSignal {
@@ -13,7 +14,7 @@ export interface StopSignal {
 export class Stop implements StopSignal {
   aborted = false;
   reason: unknown = undefined;
-  #listeners: readonly Listener[] = [];
+  #listeners: readonly Listener[] = NOBODY;
 
   /** Once; those that listen hear of it now. */
   abort(reason: unknown): void {
@@ -22,7 +23,7 @@ export class Stop implements StopSignal {
     this.reason = reason;
     // One that is taken away meanwhile is not told any more.
     for (const listener of this.#listeners) if (this.#listeners.includes(listener)) listener();
-    this.#listeners = [];
+    this.#listeners = NOBODY;
   }
 
   throwIfAborted(): void {
@@ -31,11 +32,14 @@ export class Stop implements StopSignal {
 
   /** As with Node's own: who comes after it was aborted hears nothing. */
   addEventListener(_event: "abort", listener: Listener): void {
-    if (!this.aborted) this.#listeners = [...this.#listeners, listener];
+    if (this.aborted) return;
+    this.#listeners = this.#listeners === NOBODY ? [listener] : [...this.#listeners, listener];
   }
 
   removeEventListener(_event: "abort", listener: Listener): void {
-    this.#listeners = this.#listeners.filter((one) => one !== listener);
+    const all = this.#listeners;
+    if (all.length === 1) this.#listeners = all[0] === listener ? NOBODY : all;
+    else if (all !== NOBODY) this.#listeners = all.filter((one) => one !== listener);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { NOWHERE, Roster } from "./tables.ts";
 
 export type TurnWatch = {
   /** The backend gave a sign. */
@@ -11,55 +12,115 @@ export type TurnWatch = {
 };
 
 type Waits = { firstByteMs: number; silenceMs: number };
+/** Told once, of a backend that does not begin, or falls silent. */
+type Late = { stop(reason: "no-answer" | "silence"): void };
 
-/** Tells of a backend that does not begin, or falls silent. One timer a turn: a sign of life only notes the time. */
-export const createWatch = (
-  clock: Clock,
-  { firstByteMs, silenceMs }: Waits,
-  late: (reason: "no-answer" | "silence") => void,
-): TurnWatch => {
-  let last = clock.monotonic();
-  let hasBegun = false;
-  let limit = firstByteMs;
-  let paused = 0;
+export type TurnWatches = ReturnType<typeof createWatches>;
+
+/**
+ * Watches backends that answer. One timer for all of them, set to the first that could be late: one for each would cost a short turn more than
+ * all else that guards it. A sign of life only notes the time.
+ */
+export const createWatches = (clock: Clock) => {
+  const watches = new Roster<Watch>();
+  let due = Number.POSITIVE_INFINITY;
   let stopTimer: (() => void) | undefined;
-  const look = () => {
-    const quiet = paused > 0 ? 0 : clock.monotonic() - last;
-    if (quiet >= limit) late(hasBegun ? "silence" : "no-answer");
-    else wait(limit - quiet);
+
+  const look = (): void => {
+    due = Number.POSITIVE_INFINITY;
+    const now = clock.monotonic();
+    let first = Number.POSITIVE_INFINITY;
+    for (const watch of watches.list()) {
+      // One that was told of may have ended another.
+      if (watch.at === NOWHERE) continue;
+      const at = watch.isPaused ? now + watch.limit : watch.last + watch.limit;
+      if (at > now) first = Math.min(first, at);
+      else watch.tell();
+    }
+    lookBy(first);
   };
-  const wait = (ms: number) => {
-    stopTimer = clock.after(ms, look);
-  };
-  const allow = (ms: number) => {
-    const isSooner = ms < limit;
-    limit = ms;
-    if (!isSooner) return;
+  const lookBy = (at: number): void => {
+    if (at >= due) return;
+    due = at;
     stopTimer?.();
-    wait(ms);
+    stopTimer = clock.after(at - clock.monotonic(), look);
   };
-  const anew = () => {
-    last = clock.monotonic();
-    allow(firstByteMs);
+  const stop = (watch: Watch): void => {
+    watches.delete(watch);
+    if (watches.size > 0) return;
+    due = Number.POSITIVE_INFINITY;
+    stopTimer?.();
+    stopTimer = undefined;
   };
-  wait(firstByteMs);
+
   return {
-    alive() {
-      last = clock.monotonic();
-      if (hasBegun && limit === silenceMs) return;
-      hasBegun = true;
-      allow(silenceMs);
+    open(waits: Waits, late: Late): TurnWatch {
+      const watch = new Watch(waits, late, { clock, lookBy, stop });
+      watches.add(watch);
+      lookBy(watch.last + watch.limit);
+      return watch;
     },
-    anew,
-    async pause(work) {
-      paused++;
-      try {
-        return await work;
-      } finally {
-        paused--;
-        anew();
-      }
-    },
-    stop: () => stopTimer?.(),
   };
 };
+
+type Watcher = { clock: Clock; lookBy(at: number): void; stop(watch: Watch): void };
+
+class Watch implements TurnWatch {
+  at = NOWHERE;
+  last: number;
+  limit: number;
+  readonly #waits: Waits;
+  readonly #late: Late;
+  readonly #watcher: Watcher;
+  #hasBegun = false;
+  #paused = 0;
+
+  constructor(waits: Waits, late: Late, watcher: Watcher) {
+    this.#waits = waits;
+    this.#late = late;
+    this.#watcher = watcher;
+    this.last = watcher.clock.monotonic();
+    this.limit = waits.firstByteMs;
+  }
+
+  get isPaused(): boolean {
+    return this.#paused > 0;
+  }
+
+  alive(): void {
+    this.last = this.#watcher.clock.monotonic();
+    if (this.#hasBegun && this.limit === this.#waits.silenceMs) return;
+    this.#hasBegun = true;
+    this.#allow(this.#waits.silenceMs);
+  }
+
+  anew(): void {
+    this.last = this.#watcher.clock.monotonic();
+    this.#allow(this.#waits.firstByteMs);
+  }
+
+  async pause<T>(work: Promise<T>): Promise<T> {
+    this.#paused++;
+    try {
+      return await work;
+    } finally {
+      this.#paused--;
+      this.anew();
+    }
+  }
+
+  stop(): void {
+    this.#watcher.stop(this);
+  }
+
+  tell(): void {
+    this.stop();
+    this.#late.stop(this.#hasBegun ? "silence" : "no-answer");
+  }
+
+  #allow(ms: number): void {
+    const isSooner = ms < this.limit;
+    this.limit = ms;
+    if (isSooner && this.at !== NOWHERE) this.#watcher.lookBy(this.last + ms);
+  }
+}

@@ -79,13 +79,11 @@ export const createTurns = (parts: {
     return turn;
   };
 
-  /** The turn once it has ended, or as it is after `ms`. `isNew`: it cannot have ended before it was given here. */
-  const settle = async (turn: Turn, wait: ReturnType<typeof waits.open>, isNew: boolean): Promise<Turn> => {
+  /** The turn once it has ended, or as it is after `ms`. */
+  const settle = async (turn: Turn, wait: ReturnType<typeof waits.open>): Promise<Turn> => {
     try {
-      if (!isNew) {
-        const now = await read(turn.turnId);
-        if (isEnded(now)) return now;
-      }
+      const now = await read(turn.turnId);
+      if (isEnded(now)) return now;
       const end = await wait.ended;
       if (end === "erased") throw erased(turn.turnId);
       return end === "over" ? await read(turn.turnId) : end;
@@ -93,7 +91,7 @@ export const createTurns = (parts: {
       waits.close(wait);
     }
   };
-  const wait = (turn: Turn, ms: number, gone?: TurnWish["gone"]) => settle(turn, waits.open(turn, ms, gone), false);
+  const wait = (turn: Turn, ms: number, gone?: TurnWish["gone"]) => settle(turn, waits.open(turn, ms, gone));
 
   /** A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work. */
   const startOnce = async (wish: TurnWish): Promise<Started> => (await findReplay(wish)) ?? (await startNew(wish));
@@ -110,10 +108,13 @@ export const createTurns = (parts: {
     return turn && { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
   };
 
-  const startedAfter = async (...[turn, wait, isNew, replayed]: [...Parameters<typeof settle>, replayed: boolean]) => ({
-    turn: await settle(turn, wait, isNew),
-    replayed,
-  });
+  /** The same for a turn that was claimed before anybody waited for it. */
+  const startedAfter = (turn: Turn, wait: ReturnType<typeof waits.open>, replayed: boolean): Promise<Started> =>
+    wait.ended.then((end) => {
+      waits.close(wait);
+      if (end === "erased") throw erased(turn.turnId);
+      return end === "over" ? read(turn.turnId).then((now) => ({ turn: now, replayed })) : { turn: end, replayed };
+    });
 
   const startNew = (wish: TurnWish): Started | Promise<Started> => {
     admit();
@@ -151,7 +152,9 @@ export const createTurns = (parts: {
     // Whoever waits has to listen before the turn runs.
     const opened = wish.waitMs === undefined ? undefined : waits.open(turn, wish.waitMs, wish.gone);
     const isEnding = claimed !== undefined && runner.begin(claimed);
-    return opened ? startedAfter(turn, opened, claimed !== undefined, replayed) : { turn, replayed, isEnding };
+    if (!opened) return { turn, replayed, isEnding };
+    if (claimed) return startedAfter(turn, opened, replayed);
+    return settle(turn, opened).then((ended) => ({ turn: ended, replayed }));
   };
 
   return {

@@ -162,6 +162,12 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Attempts of a turn that will be made again.",
       "agent",
     ]),
+    /** Its lease ended while it ran here, as the process or the store stood still: its end was thrown away, and it runs again. */
+    turnLost: event<TurnRun, "agent">("warn", "turn.lost", [
+      "turns_lost",
+      "Attempts whose lease ended before their end was kept.",
+      "agent",
+    ]),
     /** Turns that waited for an agent that left the configuration have failed. */
     turnsGivenUp: (given: { agent: string; count: number }) => log("warn", "turns.given-up", given),
     backendFailed: event<{ agent: string; turnId: string; error: unknown }, "agent">("warn", "backend.failed", [

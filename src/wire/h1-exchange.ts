@@ -108,10 +108,11 @@ export class Http1Response {
     this.#isHeadOut = true;
   }
 
-  write(part: string | Uint8Array): boolean {
+  /** `encoding` as Node has it: "latin1" where a text is known to be ASCII saves looking at it. */
+  write(part: string | Uint8Array, encoding?: BufferEncoding): boolean {
     this.flushHeaders();
     if (this.writableEnded || !this.#hasReader || part.length === 0) return true;
-    if (typeof part === "string") return this.#writeChunk(part, "");
+    if (typeof part === "string") return this.#writeChunk(part, "", encoding);
     this.#socket.cork();
     this.#socket.write(`${part.length.toString(16)}\r\n`, "latin1");
     this.#socket.write(part);
@@ -184,10 +185,10 @@ export class Http1Response {
   }
 
   /** In one write: each costs as much as making what it writes. */
-  #writeChunk(part: string, end: string): boolean {
-    const bytes = Buffer.byteLength(part);
-    const isAscii = bytes === part.length;
-    return this.#socket.write(`${bytes.toString(16)}\r\n${part}\r\n${end}`, isAscii ? "latin1" : "utf8");
+  #writeChunk(part: string, end: string, encoding?: BufferEncoding): boolean {
+    const bytes = encoding === "latin1" ? part.length : Buffer.byteLength(part);
+    const text = sizeLine(bytes) + part + (end === "" ? "\r\n" : `\r\n${end}`);
+    return this.#socket.write(text, bytes === part.length ? "latin1" : "utf8");
   }
 
   #endWhole(part: string | Uint8Array): void {
@@ -224,6 +225,16 @@ export class Http1Response {
 
 const OK = "HTTP/1.1 200 OK\r\n";
 const LAST_CHUNK = "0\r\n\r\n";
+
+/** The lines before short chunks: most are short. */
+const sizeLines: string[] = [];
+const SIZE_LINES = 1_024;
+
+const sizeLine = (bytes: number): string => {
+  if (bytes >= SIZE_LINES) return `${bytes.toString(16)}\r\n`;
+  if (sizeLines.length === 0) for (let n = 0; n < SIZE_LINES; n++) sizeLines.push(`${n.toString(16)}\r\n`);
+  return sizeLines[bytes] as string;
+};
 /** What would end a header before its end. */
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 

@@ -4,7 +4,7 @@ import { errors } from "#generated/errors.ts";
 import type { OpenAiError } from "#generated/rest-types.ts";
 import { endSoon } from "./outbox.ts";
 import { headersOf } from "./problem.ts";
-import type { Framing } from "./sse.ts";
+import type { Framing } from "./sse-frames.ts";
 
 /** Names that clients of OpenAI know; of the others ours is the code. */
 const CODES: Partial<Record<ErrorName, string>> = {

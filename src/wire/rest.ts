@@ -16,7 +16,8 @@ import { requireJson } from "./media-type.ts";
 import type { ValidatedRequest, ValidateRequest } from "./rest-validation.ts";
 import { createMatcher, type Match, type Route } from "./routes.ts";
 import type { CountRequest } from "./shared-rate-limit.ts";
-import { type Framing, sendEvents } from "./sse.ts";
+import { sendEvents } from "./sse.ts";
+import type { Framing } from "./sse-frames.ts";
 
 /** Holds a request to the contract of its operation. */
 export type HoldToContract = (

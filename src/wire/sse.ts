@@ -1,39 +1,5 @@
 import type { ServerResponse } from "node:http";
-
-/** One server-sent event. `data` is sent as JSON, which holds no line break. */
-export type SseEvent = { event: string; id: string; data: unknown };
-
-/** How events are written: each of them, and what stands behind the last one, or where they are stopped before it. */
-export type Framing = { frame(event: unknown): string; end: string | undefined; stopped: string | undefined };
-
-type Delta = { turn_id: string; message_id: string; seq: number; offset: number; text: string };
-
-/** By hand, as these are most of all events. What it names has ids of ours, in which nothing is escaped. */
-const frameOfDelta = (id: string, { turn_id, message_id, seq, offset, text }: Delta): string =>
-  `event: message.delta\nid: ${id}\ndata: {"turn_id":"${turn_id}","message_id":"${message_id}","seq":${seq},"offset":${offset},"text":${quoted(text)}}\n\n`;
-
-const SHORT = 64;
-
-/** As JSON.stringify has it, which costs more than all the rest where there is nothing to escape. */
-const quoted = (text: string): string => {
-  if (text.length > SHORT) return JSON.stringify(text);
-  for (let at = 0; at < text.length; at++) {
-    const unit = text.charCodeAt(at);
-    if (unit < 0x20 || unit === 0x22 || unit === 0x5c || (unit >= 0xd800 && unit <= 0xdfff))
-      return JSON.stringify(text);
-  }
-  return `"${text}"`;
-};
-
-const PLAIN: Framing = {
-  frame(event) {
-    const { event: name, id, data } = event as SseEvent;
-    if (name === "message.delta") return frameOfDelta(id, data as Delta);
-    return `event: ${name}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
-  },
-  end: undefined,
-  stopped: undefined,
-};
+import { DELTA, type DeltaEvent, type Framing, isPlainText, PLAIN, type SseEvent, startOf } from "./sse-frames.ts";
 
 /**
  * Events that need no promise each: `pull` has the next one, or undefined where there is none yet; then it calls `wake` once, as soon as it is
@@ -97,6 +63,11 @@ class EventStream {
   #last = performance.now();
   /** What was said in this turn of the event loop. */
   #text = "";
+  #isAscii = true;
+  /** The reply whose pieces came last, and what their events have in common. */
+  #message = "";
+  #seq = 0;
+  #start = "";
   #isDue = false;
   #isCorked = false;
   /** The reader is, and what there is waits for it. */
@@ -157,8 +128,8 @@ class EventStream {
   writeDue(now: number): void {
     const isPulling = !this.#over && !this.#isBehind && isPulled(this.#events);
     if (isPulling) this.#collect(this.#events as Pulled, now);
-    this.flush();
-    if (isPulling) this.#waitForRoom();
+    const mayBeFull = this.flush();
+    if (isPulling && mayBeFull) this.#waitForRoom();
   }
 
   /** Takes all that there is, as long as there is room. */
@@ -171,7 +142,7 @@ class EventStream {
           return;
         }
         this.#last = now;
-        this.#text += this.#framing.frame(step.value);
+        this.#append(step.value);
         if (this.#text.length < MOST_WAITING) continue;
         this.flush();
         this.#waitForRoom();
@@ -205,11 +176,35 @@ class EventStream {
 
   #send(event: unknown): void {
     this.#last = performance.now();
-    this.#text += this.#framing.frame(event);
+    this.#append(event);
     if (this.#text.length < MOST_WAITING) this.#flushSoon();
     else this.flush();
     this.#waitForRoom();
     if (!this.#isBehind) this.#goOn();
+  }
+
+  #append(event: unknown): void {
+    if (this.#framing === PLAIN && (event as SseEvent).event === DELTA) this.#appendDelta(event as DeltaEvent);
+    else {
+      this.#isAscii = false;
+      this.#text += this.#framing.frame(event);
+    }
+  }
+
+  /** By hand, as these are most of all events. */
+  #appendDelta({ id, data }: DeltaEvent): void {
+    const { message_id: message, seq, text } = data;
+    if (seq !== this.#seq || message !== this.#message) {
+      this.#message = message;
+      this.#seq = seq;
+      this.#start = startOf(data);
+    }
+    const before = `event: message.delta\nid: ${id}${this.#start}${data.offset}`;
+    if (isPlainText(text)) this.#text += `${before},"text":"${text}"}\n\n`;
+    else {
+      this.#isAscii = false;
+      this.#text += `${before},"text":${JSON.stringify(text)}}\n\n`;
+    }
   }
 
   /** Goes on when the reader has caught up, where it is behind. */
@@ -238,16 +233,21 @@ class EventStream {
     else if (waiting === AT_ONCE) flushDue();
   }
 
-  flush(): void {
+  /** False where there is room for more. */
+  flush(): boolean {
     this.#isDue = false;
+    const encoding = this.#isAscii ? "latin1" : "utf8";
     const text = this.#takeText();
-    if (text !== "") this.#res.write(text);
+    const isTaken = text === "" || this.#res.write(text, encoding);
+    if (isTaken && !this.#isCorked) return false;
     this.#uncork();
+    return true;
   }
 
   #takeText(): string {
     const text = this.#text;
     this.#text = "";
+    this.#isAscii = true;
     return text;
   }
 

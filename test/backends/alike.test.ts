@@ -34,9 +34,9 @@ const read = (bytes: Buffer, cuts: readonly number[], isQuick: boolean): { heard
   const ends = [...new Set(cuts.map((cut) => Math.min(cut, bytes.length)))].sort((a, b) => a - b);
   let from = 0;
   for (const to of [...ends, bytes.length]) {
-    // Another's as soon as the call returns.
-    const part = Buffer.from(bytes.subarray(from, to));
-    reader.push(part);
+    // Another's as soon as the call returns; around it stands what was read before.
+    const part = Buffer.concat([STALE, bytes.subarray(from, to), STALE]);
+    reader.push(part, STALE.length, part.length - STALE.length);
     part.fill(0);
     from = to;
   }
@@ -50,6 +50,8 @@ const chunkOf = (content: unknown, more: object = {}): object => ({
   ...more,
 });
 const eventOf = (document: object, end = "\n"): string => `data: ${JSON.stringify(document)}${end}${end}`;
+
+const STALE = Buffer.from(eventOf(chunkOf("stale")));
 
 describe("events that differ in their text alone", () => {
   it("are not parsed but for the first", () => {

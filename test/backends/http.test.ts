@@ -2,9 +2,11 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
+import type { HeardChunks } from "#backends/backend.ts";
 import { createHttpBackend, type HttpSettings } from "#backends/http/http.ts";
 import { systemClock } from "#core/clock.ts";
 import type { BackendError } from "#core/errors.ts";
+import { Stop } from "#core/stop-signal.ts";
 import { FAULTS, type Fault, HANGING, RAW } from "./stand-ins/faults.ts";
 import { eventOf, replyTo, startHttpAgent, streamed, whole } from "./stand-ins/http-agent.ts";
 import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
@@ -128,6 +130,23 @@ describe("what a service is asked", () => {
     for (let n = 0; n < 5; n++) await collect(backend.run(say(`${n}`), never));
     // The next one may begin while the last answer is ending.
     expect(stream.connections() - before).toBeLessThan(3);
+  });
+});
+
+describe("a service that stays silent", () => {
+  it("has failed, and is left alone after five such turns, where whoever hears them leaves first", async () => {
+    const backend = open(any.url);
+    any.fail("hang before the first byte");
+    const hear = (over: (failed: { error: unknown } | undefined) => void) => {
+      const stop = new Stop();
+      const chunks = backend.run(say("hi"), stop) as HeardChunks;
+      stop.addEventListener("abort", () => void chunks.return?.());
+      chunks.hear({ text: () => {}, chunk: () => {}, over });
+      return stop;
+    };
+    for (let n = 0; n < 5; n++) hear(() => {}).abort("silence");
+    const failed = await new Promise((over) => hear(over));
+    expect(failed).toMatchObject({ error: { message: expect.stringContaining("left alone"), retryable: true } });
   });
 });
 

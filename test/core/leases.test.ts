@@ -47,6 +47,7 @@ describe("leases", () => {
     ]);
     await core.clock.settle();
     expect(core.runner.running()).toBe(0);
+    expect(await core.logged("turn.lost")).toMatchObject([{ turnId: slow.turn.turnId, agent: "main", attempt: 1 }]);
   });
 
   it("stops an attempt whose turn another node has taken", async () => {

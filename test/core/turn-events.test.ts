@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { BackendError } from "#core/errors.ts";
 import type { StepMark, TurnStep } from "#core/turn-events.ts";
-import type { Store, Turn } from "#store/store.ts";
-import { AMPLE, ENTRIES, entriesOf, isSaid, namesOf, startCore, type TestCore, textOf } from "./start-core.ts";
+import type { Turn } from "#store/store.ts";
+import { ENTRIES, entriesOf, isSaid, namesOf, startCore, type TestCore, textOf } from "./start-core.ts";
 
 /** Reads steps one by one, at the reader's own pace. */
 const readSlowly = ({ core }: TestCore, turn: Turn, from?: StepMark) => {
@@ -224,90 +224,3 @@ describe("the steps of a turn", () => {
     }
   });
 });
-
-describe("a reader", () => {
-  it("is told when the session is deleted while it reads", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    const reader = core.follow(turn);
-    await reader.until((step) => step.kind === "entry" && step.entry.name === "message.created");
-    await core.store.deleteSession("chat:a", core.clock.now());
-    await expect(reader.done).rejects.toMatchObject({ name: "turn-not-found", extra: { turnId: turn.turnId } });
-  });
-
-  it("is told when the session was deleted before it began to read", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    await core.store.deleteSession("chat:a", core.clock.now());
-    await expect(core.follow(turn).done).rejects.toMatchObject({ name: "turn-not-found" });
-  });
-
-  it("is told when the turn has aged out before it was read", async () => {
-    let mayRead: Promise<void> | undefined;
-    const wrapStore = (store: Store): Store => ({
-      ...store,
-      readEntries: async (...query) => {
-        await mayRead;
-        return store.readEntries(...query);
-      },
-    });
-    await using core = await startCore({ wrapStore });
-    const [turn, next] = [await core.start(), await core.start()];
-    for (const { turnId } of [turn, next]) {
-      (await core.scripted.next()).end();
-      await core.ended({ turnId });
-    }
-    let open = () => {};
-    mayRead = new Promise((resolve) => (open = resolve));
-    const [reader, second] = [core.follow(turn), core.follow(next)];
-    await ageOut(core, turn);
-    open();
-    await expect(reader.done).rejects.toMatchObject({ name: "turn-not-found", extra: { turnId: turn.turnId } });
-    expect(entriesOf(await second.done)).toEqual(ENTRIES);
-  });
-
-  it("goes without a word, and the turn goes on", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    const run = await core.scripted.next();
-    const reader = core.follow(turn);
-    run.say("half");
-    await reader.until(isSaid("half"));
-    reader.stop();
-    await reader.done;
-    expect(run.signal.aborted).toBe(false);
-    run.say(" and half");
-    run.end();
-    expect(await core.ended(turn)).toMatchObject({ status: "completed", reply: "half and half" });
-  });
-
-  it("that had gone before it began reads nothing", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    const steps = core.core.followTurn(turn, undefined);
-    await steps.return();
-    expect(await steps.next()).toEqual({ done: true, value: undefined });
-  });
-});
-
-/** Has a turn's entries erased, though its session goes on. */
-const ageOut = async ({ store, clock }: TestCore, { sessionId, turnId }: Turn): Promise<void> => {
-  const now = clock.now();
-  const of = { now, compactionId: "cmp_1", sessionId, node: "node_a", leaseMs: 1e6, limits: AMPLE.store };
-  const { claim } = await store.queueCompaction(of);
-  const messages = await store.readMessages(sessionId, { limit: 100 });
-  const except = messages.filter((message) => message.turnId !== turnId).map(({ seq }) => seq);
-  const sizes = { before: { messages: 4, tokens: 0 }, after: { messages: 2, tokens: 0 } };
-  const compacted = { summary: "", outside: false, through: 1_000, except, ...sizes, freedBytes: 0 };
-  await store.endCompaction(claim, { now, compacted });
-  await store.queueCompaction({ ...of, compactionId: "cmp_2" });
-  const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0 };
-  await store.sweep({
-    now,
-    maxAttempts: 3,
-    lost: { name: "turn-failed", detail: "lost" },
-    sessionsBefore: now,
-    ...past,
-  });
-  expect(await store.getTurn(turnId)).toBeUndefined();
-};

@@ -23,6 +23,34 @@ describe("F06: how long an agent may be silent", () => {
     });
   });
 
+  it("is counted for each turn by itself, with one timer for all", async () => {
+    await using core = await startCore({ agents: [{ ...LIMITS, concurrency: 3 }] });
+    const timers = core.clock.timers();
+    const turns = [];
+    for (const session of ["chat:a", "chat:b", "chat:c"]) {
+      const turn = await core.start({ session });
+      const run = await core.scripted.next();
+      run.say("so far");
+      await core.clock.settle();
+      turns.push({ turn, run });
+      await core.clock.advance(100);
+    }
+    // The runner's tick is the other one.
+    expect(core.clock.timers()).toBe(timers + 2);
+    const [first, second, third] = turns as [(typeof turns)[0], (typeof turns)[0], (typeof turns)[0]];
+    second.run.say(", and more");
+    await core.clock.settle();
+    await core.clock.advance(201);
+    expect((await core.ended(first.turn)).error?.detail).toMatch(/fell silent/);
+    await core.clock.advance(200);
+    expect((await core.ended(third.turn)).error?.detail).toMatch(/fell silent/);
+    expect((await core.core.turns.get(second.turn.turnId)).status).toBe("running");
+    second.run.end();
+    expect((await core.ended(second.turn)).status).toBe("completed");
+    await core.clock.advance(250);
+    expect(core.clock.timers()).toBe(timers);
+  });
+
   it("MUST not count the time in which the agent's code is loaded", async () => {
     let load = (_backend: Backend) => {};
     const loading = new Promise<Backend>((resolve) => (load = resolve));

@@ -20,13 +20,15 @@ const FAILURE_BYTES = 64 * 1024;
 const REST_MS = 1_000;
 
 /** Who reads an answer. */
-export type Taker = {
-  chunk: (chunk: Chunk) => void;
+export interface Taker {
+  chunk(chunk: Chunk): void;
+  /** A chunk that is text, of an event that needed not be read. */
+  text(text: string): void;
   /** Once; nothing comes afterwards. */
-  over: (error: BackendError | undefined) => void;
-};
+  over(error: BackendError | undefined): void;
+}
 
-type Body = { most: number; push: (bytes: Buffer) => void; end: () => void };
+type Body = { most: number; push: (bytes: Buffer, from: number, to: number) => void; end: () => void };
 
 /** One answer of an agent's service, from its head to its end. */
 export class Answer implements AnswerHandler {
@@ -58,26 +60,30 @@ export class Answer implements AnswerHandler {
     });
   }
 
-  onResponseData(_: unknown, bytes: Buffer): void {
-    this.#bytes += bytes.length;
+  onResponseData(_: unknown, bytes: Buffer, from: number, to: number): void {
+    this.#bytes += to - from;
     if (this.#isOver) {
       if (this.#bytes > FAILURE_BYTES) this.#controller?.abort(LEFT);
       return;
     }
-    this.#try(() => {
+    try {
       const { most, push } = this.#body as Body;
       if (this.#bytes > most) throw new BackendError(`${WHO} sent more than ${most / MIB} MiB`);
-      push(bytes);
-    });
+      push(bytes, from, to);
+    } catch (error) {
+      this.#failAs(error);
+    }
   }
 
   onResponseEnd(): void {
     this.#stopWaiting?.();
     if (this.#isOver) return;
     this.#hasEnded = true;
-    this.#try(() => this.#body?.end());
+    this.#try(this.#endBody);
     if (!this.#isOver) this.#finish(new BackendError(`${WHO} sent no answer`, { retryable: true }));
   }
+
+  readonly #endBody = (): void => this.#body?.end();
 
   onResponseError(_: unknown, error: Error): void {
     this.#stopWaiting?.();
@@ -121,7 +127,7 @@ export class Answer implements AnswerHandler {
       return "text" in chunk;
     };
     const onText = (text: string) => {
-      if (!this.#isOver) this.#taker.chunk({ text });
+      if (!this.#isOver) this.#taker.text(text);
     };
     const onComment = () => this.#taker.chunk(ALIVE);
     const reader = new EventReader(WHO, onEvent, onComment, MOST_OF_AN_EVENT, { saidBy, onText });
@@ -129,7 +135,7 @@ export class Answer implements AnswerHandler {
       reader.end();
       throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
     };
-    return { most: STREAM_BYTES, push: (bytes) => reader.push(bytes), end };
+    return { most: STREAM_BYTES, push: (bytes, from, to) => reader.push(bytes, from, to), end };
   }
 
   /** An answer that is no reply. Its head has told enough, so its body is not waited for as long as a reply is. */
@@ -147,9 +153,9 @@ export class Answer implements AnswerHandler {
     };
     this.#stopWaiting = this.#clock.after(REST_MS, () => fail(undefined));
     const body = whole(Number.POSITIVE_INFINITY, fail);
-    const push = (bytes: Buffer) => {
+    const push: Body["push"] = (bytes, from, to) => {
       if (this.#bytes > FAILURE_BYTES) fail(undefined);
-      else body.push(bytes);
+      else body.push(bytes, from, to);
     };
     return { ...body, push };
   }
@@ -158,8 +164,12 @@ export class Answer implements AnswerHandler {
     try {
       work();
     } catch (error) {
-      this.#fail(error instanceof BackendError ? error : new BackendError(`${WHO} failed`, { cause: error }));
+      this.#failAs(error);
     }
+  }
+
+  #failAs(error: unknown): void {
+    this.#fail(error instanceof BackendError ? error : new BackendError(`${WHO} failed`, { cause: error }));
   }
 
   #fail(error: BackendError): void {
@@ -195,7 +205,7 @@ const whole = (most: number, take: (text: string) => void): Body => {
   const pieces: Buffer[] = [];
   return {
     most,
-    push: (bytes) => void pieces.push(Buffer.from(bytes)),
+    push: (bytes, from, to) => void pieces.push(Buffer.from(bytes.subarray(from, to))),
     end: () => {
       const bytes = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
       if (!isUtf8(bytes)) throw new BackendError(`${WHO} sent what is no UTF-8`);
@@ -212,8 +222,8 @@ const parsed = (data: string): unknown => {
   }
 };
 
-const mediaTypeOf = (header: string | string[] | undefined): string =>
-  String(header ?? "")
-    .split(";", 1)[0]
-    ?.trim()
-    .toLowerCase() ?? "";
+const mediaTypeOf = (header: string | string[] | undefined): string => {
+  const text = String(header ?? "");
+  const end = text.indexOf(";");
+  return (end < 0 ? text : text.slice(0, end)).trim().toLowerCase();
+};

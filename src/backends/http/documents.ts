@@ -17,13 +17,12 @@ export const readWhole = (want: Want, status: number, type: string, text: string
   if (document.error !== undefined) readPiece({ error: document.error });
   const words = document[want];
   if (typeof words !== "string") throw noAnswer(want, `JSON without the text \`${want}\``);
-  return [{ text: words }, ...readEnd(document)];
+  return readEnd(document, [{ text: words }]);
 };
 
-/** What the end of an answer tells beside its text. */
-export const readEnd = (document: unknown): Chunk[] => {
+/** What the end of an answer tells beside its text, behind `chunks`. */
+export const readEnd = (document: unknown, chunks: Chunk[] = []): Chunk[] => {
   const { model, usage } = (document ?? {}) as { model?: unknown; usage?: unknown };
-  const chunks: Chunk[] = [];
   if (model != null) chunks.push(readPiece({ model }));
   if (usage != null) chunks.push(readPiece({ usage }));
   return chunks;

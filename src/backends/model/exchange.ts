@@ -122,21 +122,21 @@ export class Exchange implements AnswerHandler, Pieces {
     else this.#refused = { status, retryAfterMs: retryAfterIn(headers, this.#now()), parts: [], type };
   }
 
-  onResponseData(_controller: AnswerController, bytes: Buffer): void {
+  onResponseData(_controller: AnswerController, bytes: Buffer, from: number, to: number): void {
     if (this.#isOver) return;
-    this.#bytes += bytes.length;
+    this.#bytes += to - from;
     if (this.#refused) {
-      this.#refused.parts.push(Buffer.from(bytes));
+      this.#refused.parts.push(Buffer.from(bytes.subarray(from, to)));
       if (this.#bytes > ERROR_BYTES) this.#refuse(this.#refused);
     } else if (this.#bytes > ANSWER_BYTES) this.#fail(new BackendError("the provider's answer is longer than 64 MiB"));
-    else this.#read(bytes);
+    else this.#read(bytes, from, to);
   }
 
   onResponseEnd(): void {
     if (this.#isOver) return;
     if (this.#refused) this.#refuse(this.#refused);
     // Not everybody ends the last event; half of one is no JSON.
-    else if (this.#read(LAST_LINES)) this.#end();
+    else if (this.#read(LAST_LINES, 0, LAST_LINES.length)) this.#end();
   }
 
   onResponseError(_controller: AnswerController, error: Error): void {
@@ -144,9 +144,9 @@ export class Exchange implements AnswerHandler, Pieces {
   }
 
   /** False when that was the end of it. */
-  #read(bytes: Buffer): boolean {
+  #read(bytes: Buffer, from: number, to: number): boolean {
     try {
-      this.#reader?.push(bytes);
+      this.#reader?.push(bytes, from, to);
     } catch (error) {
       this.#fail(error);
     }

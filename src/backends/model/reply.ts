@@ -226,9 +226,9 @@ class Reply implements ChunkSource {
   }
 
   #say(text: string): void {
-    this.#tellModel();
-    if (this.#said === 0 && this.#hasSpoken) this.chunks.push({ text: "\n\n" });
-    this.chunks.push({ text });
+    if (this.#untold !== undefined) this.#tellModel();
+    if (this.#said === 0 && this.#hasSpoken) this.chunks.say("\n\n");
+    this.chunks.say(text);
     this.#said += text.length;
     if (this.#pieces++ % PIECES_PER_ESTIMATE === 0) this.chunks.push({ usage: this.#estimate() });
   }

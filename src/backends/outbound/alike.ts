@@ -36,26 +36,30 @@ export class Alike {
     this.#onText = onText;
   }
 
-  /** Tells the text of the event that begins at `from`, if it has the form and is there as a whole. Answers where it ends, or -1. */
-  take(bytes: Buffer, from: number): number {
+  /** Tells the text of the event that begins at `from`, if it has the form and is there as a whole before `most`. Answers where it ends, or -1. */
+  take(bytes: Buffer, from: number, most: number): number {
     const before = this.#before;
     if (!before) return -1;
+    const after = this.#after;
     const start = from + before.length;
-    const last = bytes.length - this.#after.length;
-    if (bytes[start - 1] !== QUOTE) return -1;
+    const last = most - after.length;
+    if (start > last || bytes[start - 1] !== QUOTE) return -1;
     let to = start;
+    let all = 0;
     // What is escaped, or ends the text, is not any text.
-    for (let byte = bytes[to] as number; to <= last && byte !== QUOTE; byte = bytes[++to] as number)
+    for (let byte = bytes[to] as number; to <= last && byte !== QUOTE; byte = bytes[++to] as number) {
       if (byte === BACKSLASH || byte < SPACE) return -1;
+      all |= byte;
+    }
     if (to > last || to === start) return -1;
-    const end = to + this.#after.length;
+    // By hand where it is short: a call out of JavaScript costs more.
+    for (let n = 0; n < after.length; n++) if (bytes[to + n] !== after[n]) return -1;
     if (bytes.compare(before, 0, before.length, from, start) !== 0) return -1;
-    if (bytes.compare(this.#after, 0, this.#after.length, to, end) !== 0) return -1;
-    const text = bytes.toString("utf8", start, to);
-    if (text.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, to))) return -1;
+    const text = bytes.toString(all < 0x80 ? "latin1" : "utf8", start, to);
+    if (all >= 0x80 && text.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, to))) return -1;
     this.#isNew = false;
     this.#onText(text, this.#block);
-    return end;
+    return to + after.length;
   }
 
   /** Takes the form of an event that was read, where it has one. */

@@ -15,8 +15,29 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const LENGTH = /^\d{1,15}$/;
 
-/** The head of an answer, without the line that ends it. Strict: what could be read in two ways is refused. */
-export const readAnswerHead = (text: string): { status: number; isNew: boolean; headers: AnswerHeaders } => {
+export type AnswerHead = {
+  readonly status: number;
+  readonly isNew: boolean;
+  readonly headers: Readonly<AnswerHeaders>;
+};
+
+/** What was read last: within a second a server that is asked often says the same again and again. */
+const known = new Map<string, AnswerHead>();
+const MOST_KNOWN = 32;
+const MOST_CHARACTERS = 1_024;
+
+/** The head of an answer, without the line that ends it. Strict: what could be read in two ways is refused. Who reads one changes nothing of it. */
+export const readAnswerHead = (text: string): AnswerHead => {
+  if (text.length > MOST_CHARACTERS) return readLines(text);
+  let head = known.get(text);
+  if (head !== undefined) return head;
+  head = readLines(text);
+  if (known.size === MOST_KNOWN) known.clear();
+  known.set(text, head);
+  return head;
+};
+
+const readLines = (text: string): AnswerHead => {
   const lines = text.split("\r\n");
   const [, minor, code] = STATUS_LINE.exec(lines[0] as string) ?? [];
   if (code === undefined) throw invalid("no line with a status");

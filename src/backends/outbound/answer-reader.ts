@@ -11,10 +11,10 @@ const BLANK_LINE = Buffer.from("\r\n\r\n");
 const CR = 13;
 const LF = 10;
 
-/** Who hears of an answer. What it is given of the body it has to copy, if it wants to keep it. */
+/** Who hears of an answer. What it is given of the body, the bytes from `from` to `to`, it has to copy, if it wants to keep it. */
 export type AnswerTaker = {
   head(status: number, headers: AnswerHeaders): void;
-  body(bytes: Buffer): void;
+  body(bytes: Buffer, from: number, to: number): void;
   /** The answer is whole. `keepMs`: for so long its connection may be used again; 0: not at all. */
   whole(keepMs: number): void;
 };
@@ -74,15 +74,19 @@ export class AnswerReader {
           const to = Math.min(end, at + this.#left);
           this.#left -= to - at;
           const isLast = this.#left === 0;
-          if (isLast && this.#state === "chunk") this.#state = "chunk-cr";
-          this.#taker.body(bytes.subarray(at, to));
+          const from = at;
           at = to;
+          if (isLast && this.#state === "chunk") at = this.#endChunk(bytes, to, end);
+          this.#taker.body(bytes, from, to);
           if (isLast && this.#state === "length") this.#finish();
           break;
         }
         case "close":
-          this.#taker.body(bytes.subarray(at, end));
+          this.#taker.body(bytes, at, end);
           at = end;
+          break;
+        case "size":
+          at = this.#readSize(bytes, at, end);
           break;
         default:
           this.#readFrame(bytes[at++] as number);
@@ -97,6 +101,35 @@ export class AnswerReader {
     if (this.#state !== "close") throw new NoAnswer("ECONNRESET", "the connection ended before the answer");
     this.#keepMs = 0;
     this.#finish();
+  }
+
+  /** What ends a chunk, which mostly came with it. */
+  #endChunk(bytes: Buffer, at: number, end: number): number {
+    if (at + 2 <= end && bytes[at] === CR && bytes[at + 1] === LF) {
+      this.#nextChunk();
+      return at + 2;
+    }
+    this.#state = "chunk-cr";
+    return at;
+  }
+
+  /** The line with a chunk's size: as a whole, where it is one and has come. */
+  #readSize(bytes: Buffer, from: number, end: number): number {
+    const most = Math.min(end, from + SIZE_DIGITS);
+    let at = from;
+    let size = 0;
+    for (let digit = 0; at < most; at++) {
+      digit = hexOf(bytes[at] as number);
+      if (digit < 0) break;
+      size = size * 16 + digit;
+    }
+    if (this.#digits > 0 || at === from || at + 2 > end || bytes[at] !== CR || bytes[at + 1] !== LF) {
+      this.#readFrame(bytes[from] as number);
+      return from + 1;
+    }
+    this.#left = size;
+    this.#state = size === 0 ? "trailer" : "chunk";
+    return at + 2;
   }
 
   /** What stands around the chunks, byte by byte. */

@@ -41,6 +41,12 @@ export class ChunkQueue implements HeardChunks {
     return this.#end !== undefined;
   }
 
+  /** The same as `push` of a chunk of text. */
+  say(text: string): void {
+    if (this.#hearer && !this.#end) this.#hearer.text(text);
+    else this.push({ text });
+  }
+
   push(chunk: Chunk): void {
     if (this.#end) return;
     if (this.#hearer) {

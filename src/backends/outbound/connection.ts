@@ -7,8 +7,8 @@ export interface AnswerHandler {
   /** At once: the request is on its way, or waits for its connection. */
   onRequestStart(controller: AnswerController): void;
   onResponseStart(controller: AnswerController, status: number, headers: AnswerHeaders): void;
-  /** `bytes` are another's as soon as this returns: who keeps them keeps a copy. */
-  onResponseData(controller: AnswerController, bytes: Buffer): void;
+  /** Those of `bytes` from `from` to `to`. They are another's as soon as this returns: who keeps them keeps a copy. */
+  onResponseData(controller: AnswerController, bytes: Buffer, from: number, to: number): void;
   onResponseEnd(controller: AnswerController): void;
   onResponseError(controller: AnswerController, error: Error): void;
 }
@@ -71,8 +71,8 @@ export class Asked implements AnswerController, AnswerTaker {
     if (!this.#isOver) this.#handler.onResponseStart(this, status, headers);
   }
 
-  body(bytes: Buffer): void {
-    if (!this.#isOver) this.#handler.onResponseData(this, bytes);
+  body(bytes: Buffer, from: number, to: number): void {
+    if (!this.#isOver) this.#handler.onResponseData(this, bytes, from, to);
   }
 
   whole(): void {
@@ -215,8 +215,8 @@ export class Connection implements AnswerTaker {
     this.#asked?.head(status, headers);
   }
 
-  body(bytes: Buffer): void {
-    this.#asked?.body(bytes);
+  body(bytes: Buffer, from: number, to: number): void {
+    this.#asked?.body(bytes, from, to);
   }
 
   whole(keepMs: number): void {

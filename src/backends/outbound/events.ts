@@ -41,12 +41,23 @@ export class EventReader {
     this.#alike = pieces && new Alike(pieces);
   }
 
-  push(bytes: Buffer): void {
+  /** Reads the bytes from `from` to `to`. */
+  push(bytes: Buffer, from = 0, to = bytes.length): void {
+    let at = from;
+    if (this.#isBetween) {
+      for (let end = this.#takeAlike(bytes, at, to); end !== -1; end = this.#takeAlike(bytes, at, to)) at = end;
+      if (at === to) return;
+    }
+    this.#read(bytes.subarray(at, to));
+  }
+
+  /** The same for bytes that begin with what was not alike. */
+  #read(bytes: Buffer): void {
     let from = 0;
     /** Where the event began that is being read; -1: in bytes that came before. */
     let began = this.#isBetween ? 0 : -1;
     for (;;) {
-      const end = began === from ? this.#takeAlike(bytes, from) : -1;
+      const end = began === from ? this.#takeAlike(bytes, from, bytes.length) : -1;
       if (end !== -1) {
         from = end;
         began = end;
@@ -82,8 +93,8 @@ export class EventReader {
     return this.#pending === 0 && this.#data === undefined && this.#name === "";
   }
 
-  #takeAlike(bytes: Buffer, from: number): number {
-    return this.#alike === undefined ? -1 : this.#alike.take(bytes, from);
+  #takeAlike(bytes: Buffer, from: number, to: number): number {
+    return this.#alike === undefined ? -1 : this.#alike.take(bytes, from, to);
   }
 
   #line(bytes: Buffer, from: number, lineEnd: number, began: number): void {
