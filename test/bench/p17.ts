@@ -6,7 +6,7 @@ import type { BenchOptions } from "./options.ts";
 const MANY = 3;
 
 /** P17: wakes, and turns, that one gateway and three take in on one PostgreSQL. */
-export const measureNodes = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+export const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> => {
   const why = whyNoLoad();
   if (why) return [unmeasured("P17", "accepted wakes on PostgreSQL", why)];
   const figures: Figure[] = [];
@@ -16,7 +16,7 @@ export const measureNodes = async ({ rounds, seconds, say }: BenchOptions): Prom
     const third: Taken[] = [];
     for (let round = 0; round < rounds; round++) {
       say(`P17: ${kind}, round ${round + 1} of ${rounds}`);
-      const of = { seconds, seed: 10 * round };
+      const of = { seconds, seed: 10 * round, short };
       one.push(await loadNodes(kind, { ...of, count: 1, connections: CONNECTIONS }));
       // Turns are taken in faster than they run: of more callers than this the queue would only grow.
       if (kind === "wakes") many.push(await loadNodes(kind, { ...of, count: MANY, connections: CONNECTIONS }));
@@ -36,7 +36,8 @@ const figuresOf = (
   const middle = (taken: readonly Taken[], pick: (one: Taken) => number) => median(list(taken, pick));
   const noteOf = (taken: readonly Taken[]) =>
     `CPU a request ${middle(taken, ({ cpu }) => cpu).toFixed(0)} us, and ${middle(taken, (t) => t.databaseCpu).toFixed(0)} us of the database; ` +
-    `p99 ${(middle(taken, ({ p99 }) => p99) / 1_000).toFixed(1)} ms`;
+    `p99 ${(middle(taken, ({ p99 }) => p99) / 1_000).toFixed(1)} ms; ` +
+    `others took at most ${(Math.max(...list(taken, ({ disturbed }) => disturbed)) * 100).toFixed(0)} % of the core`;
   const rate = ({ rate }: Taken) => rate;
   const cpu = (taken: Taken) => taken.cpu;
   const shared: Figure[] = [
