@@ -96,7 +96,11 @@ begin
     'channel', case when in_status = 'completed' then t.channel end, 'hops', t.hops,
     'attempt', attempt_json(t, at_wall, used),
     'end', usage_json(t, at_wall, coalesce(used->>'model', t.counted_model), json_build_array(in_status)),
-    'work', next.work, 'compaction', next.compaction
+    'work', next.work, 'compaction', next.compaction,
+    -- In one piece, as each look into all of this reads it from its beginning.
+    'told', case when known then json_build_array(
+      t.session, t.agent, s.context_bytes, s.last_seq - has_reply::integer, s.last_seq, t.reply_message_id, t.input, t.output, t.more
+    ) end
   );
 end
 $$;
@@ -197,10 +201,7 @@ begin
     else
       one := finish_turn(t, e.now, e.status, e.reply, e.bytes, e.error, e.detail, e.used, at_time, true);
       done := done || one;
-      finished := finished || json_build_array(
-        e.n, one->'session', one->'agent', one->'contextBytes', one->'from', one->'through', one->'message', one->'input', one->'output',
-        one->'more'
-      );
+      finished := finished || ('[' || e.n || ', ' || substr(one->>'told', 2))::json;
     end if;
   end loop;
   if cardinality(late) > 0 then
