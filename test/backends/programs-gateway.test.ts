@@ -115,7 +115,7 @@ describe("a gateway with agents that are programs", () => {
         await untilGone(pids);
       });
     };
-    expect(await leastOf(5, 100, waiting)).toBeLessThan(100);
+    expect(await leastOf(15, 100, waiting)).toBeLessThan(100);
     let told = 0;
     const coder = async () => {
       const { turnId } = await sendToDeaf(gateway, "coder", "do: obey");
@@ -125,7 +125,7 @@ describe("a gateway with agents that are programs", () => {
         await gateway.until(() => gateway.linesOf("program.said", { line: "cancelled" })[told - 1]);
       });
     };
-    expect(await leastOf(5, 100, coder)).toBeLessThan(100);
+    expect(await leastOf(15, 100, coder)).toBeLessThan(100);
   });
 
   it("ends all processes of a turn that is cancelled", async () => {

@@ -55,8 +55,9 @@ const ask = async (text: string): Promise<{ reply: string; usage: object }> => {
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ message: "Good morning!" }),
   });
-  expect(answer.status).toBe(200);
-  return (await answer.json()) as { reply: string; usage: object };
+  const reply = await answer.text();
+  if (answer.status !== 200) throw new Error([answer.status, reply, ...gateway.out, ...gateway.err].join("\n"));
+  return JSON.parse(reply) as { reply: string; usage: object };
 };
 const at = (text: string, begin: string, more: string) => {
   expect(text).toContain(begin);

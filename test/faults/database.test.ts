@@ -17,7 +17,7 @@ await postgresTests(() => {
       await server.stop(mode);
       for (let round = 0; round < 3; round++) {
         const replies = await Promise.all(
-          Array.from({ length: 40 }, (_, n) => timed(n % 2 ? sender.wake() : sender.turn())),
+          Array.from({ length: 40 }, (_, n) => timed(n % 2 ? sender.wake() : sender.turn(), fleet.first)),
         );
         for (const [{ status, error, headers }, ms] of replies) {
           expect([status, error]).toEqual([503, "store-unavailable"]);
@@ -46,7 +46,7 @@ await postgresTests(() => {
       const sender = createSender(clients[0]);
       for (let n = 0; n < 20; n++) await Promise.all([sender.wake(), sender.turn(clients[1]), sender.turn()]);
       await primary.kill();
-      const [refused, ms] = await timed(sender.wake());
+      const [refused, ms] = await timed(sender.wake(), fleet.first);
       expect([refused.status, ms < REFUSED_MS]).toEqual([503, true]);
       await standby.promote();
       for (const client of clients) await recovered(client, () => sender.wake(client));

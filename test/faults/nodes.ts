@@ -5,6 +5,7 @@ import { onTestFinished } from "vitest";
 import { type FleetWish, type GatewayNode, startFleet } from "#test/crash/fleet.ts";
 import { SECRETS } from "#test/crash/requests.ts";
 import { createHooks, type HookClient } from "#test/harness/hooks.ts";
+import { keptWaitingMs } from "#test/harness/loop.ts";
 import { type LogRecord, main } from "#test/harness/process.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { createRest } from "#test/harness/rest.ts";
@@ -84,8 +85,13 @@ export const until = async <T>(find: () => Promise<T | undefined | false> | T | 
   }
 };
 
-/** How long something took, in milliseconds. */
-export const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
-  const began = performance.now();
-  return [await work, performance.now() - began];
+/**
+ * How long something took, in milliseconds: without the time in which the machine had others run in place of this process and the one that is
+ * asked, where that is told.
+ */
+export const timed = async <T>(work: Promise<T>, asked?: { pid: number }): Promise<[T, number]> => {
+  const waited = () => (asked ? keptWaitingMs() + keptWaitingMs(asked.pid) : 0);
+  const [began, waitedBefore] = [performance.now(), waited()];
+  const result = await work;
+  return [result, performance.now() - began - (waited() - waitedBefore)];
 };

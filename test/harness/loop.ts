@@ -1,4 +1,4 @@
-import { existsSync, openSync, readSync } from "node:fs";
+import { existsSync, openSync, readFileSync, readSync } from "node:fs";
 
 /**
  * How long the event loop was kept at most by one stretch of our own work, until it is asked: time in which the machine served others, or
@@ -48,6 +48,13 @@ export const stretchOf = async (act: () => Promise<unknown>): Promise<number> =>
   await act();
   await new Promise((resolve) => setImmediate(resolve));
   return longest();
+};
+
+/** How long the system has had others run in place of this thread, or a process's first, while it could have; 0 where it does not tell. */
+export const keptWaitingMs = (pid?: number): number => {
+  const file = pid === undefined ? SCHEDULED : `/proc/${pid}/schedstat`;
+  if (!existsSync(file)) return 0;
+  return Number(readFileSync(file, "latin1").split(" ")[1]) / 1e6;
 };
 
 const SCHEDULED = "/proc/thread-self/schedstat";

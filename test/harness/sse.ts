@@ -3,7 +3,8 @@ import type { StreamEvent } from "./contract.ts";
 /** Reads a stream of events strictly: only what the contract writes is an event, and anything else is a fault. */
 export const createEventReader = (onEvent: (event: StreamEvent) => void, onFault: (fault: string) => void) => {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  let rest = "";
+  /** What has come of a block: put together once, as a block may have megabytes. */
+  let parts: string[] = [];
   const readBlock = (block: string): void => {
     if (block === ":") return;
     const [event, id, data, ...more] = block.split("\n");
@@ -22,14 +23,19 @@ export const createEventReader = (onEvent: (event: StreamEvent) => void, onFault
   };
   return {
     push(bytes: Uint8Array): void {
-      rest += decoder.decode(bytes, { stream: true });
-      for (let at = rest.indexOf("\n\n"); at >= 0; at = rest.indexOf("\n\n")) {
-        readBlock(rest.slice(0, at));
-        rest = rest.slice(at + 2);
+      let text = decoder.decode(bytes, { stream: true });
+      // The one line break may have come before, the other now.
+      if (text.startsWith("\n") && parts.at(-1)?.endsWith("\n")) text = `${parts.pop()}${text}`;
+      for (let at = text.indexOf("\n\n"); at >= 0; at = text.indexOf("\n\n")) {
+        parts.push(text.slice(0, at));
+        readBlock(parts.join(""));
+        parts = [];
+        text = text.slice(at + 2);
       }
+      if (text !== "") parts.push(text);
     },
     end(): void {
-      if (rest !== "") onFault(`the stream ends inside ${JSON.stringify(rest.slice(0, 200))}`);
+      if (parts.length > 0) onFault(`the stream ends inside ${JSON.stringify(parts.join("").slice(0, 200))}`);
     },
   };
 };
