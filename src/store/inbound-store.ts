@@ -119,7 +119,10 @@ export interface InboundStore {
   recordDelivery(delivery: Delivery, recorder: RecorderLimits, work?: DeliveryWork): AtOnce<void>;
   /** Adds a step to the timeline of a delivery that is still kept, unless that has two hundred. */
   addDeliveryStep(deliveryId: string, step: DeliveryStep): Promise<void>;
-  /** One that the recorder still keeps: the newest within its limits, and all whose turn or event has not ended. */
+  /**
+   * One that the recorder still keeps: the newest within its limits, and all whose turn or event has not ended. The others are let go in
+   * the order of their ends: of turns that end at once one turn after another, each before the events it had.
+   */
   getDelivery(deliveryId: string): Promise<RecordedDelivery | undefined>;
   /** Newest first, headers, bodies and steps left out; `cursor` as with sessions. Never works for more than a few milliseconds at a stretch. */
   listDeliveries(query: DeliveryQuery): Promise<Page<RecordedDelivery>>;

@@ -42,6 +42,14 @@ export const PROOFS: readonly Proof[] = [
     clock: "jumping",
   },
   {
+    name: "postgres-stopped",
+    words: "PostgreSQL, clocks stopped",
+    engine: "postgres",
+    gateways: 3,
+    kills: 10,
+    clock: "stopped",
+  },
+  {
     name: "postgres-jumping",
     words: "PostgreSQL, clocks jumping",
     engine: "postgres",

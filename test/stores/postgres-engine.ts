@@ -16,7 +16,7 @@ const TABLES = `select quote_ident(tablename) as name from pg_tables
  * Answers the url of a schema of one's own, which holds nothing whenever it is asked for: made once, as that takes longest, and emptied by
  * a connection that is kept, as opening one comes next. Until the tests are over.
  */
-export const emptySchema = (server: TestPostgres): (() => Promise<string>) => {
+export const emptySchema = (server: Pick<TestPostgres, "createSchema">): (() => Promise<string>) => {
   let schema: Promise<string> | undefined;
   let kept: pg.Client | undefined;
   let text = "";

@@ -6,7 +6,8 @@ import { alternating, silent, twoStores } from "./two-stores.ts";
 import { LEASE_MS, times, type World } from "./world.ts";
 
 await postgresTests((server) => {
-  const open = twoStores(server);
+  // In a database of their own, as one test cuts connections by that.
+  const open = twoStores({ createSchema: () => server.createDatabase() });
 
   describe("two gateways on one PostgreSQL, as one store", () => overlappingTests(alternating(server)));
 
@@ -188,8 +189,8 @@ await postgresTests((server) => {
     const { a, b, told } = two;
     await two.start(a);
     await expect.poll(() => told.b.length).toBe(2);
-    const cut = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway'
-      and (query like '%pg_notify%' or query like 'listen %' or query like '%poll_inbound%')`;
+    const cut = `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+      and application_name = 'agent-gateway' and (query like '%pg_notify%' or query like 'listen %' or query like '%poll_inbound%')`;
     await Promise.all([server.run(two.url, cut), ...times(20, () => two.start(a)), ...times(5, () => two.start(b))]);
     await expect.poll(() => told.b.length, { timeout: 10_000 }).toBe(52);
     expect(seqsOf(told.b)).toEqual(times(52, (n) => n + 1));

@@ -10,7 +10,7 @@ import { type Engine, openWorld, type World } from "./world.ts";
 export type Two = { one: World; two: World; clock: ManualClock; url: string } & AsyncDisposable;
 
 /** Opens two stores on one database that holds nothing, each with its own watchers. Their ids do not collide. */
-export const twoStores = (server: TestPostgres): (() => Promise<Two>) => {
+export const twoStores = (server: Pick<TestPostgres, "createSchema">): (() => Promise<Two>) => {
   const empty = emptySchema(server);
   return async () => {
     const url = await empty();

@@ -132,7 +132,10 @@ const prepare = async (servers: Servers, now: number, notice: (notice: StoreNoti
   try {
     const { steps, epoch, channel } = await migrate(client, now);
     if (steps > 0) {
-      notice({ name: "migrated", detail: `The database's schema was brought up to date in ${steps} steps.` });
+      notice({
+        name: "migrated",
+        detail: `The database's schema was brought up to date in ${steps === 1 ? "one step" : `${steps} steps`}.`,
+      });
     }
     return { epoch, channel, client };
   } catch (error) {

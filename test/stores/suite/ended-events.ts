@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { failEvent, news, queueEvent, STREAM_KEEP, takeEvents, waiting } from "../inbound.ts";
-import { deliveryOf, type Engine, openWorld, type World } from "../world.ts";
+import { deliveryOf, type Engine, LOST, openWorld, type World } from "../world.ts";
 
 const requeue = (world: World, eventId: string, beatNow = false) =>
   world.store.requeueEvent(eventId, { now: world.clock.now(), beatNow, streamKeep: STREAM_KEEP });
@@ -125,6 +125,33 @@ export const endedEventsTests = (engine: Engine): void => {
       await queueEvent(world, { delivery: deliveryOf("dlv_last"), recorder });
       expect(await kept()).toEqual([]);
       expect(world.store.stats().deliveries).toBe(2);
+    });
+
+    it("lets the deliveries of turns that end at once go turn by turn, each turn's before those of its events", async () => {
+      await using world = await openWorld(engine);
+      const recorder = { entries: 6, bytes: 1e9, refused: 2 };
+      for (const turn of ["one", "two"]) {
+        const [first, second] = [
+          await queueEvent(world, { delivery: deliveryOf(`dlv_${turn}_1`), recorder }),
+          await queueEvent(world, { delivery: deliveryOf(`dlv_${turn}_2`), recorder }),
+        ];
+        await world.start({
+          session: `chat:${turn}`,
+          delivery: deliveryOf(`dlv_${turn}`),
+          recorder,
+          events: { ids: [first.eventId, second.eventId], maxAttempts: 1, streamKeep: STREAM_KEEP },
+        });
+      }
+      await world.start({ session: "chat:three", delivery: deliveryOf("dlv_three"), recorder });
+      await world.store.failQueuedTurns("main", LOST, world.clock.now());
+      const gone: string[] = [];
+      const ended = ["dlv_one", "dlv_one_1", "dlv_one_2", "dlv_two", "dlv_two_1", "dlv_two_2", "dlv_three"];
+      // The first makes room for those that could not be let go before.
+      for (let n = 0; n < 6; n++) {
+        await world.store.recordDelivery({ ...deliveryOf(`dlv_more_${n}`), answer: "unmatched" }, recorder);
+        for (const id of ended) if (!gone.includes(id) && !(await world.store.getDelivery(id))) gone.push(id);
+        expect(gone).toEqual(ended.slice(0, n + 2));
+      }
     });
 
     it("lets a delivery go once, though its event ended twice", async () => {

@@ -41,6 +41,18 @@ export const sweepingTests = (engine: Engine): void => {
       expect((await world.claim()).turns.map(({ turn }) => turn.turnId)).toEqual([first.turnId]);
     });
 
+    it("gives several back session by session as they were made", async () => {
+      await using world = await openWorld(engine);
+      const sessions = ["chat:b", "chat:a", "chat:c"];
+      for (const session of sessions) await world.start({ session });
+      // From then on it is the last of them that became ready.
+      await world.release(await world.claimNext());
+      await world.claim();
+      await world.clock.advance(LEASE_MS);
+      await world.sweep();
+      expect((await world.claim()).turns.map(({ turn }) => turn.sessionId)).toEqual(sessions);
+    });
+
     it("fails a turn whose lease ended as often as it may be tried", async () => {
       await using world = await openWorld(engine);
       const { turnId } = await world.start();
@@ -101,6 +113,23 @@ export const sweepingTests = (engine: Engine): void => {
       expect(await sessionsOf(world)).toEqual(["chat:new", "chat:used", "webhook:new"]);
       await world.hears((what) => what.kind === "deleted" && what.sessionId === "chat:old");
       expect(world.told).toContainEqual(expect.objectContaining({ kind: "deleted", sessionId: "webhook:old" }));
+    });
+
+    it("counts from the last use, whenever a sweep met the session before", async () => {
+      await using world = await openWorld(engine);
+      const MINUTE = 60_000;
+      for (const session of ["chat:a", "chat:b"]) await endOne(world, session);
+      const first = world.clock.now();
+      await world.clock.advance(10 * MINUTE);
+      await endOne(world, "chat:a");
+      const second = world.clock.now();
+      await world.clock.advance(10 * MINUTE);
+      for (const sessionsBefore of [first, first + 5 * MINUTE, second - 1]) {
+        await world.sweep({ sessionsBefore });
+        expect(await sessionsOf(world)).toEqual(["chat:a"]);
+      }
+      await world.sweep({ sessionsBefore: second });
+      expect(await sessionsOf(world)).toEqual([]);
     });
 
     it("keeps a session with an unfinished turn, however old", async () => {

@@ -53,7 +53,7 @@ await postgresTests((server) => {
         await using two = await startNext({ config });
         await Promise.all([one, two].map((gateway) => gateway.until(() => gateway.url !== "")));
         const migrated = [one, two].flatMap(({ records }) => records.filter(({ event }) => event === "store.migrated"));
-        expect(migrated).toMatchObject([{ detail: "The database's schema was brought up to date in 1 steps." }]);
+        expect(migrated).toMatchObject([{ detail: "The database's schema was brought up to date in one step." }]);
         // On one session by turns, wherever they run.
         for (const [n, { url }] of [one, old, two, old].entries()) turnIds.push(await chat(url, "shared", `${n}`));
         for (let n = 0; n < 3; n++)

@@ -79,9 +79,11 @@ begin
       deliveries := deliveries || one.delivery;
     end if;
     if one.events then
+      -- What ended before its events ended is let go before their deliveries.
       events := events || json_build_object(
-        'turn', one.turn, 'agent', one.agent, 'completed', one.status = 'completed', 'reason', one.reason
+        'turn', one.turn, 'agent', one.agent, 'completed', one.status = 'completed', 'reason', one.reason, 'deliveries', deliveries
       );
+      deliveries := '{}';
     end if;
     if one.channel is not null then
       perform add_announcement(one.turn, one."sessionId", one.session, one.agent, one.channel, one.hops, one.delivery, at_wall);
@@ -102,12 +104,12 @@ begin
         group by name
       ) as sums
     ));
-    if cardinality(deliveries) > 0 then
-      perform finish_deliveries(deliveries);
-    end if;
     if cardinality(events) > 0 then
       ended := end_events(array_to_json(events), at_wall);
       deltas := merge_counts(deltas, (ended->'counts')::jsonb);
+    end if;
+    if cardinality(deliveries) > 0 then
+      perform finish_deliveries(deliveries);
     end if;
     if cardinality(usage) > 0 then
       deltas := merge_counts(deltas, add_usage(array_to_json(usage), in_lane));

@@ -33,7 +33,8 @@ begin
 end
 $$;
 
--- With turns that end: [{ turn, agent, completed, reason }]. Answers { counts, gateway }.
+-- With turns that end: [{ turn, agent, completed, reason, deliveries }], the last those whose work ended before the turn's events.
+-- Answers { counts, gateway }.
 create or replace function end_events(ends json, at_wall bigint) returns json language plpgsql as $$
 declare
   one record;
@@ -45,7 +46,8 @@ declare
   news text[] := '{}';
   recorded text[] := '{}';
 begin
-  for one in select * from json_to_recordset(ends) as of (turn text, agent text, completed boolean, reason text) loop
+  for one in select * from json_to_recordset(ends) as of (turn text, agent text, completed boolean, reason text, deliveries text[]) loop
+    recorded := recorded || one.deliveries;
     delete from event_batches where turn_id = one.turn returning * into batch;
     continue when not found;
     keep := batch.stream_keep;

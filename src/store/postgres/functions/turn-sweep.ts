@@ -114,7 +114,7 @@ begin
     select session from turns where status = 'running' and lease_ends <= at_time
     union select session from compactions as over where over.lease_ends <= at_time
   ) order by session_id for update;
-  for t in select * from turns where status = 'running' and lease_ends <= at_time order by ready_order, seq for update limit 500 loop
+  for t in select * from turns where status = 'running' and lease_ends <= at_time order by session, seq for update limit 500 loop
     continue when not exists (select from sessions where ordinal = t.session);
     insert into late_attempts (turn_id, attempt, node, agent, surface, caller, until)
     values (t.turn_id, t.attempt, t.node, t.agent, t.surface, t.caller, at_time + 600000) on conflict do nothing;
