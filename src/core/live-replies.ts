@@ -22,14 +22,11 @@ export type LiveReply = {
 };
 type Reader = () => void;
 
-/**
- * Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. `isShared`: who
- * has them read elsewhere finds them by their session.
- */
-export const createLiveReplies = ({ isShared = false } = {}) => {
+/** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
+export const createLiveReplies = () => {
   const replies = new IdTable<LiveReply>();
   /** A session runs one turn at a time. */
-  const ofSession = isShared ? new Map<string, LiveReply>() : undefined;
+  const ofSession = new Map<string, LiveReply>();
   const readers: Listeners<Reader> = new IdTable();
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number): LiveReply {
@@ -44,7 +41,7 @@ export const createLiveReplies = ({ isShared = false } = {}) => {
         readers: readers.get(turnId),
       };
       replies.set(turnId, reply);
-      ofSession?.set(sessionId, reply);
+      ofSession.set(sessionId, reply);
       return reply;
     },
     append(reply: LiveReply, text: string): void {
@@ -55,10 +52,10 @@ export const createLiveReplies = ({ isShared = false } = {}) => {
     close(reply: LiveReply): void {
       reply.isOver = true;
       if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
-      if (ofSession?.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
+      if (ofSession.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
     },
     get: (turnId: string): LiveReply | undefined => replies.get(turnId),
-    ofSession: (sessionId: string): LiveReply | undefined => ofSession?.get(sessionId),
+    ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
     textSince: readSince,
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
     read({ turnId }: TurnPlace, wake: Reader): () => void {

@@ -12,7 +12,7 @@ type Parts = { shared: SharedStore; clock: Clock; events: Pick<Events, "storeFai
  * batches. As long as nobody does, no text travels.
  */
 export const createSharedReplies = (parts: Parts) => {
-  const live = createLiveReplies({ isShared: true });
+  const live = createLiveReplies();
   const copies = new WeakSet<LiveReply>();
   const elsewhere = createRepliesElsewhere({
     ...parts,
