@@ -19,7 +19,7 @@ const alone = [
 /** They hold a thread's own work to a time, by test/harness/loop.ts, or have tries and seconds to spare: a core each, and nothing else. */
 const measured = [
   "test/backends/command-processes.test.ts",
-  "test/backends/programs-gateway.test.ts",
+  "test/backends/programs-cancel.test.ts",
   "test/core/heartbeat-load.test.ts",
   "test/core/runner-slices.test.ts",
   "test/observe/blocked-reader.test.ts",
@@ -29,14 +29,14 @@ const measured = [
   "test/stores/memory-bounds.test.ts",
   "test/stores/retention.test.ts",
   "test/stores/sqlite-loop.test.ts",
-  "test/wire/hostile-json.test.ts",
   "test/wire/rpc/hostile.test.ts",
 ];
 
-/** They hold to a time what others do meanwhile, or weigh a process: nothing else runs. */
+/** They hold to a time what others do meanwhile, or what comes near to its bound, or weigh a process: nothing else runs. */
 const timed = [
   "test/process/start-up.test.ts",
   "test/process/stop-under-load.test.ts",
+  "test/wire/hostile-json.test.ts",
   "test/wire/slow-requests.test.ts",
   "test/wire/ws/idle.test.ts",
 ];
@@ -69,7 +69,14 @@ export default defineConfig({
       // After all others, two files at a time, and then one.
       {
         extends: true,
-        test: { name: "measured", include: measured, maxWorkers: 2, sequence: { groupOrder: 1 }, testTimeout: 60_000 },
+        test: {
+          name: "measured",
+          include: measured,
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+          testTimeout: 60_000,
+        },
       },
       {
         extends: true,

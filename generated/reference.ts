@@ -2453,6 +2453,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dl>
 <dt><code>sessionId</code> <i>string</i></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
 <dt><code>compacted</code> <i>boolean</i></dt><dd><code>false</code> if the session was short enough already, so that nothing changed.</dd>
+<dt><code>reason</code> <i>string</i> <b>optional</b></dt><dd>In words, why nothing changed. At least 1 character.</dd>
 <dt><code>before</code> <i><a href="#rpc-SessionSize">SessionSize</a></i></dt><dd>How much of the session the agent reads with its next turn.</dd>
 <dt><code>after</code> <i><a href="#rpc-SessionSize">SessionSize</a></i></dt><dd>How much of the session the agent reads with its next turn.</dd>
 </dl>
@@ -2471,6 +2472,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
   &quot;result&quot;: {
     &quot;sessionId&quot;: &quot;agent:main:rpc:ops&quot;,
     &quot;compacted&quot;: false,
+    &quot;reason&quot;: &quot;It has 2 messages, and the last 20 are kept: say a smaller \`keep\`.&quot;,
     &quot;before&quot;: {
       &quot;messages&quot;: 2,
       &quot;tokens&quot;: 6
@@ -3628,7 +3630,7 @@ On its way in:
 - <code>challenge.answered</code>: the sender asked whether the address is ours.
 
 Its turn: <code>turn.queued</code>, <code>turn.started</code> (with <code>attempt</code> and <code>waited_ms</code>), <code>turn.returned</code> (an attempt failed and is tried again:
-<code>attempt</code>, <code>reason</code>, <code>delay_ms</code>), <code>turn.completed</code> (with <code>reply</code>, <code>usage</code> and <code>latency_ms</code>), <code>turn.failed</code> (with <code>error</code>,
+<code>attempt</code>, <code>reason</code>, <code>delay_ms</code>), <code>turn.completed</code> (with <code>reply</code>, <code>usage</code> and <code>latency_ms</code>, that of its last attempt), <code>turn.failed</code> (with <code>error</code>,
 <code>detail</code>, <code>usage</code> and <code>latency_ms</code>), <code>turn.cancelled</code> (with what there was of the <code>reply</code>, and <code>usage</code>).
 
 While it ran: <code>tool.called</code> (the <code>tool</code>, whether that was <code>ok</code>, its <code>ms</code>, and the <code>reason</code> where it was not), <code>tool.unavailable</code> (the

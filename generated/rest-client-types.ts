@@ -1596,7 +1596,7 @@ export interface components {
              *     - `challenge.answered`: the sender asked whether the address is ours.
              *
              *     Its turn: `turn.queued`, `turn.started` (with `attempt` and `waited_ms`), `turn.returned` (an attempt failed and is tried again:
-             *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`), `turn.failed` (with `error`,
+             *     `attempt`, `reason`, `delay_ms`), `turn.completed` (with `reply`, `usage` and `latency_ms`, that of its last attempt), `turn.failed` (with `error`,
              *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
              *
              *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, and the `reason` where it was not), `tool.unavailable` (the

@@ -328,6 +328,8 @@ export interface components {
             sessionId: components["schemas"]["SessionId"];
             /** @description `false` if the session was short enough already, so that nothing changed. */
             compacted: boolean;
+            /** @description In words, why nothing changed. */
+            reason?: string;
             before: components["schemas"]["SessionSize"];
             after: components["schemas"]["SessionSize"];
         };

@@ -89,8 +89,9 @@ const openTools = (
     return { name: server, version, reach, callMs: callTimeout, outputCharacters: maxOutput };
   });
   const say = (server: string, said: Said) => events.programSaid({ program: `${name}/${server}`, ...said });
+  const failed = (server: string, reason: string) => events.toolsUnavailable({ server: `${name}/${server}`, reason });
   return lazyTools(async () =>
-    (await import("#tools/mcp/open.ts")).openToolServers({ servers, wanted }, { clock, say }),
+    (await import("#tools/mcp/open.ts")).openToolServers({ servers, wanted }, { clock, say, failed }),
   );
 };
 

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Backend } from "#backends/backend.ts";
+import { gathering } from "#backends/outbound/gathering.ts";
 import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
 import type { ReloadCause } from "#config/watch.ts";
@@ -112,7 +113,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       throw error;
     },
   );
-  registerStoreMetrics(registry, store);
+  registerGauges(registry, store);
   /** Resolves when the latest configuration is in force. */
   let taken: Promise<unknown> = Promise.resolve();
   const readConfig: ReadConfig = async (agent) => {
@@ -239,7 +240,7 @@ const attempt = async <T>(work: () => Promise<T>): Promise<T> => await work();
 
 const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 
-const registerStoreMetrics = (registry: ReturnType<typeof createRegistry>, store: Store): void => {
+const registerGauges = (registry: ReturnType<typeof createRegistry>, store: Store): void => {
   const gauge = (name: string, help: string, read: () => number) =>
     registry.read("gauge", `gateway_${name}`, help, read);
   gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
@@ -250,4 +251,5 @@ const registerStoreMetrics = (registry: ReturnType<typeof createRegistry>, store
   gauge("events_queued", "System events that wait or that a turn works on.", () => store.stats().eventsQueued);
   gauge("events_dead", "System events that were given up and are still kept.", () => store.stats().eventsDead);
   gauge("deliveries", "Requests in the flight recorder.", () => store.stats().deliveries);
+  gauge("gathering_seconds", "How long pieces of replies are gathered.", () => gathering.holdMs / 1_000);
 };

@@ -49,7 +49,10 @@ const SHARED = [
   "src/core/stop-signal.ts",
   "src/core/clean-words.ts",
   "src/core/usages.ts",
+  "src/core/fault-words.ts",
 ];
+/** What finds the name that was meant. */
+const NEAREST = "src/core/nearest.ts";
 /** How lookup paths and templates are written: one grammar, for what checks them and what uses them. */
 const MAPPING_GRAMMAR = ["src/core/mapping-paths.ts", "src/core/mapping-template.ts"];
 const EVENTS = "src/observe/events.ts";
@@ -72,7 +75,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
     may: ["src/wire/", "generated/", "src/observe/", "src/core/secrets.ts", ...SHARED],
     types: ["src/core/", STORE],
   },
-  "src/config/": { may: ["src/config/", "generated/", ...MAPPING_GRAMMAR, EVENTS] },
+  "src/config/": { may: ["src/config/", "generated/", ...MAPPING_GRAMMAR, NEAREST, EVENTS] },
   "src/observe/": { may: ["src/observe/", "generated/"] },
   "src/cli/": {
     may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/"].concat(

@@ -31,7 +31,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "text") || (key0 === "metadata")) || (key0 === "agent")) || (key0 === "mode"))){
-validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["text","metadata","agent","mode"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -161,7 +161,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "message") || (key0 === "model")) || (key0 === "channel")) || (key0 === "session")) || (key0 === "context")) || (key0 === "agent")) || (key0 === "delivery"))){
-validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["message","model","channel","session","context","agent","delivery"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }

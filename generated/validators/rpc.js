@@ -18,7 +18,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 for(const key0 in data){
-validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: []},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -59,7 +59,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "agentName")){
-validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["agentName"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -124,7 +124,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "agentName")){
-validate22.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate22.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["agentName"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -203,7 +203,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func5.call(schema36.properties, key0))){
-validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["agentName","message","channel","userId","sessionId","model","idempotencyKey","wait","stream","hops"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -495,7 +495,7 @@ data.limit = 50;
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "agentName") || (key0 === "limit")) || (key0 === "cursor"))){
-validate24.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate24.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["agentName","limit","cursor"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -623,7 +623,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "sessionId") || (key0 === "limit")) || (key0 === "cursor")) || (key0 === "includeCompacted"))){
-validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["sessionId","limit","cursor","includeCompacted"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -763,7 +763,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "sessionId") || (key0 === "keep"))){
-validate26.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate26.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["sessionId","keep"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -862,7 +862,7 @@ else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "sessionId")){
-validate27.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate27.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["sessionId"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -925,7 +925,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 for(const key0 in data){
-validate28.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate28.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: []},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -956,7 +956,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 for(const key0 in data){
-validate29.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate29.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: []},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -987,7 +987,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 for(const key0 in data){
-validate30.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate30.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: []},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -1022,7 +1022,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "from") || (key0 === "to")) || (key0 === "agentName")) || (key0 === "groupBy"))){
-validate31.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate31.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["from","to","agentName","groupBy"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3318,7 +3318,7 @@ return errors === 0;
 validate32.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x6 = validate36;
-const schema67 = {"type":"object","additionalProperties":false,"required":["sessionId","compacted","before","after"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"compacted":{"type":"boolean"},"before":{"$ref":"shape:SessionSize"},"after":{"$ref":"shape:SessionSize"}}};
+const schema67 = {"type":"object","additionalProperties":false,"required":["sessionId","compacted","before","after"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"compacted":{"type":"boolean"},"reason":{"type":"string","minLength":1},"before":{"$ref":"shape:SessionSize"},"after":{"$ref":"shape:SessionSize"}}};
 const schema69 = {"type":"object","additionalProperties":false,"required":["messages","tokens"],"properties":{"messages":{"type":"integer","minimum":0},"tokens":{"type":"integer","minimum":0}}};
 
 function validate36(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -3341,7 +3341,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "sessionId") || (key0 === "compacted")) || (key0 === "before")) || (key0 === "after"))){
+if(!(((((key0 === "sessionId") || (key0 === "compacted")) || (key0 === "reason")) || (key0 === "before")) || (key0 === "after"))){
 validate36.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -3394,64 +3394,85 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.before !== undefined){
-let data2 = data.before;
+if(data.reason !== undefined){
+let data2 = data.reason;
 const _errs7 = errors;
-const _errs8 = errors;
-if(errors === _errs8){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+if(errors === _errs7){
+if(typeof data2 === "string"){
+if(func2(data2) < 1){
+validate36.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+else {
+validate36.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.before !== undefined){
+let data3 = data.before;
+const _errs9 = errors;
+const _errs10 = errors;
+if(errors === _errs10){
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing1;
-if(((data2.messages === undefined) && (missing1 = "messages")) || ((data2.tokens === undefined) && (missing1 = "tokens"))){
+if(((data3.messages === undefined) && (missing1 = "messages")) || ((data3.tokens === undefined) && (missing1 = "tokens"))){
 validate36.errors = [{instancePath:instancePath+"/before",schemaPath:"shape:SessionSize/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
-const _errs10 = errors;
-for(const key1 in data2){
+const _errs12 = errors;
+for(const key1 in data3){
 if(!((key1 === "messages") || (key1 === "tokens"))){
 validate36.errors = [{instancePath:instancePath+"/before",schemaPath:"shape:SessionSize/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs10 === errors){
-if(data2.messages !== undefined){
-let data3 = data2.messages;
-const _errs11 = errors;
-if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate36.errors = [{instancePath:instancePath+"/before/messages",schemaPath:"shape:SessionSize/properties/messages/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs11){
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 < 0 || isNaN(data3)){
-validate36.errors = [{instancePath:instancePath+"/before/messages",schemaPath:"shape:SessionSize/properties/messages/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid3 = _errs11 === errors;
-}
-else {
-var valid3 = true;
-}
-if(valid3){
-if(data2.tokens !== undefined){
-let data4 = data2.tokens;
+if(_errs12 === errors){
+if(data3.messages !== undefined){
+let data4 = data3.messages;
 const _errs13 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate36.errors = [{instancePath:instancePath+"/before/tokens",schemaPath:"shape:SessionSize/properties/tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate36.errors = [{instancePath:instancePath+"/before/messages",schemaPath:"shape:SessionSize/properties/messages/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs13){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 < 0 || isNaN(data4)){
-validate36.errors = [{instancePath:instancePath+"/before/tokens",schemaPath:"shape:SessionSize/properties/tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate36.errors = [{instancePath:instancePath+"/before/messages",schemaPath:"shape:SessionSize/properties/messages/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 }
 var valid3 = _errs13 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data3.tokens !== undefined){
+let data5 = data3.tokens;
+const _errs15 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate36.errors = [{instancePath:instancePath+"/before/tokens",schemaPath:"shape:SessionSize/properties/tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs15){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate36.errors = [{instancePath:instancePath+"/before/tokens",schemaPath:"shape:SessionSize/properties/tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid3 = _errs15 === errors;
 }
 else {
 var valid3 = true;
@@ -3465,70 +3486,70 @@ validate36.errors = [{instancePath:instancePath+"/before",schemaPath:"shape:Sess
 return false;
 }
 }
-var valid0 = _errs7 === errors;
+var valid0 = _errs9 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.after !== undefined){
-let data5 = data.after;
-const _errs15 = errors;
-const _errs16 = errors;
-if(errors === _errs16){
-if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
+let data6 = data.after;
+const _errs17 = errors;
+const _errs18 = errors;
+if(errors === _errs18){
+if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 let missing2;
-if(((data5.messages === undefined) && (missing2 = "messages")) || ((data5.tokens === undefined) && (missing2 = "tokens"))){
+if(((data6.messages === undefined) && (missing2 = "messages")) || ((data6.tokens === undefined) && (missing2 = "tokens"))){
 validate36.errors = [{instancePath:instancePath+"/after",schemaPath:"shape:SessionSize/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
-const _errs18 = errors;
-for(const key2 in data5){
+const _errs20 = errors;
+for(const key2 in data6){
 if(!((key2 === "messages") || (key2 === "tokens"))){
 validate36.errors = [{instancePath:instancePath+"/after",schemaPath:"shape:SessionSize/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs18 === errors){
-if(data5.messages !== undefined){
-let data6 = data5.messages;
-const _errs19 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate36.errors = [{instancePath:instancePath+"/after/messages",schemaPath:"shape:SessionSize/properties/messages/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs19){
-if((typeof data6 == "number") && (isFinite(data6))){
-if(data6 < 0 || isNaN(data6)){
-validate36.errors = [{instancePath:instancePath+"/after/messages",schemaPath:"shape:SessionSize/properties/messages/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid5 = _errs19 === errors;
-}
-else {
-var valid5 = true;
-}
-if(valid5){
-if(data5.tokens !== undefined){
-let data7 = data5.tokens;
+if(_errs20 === errors){
+if(data6.messages !== undefined){
+let data7 = data6.messages;
 const _errs21 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate36.errors = [{instancePath:instancePath+"/after/tokens",schemaPath:"shape:SessionSize/properties/tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate36.errors = [{instancePath:instancePath+"/after/messages",schemaPath:"shape:SessionSize/properties/messages/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs21){
 if((typeof data7 == "number") && (isFinite(data7))){
 if(data7 < 0 || isNaN(data7)){
-validate36.errors = [{instancePath:instancePath+"/after/tokens",schemaPath:"shape:SessionSize/properties/tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate36.errors = [{instancePath:instancePath+"/after/messages",schemaPath:"shape:SessionSize/properties/messages/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 }
 var valid5 = _errs21 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data6.tokens !== undefined){
+let data8 = data6.tokens;
+const _errs23 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate36.errors = [{instancePath:instancePath+"/after/tokens",schemaPath:"shape:SessionSize/properties/tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs23){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 0 || isNaN(data8)){
+validate36.errors = [{instancePath:instancePath+"/after/tokens",schemaPath:"shape:SessionSize/properties/tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid5 = _errs23 === errors;
 }
 else {
 var valid5 = true;
@@ -3542,10 +3563,11 @@ validate36.errors = [{instancePath:instancePath+"/after",schemaPath:"shape:Sessi
 return false;
 }
 }
-var valid0 = _errs15 === errors;
+var valid0 = _errs17 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }

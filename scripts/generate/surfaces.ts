@@ -53,6 +53,7 @@ export function httpValidators(shapes: JsonObject, operations: Operation[]): Out
     ...print("hooks", "openapi.yaml", shapes, [
       {
         ...asReceived,
+        known: true,
         exports: [{ name: "bodies", about: sent, schemas: bodies(hooks) }],
       },
       { ...asSent, exports: [{ name: "replies", about: replies, schemas: answers(hooks) }] },
@@ -95,6 +96,7 @@ export function rpcValidators(shapes: JsonObject, methods: Method[], errors: Err
   return print("rpc", "openrpc.json", shapes, [
     {
       ...asReceived,
+      known: true,
       exports: [{ name: "params", about: "What is sent, by method; fills in defaults.", schemas: byName("params") }],
     },
     {
@@ -152,6 +154,7 @@ export const socketCallValidators = (shapes: JsonObject, calls: Push[]): Output 
   print("socket-calls", "pushes.yaml", shapes, [
     {
       ...asSent,
+      known: true,
       exports: [
         {
           name: "socketCalls",

@@ -1,5 +1,7 @@
+import { _, stringify } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import standalone from "ajv/dist/standalone/index.js";
+import type { KeywordErrorCxt } from "ajv/dist/types/index.js";
 import { type JsonObject, key, literal, object } from "./json.ts";
 import { mapSchema, type Schema, schemasIn, shapeOf, shapesWith } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
@@ -14,6 +16,8 @@ export type Part = {
   defaults: boolean;
   /** Reports every fault, not the first alone. */
   all: boolean;
+  /** A fault that is a field too many names the fields that there are, as `known`. */
+  known?: true;
 };
 
 /** They say nothing that could be checked. A `default` does, where defaults are filled in. */
@@ -49,7 +53,7 @@ export function printValidators(header: string, shapes: JsonObject, parts: Part[
 }
 
 /** One Ajv and what it compiles, inside a function of its own so that the names of two parts cannot meet. */
-function printPart(shapes: JsonObject, { exports, defaults, all }: Part): string {
+function printPart(shapes: JsonObject, { exports, defaults, all, known }: Part): string {
   const ajv = new Ajv2020({
     strict: true,
     strictRequired: false, // A member of an `allOf` may require what another one defines.
@@ -60,6 +64,7 @@ function printPart(shapes: JsonObject, { exports, defaults, all }: Part): string
     allErrors: all,
     code: { source: true, esm: true, lines: true },
   });
+  if (known) nameKnown(ajv);
   if (defaults) refuseDefaultsInChoices(shapes);
   for (const [name, shape] of Object.entries(shapes)) ajv.addSchema(forAjv(shape as Schema, true), idOf(name));
 
@@ -91,6 +96,15 @@ function printPart(shapes: JsonObject, { exports, defaults, all }: Part): string
     .replace(/^export const (x\d+) = /gm, "const $1 = ");
   const names = exports.map(({ name }) => name).join(", ");
   return `export const { ${names} } = /* @__PURE__ */ (() => {\n${code}\n  return {\n${records.join("\n")}\n  };\n})();`;
+}
+
+/** Ajv says which field is too many; with this also which are not. */
+function nameKnown(ajv: Ajv2020): void {
+  const rule = ajv.getKeyword("additionalProperties");
+  if (typeof rule === "boolean") throw new Error("Ajv has no additionalProperties");
+  const params = ({ params, parentSchema }: KeywordErrorCxt) =>
+    _`{additionalProperty: ${params.additionalProperty}, known: ${stringify(Object.keys(object(parentSchema?.properties)))}}`;
+  rule.error = { ...rule.error, message: "must NOT have additional properties", params };
 }
 
 const idOf = (shape: string): string => `shape:${shape}`;

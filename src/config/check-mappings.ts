@@ -1,8 +1,8 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#core/mapping-paths.ts";
 import { parseTemplate } from "#core/mapping-template.ts";
+import { nearest } from "#core/nearest.ts";
 import { type Findings, listed, notAmong } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import { nearest } from "./nearest.ts";
 import type { Fault, Path } from "./problems.ts";
 
 type Written = CheckedConfig["webhooks"]["mappings"][string];

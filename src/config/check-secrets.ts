@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
+import { nearest } from "#core/nearest.ts";
 import { methods } from "#generated/methods.ts";
 import type { Findings } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import { nearest } from "./nearest.ts";
 import { dotted, type Fault, type Path } from "./problems.ts";
 
 const SHORT = 16;

@@ -1,6 +1,6 @@
+import { nearest } from "#core/nearest.ts";
 import type { Program } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
-import { nearest } from "./nearest.ts";
 import type { Fault, Path } from "./problems.ts";
 
 /** What this build has; the schema knows more. */

@@ -1,5 +1,5 @@
+import { nearest } from "#core/nearest.ts";
 import { pathOf, type SchemaError } from "./conform.ts";
-import { nearest } from "./nearest.ts";
 import { dotted, type Fault } from "./problems.ts";
 import { aboutKey, formOf, keysOf, nameRule } from "./schema.ts";
 

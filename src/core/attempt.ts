@@ -196,7 +196,7 @@ const tellEnd = (parts: AttemptParts, run: Run, outcome: Outcome, ms: number, ag
   const { turnId, agent, attempt } = run.claimed.turn;
   if (again === undefined) events.turnEnded({ turnId, agent, outcome: statusOf(outcome), attempt, ms });
   else {
-    events.turnRetried({ turnId, agent, attempt, delayMs: again });
+    events.turnRetried({ turnId, agent, attempt, delayMs: Math.round(again) });
     noteReturned(parts, run, outcome, again);
   }
 };

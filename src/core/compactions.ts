@@ -120,7 +120,7 @@ export const createCompactions = (parts: CompactionParts) => {
       signal.throwIfAborted();
       if (!compact) {
         await leaveWith(undefined);
-        return { sessionId, compacted: false, before, after: before };
+        return { sessionId, compacted: false, reason: shortWords(before.messages, wish), before, after: before };
       }
       const began = clock.monotonic();
       const compacted = await gates.pass(agent.name, signal, () =>
@@ -258,6 +258,11 @@ const orAborted = (promise: Promise<void>, signal: AbortSignal): Promise<void> =
     signal.addEventListener("abort", leave, { once: true });
     promise.then(resolve, reject);
   });
+
+const shortWords = (messages: number, { keep }: CompactionWish): string =>
+  messages === 0
+    ? "It has no messages that are not compacted."
+    : `It has ${messages} ${messages === 1 ? "message" : "messages"}, and the last ${keep} are kept: say a smaller \`keep\`.`;
 
 const shuttingDown = (): GatewayError => new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
 const notFound = (sessionId: string): GatewayError =>

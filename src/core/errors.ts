@@ -45,10 +45,17 @@ export class BackendError extends Error {
   override readonly name = "BackendError";
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
+  /** The name of the model that failed, for the log. */
+  model: string | undefined = undefined;
 
   constructor(message: string, options: { retryable?: boolean; retryAfterMs?: number; cause?: unknown } = {}) {
     super(message, { cause: options.cause });
     this.retryable = options.retryable ?? false;
     this.retryAfterMs = options.retryAfterMs;
+  }
+
+  /** Its words are all that there is to say: the log leaves out where it was thrown. */
+  get isPlain(): true {
+    return true;
   }
 }

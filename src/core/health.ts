@@ -113,6 +113,8 @@ export const createHealth = (parts: HealthParts) => {
 };
 
 const SILENT = "The store does not answer";
+const UNTIL_IT_DOES = "nothing new is taken until it does";
+const UNTIL_THERE_IS_ROOM = "what does not fit is refused until there is room";
 
 /** What is wrong with a store that answered its ping with this error. No engine's own words: they may name its address. */
 export const storeTrouble = (error: unknown): string =>
@@ -149,8 +151,7 @@ type Ping = () => Promise<string | undefined>;
 
 const storePart = async (store: Store, ping: Ping, limits: StoreLimits): Promise<HealthPart> => {
   const trouble = await ping();
-  if (trouble)
-    return part("store", `${trouble}: nothing new is taken until ${trouble === SILENT ? "it does" : "there is room"}.`);
+  if (trouble) return part("store", `${trouble}: ${trouble === SILENT ? UNTIL_IT_DOES : UNTIL_THERE_IS_ROOM}.`);
   const { bytes, deliveryBytes } = store.stats();
   const isFull = bytes - deliveryBytes >= limits.storeBytes;
   return part("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { demandOf, hintOf } from "./fault-words.ts";
 import { readPlainFile, TooLarge } from "./skill-files.ts";
 
 /** What a skill may be triggered with: a JSON Schema, and whether something fits it. */
@@ -10,6 +11,9 @@ export type SkillParams = {
 const FILE = "params.schema.json";
 const FILE_LIMIT = 64 * 1024;
 const FAULTS_TOLD = 20;
+const HINTED = 5;
+/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
+const NAME_LIMIT = 100;
 
 /** The schema beside a SKILL.md; undefined where there is none, and why it is none where it is no schema. */
 export const readSkillParams = async (dir: string): Promise<SkillParams | string | undefined> => {
@@ -35,15 +39,12 @@ export const readSkillParams = async (dir: string): Promise<SkillParams | string
 const compile = async (schema: Record<string, unknown>): Promise<SkillParams | string> => {
   const isOld = typeof schema.$schema === "string" && schema.$schema.includes("draft-07");
   const { Ajv } = isOld ? await import("ajv") : { Ajv: (await import("ajv/dist/2020.js")).Ajv2020 };
-  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true, logger: false });
+  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true, verbose: true, logger: false });
   try {
     const validate = ajv.compile(schema);
     const check = (given: unknown) => {
       if (validate(given)) return [];
-      return (validate.errors ?? []).slice(0, FAULTS_TOLD).map((fault) => ({
-        pointer: fault.instancePath,
-        message: wordsOf(fault),
-      }));
+      return (validate.errors ?? []).slice(0, FAULTS_TOLD).map(inWords);
     };
     return { schema, check };
   } catch (error) {
@@ -51,11 +52,29 @@ const compile = async (schema: Record<string, unknown>): Promise<SkillParams | s
   }
 };
 
-const wordsOf = ({ keyword, params, message = "is not what the skill takes" }: Fault): string =>
-  keyword === "additionalProperties"
-    ? `has ${String(params.additionalProperty)}, which the skill does not take`
-    : message;
-type Fault = { keyword: string; params: Record<string, unknown>; message?: string | undefined };
+type Found = {
+  keyword: string;
+  instancePath: string;
+  params: Record<string, unknown>;
+  message?: string | undefined;
+  parentSchema?: Record<string, unknown> | undefined;
+};
+
+const inWords = (fault: Found, n: number): { pointer: string; message: string } => {
+  const { keyword, instancePath: pointer, params, message = "is not what the skill takes", parentSchema } = fault;
+  if (keyword === "required") return { pointer: below(pointer, params.missingProperty), message: "is required" };
+  if (keyword === "additionalProperties") {
+    const name = String(params.additionalProperty);
+    const { properties } = parentSchema ?? {};
+    const hint = n < HINTED ? hintOf(name, isObject(properties) ? Object.keys(properties) : []) : "";
+    return { pointer: below(pointer, name), message: `is none that the skill takes${hint}` };
+  }
+  const demand = demandOf(fault);
+  return { pointer, message: demand === undefined ? message : `must ${demand}` };
+};
+
+const below = (pointer: string, name: unknown): string =>
+  `${pointer}/${String(name).slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,7 +1,7 @@
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { Agent } from "./agents.ts";
 import { listSkillFiles, readSkillFile } from "./skill-files.ts";
-import { hasSkill, type Skill, type Skills } from "./skills.ts";
+import { hasSkill, type Skill, type Skills, skillsOf } from "./skills.ts";
 
 /**
  * The tools by which a model loads the skills of its agent, and reads the files in their folders. Who runs the gateway has put them there: they are
@@ -12,7 +12,10 @@ export const skillTools = (skills: Skills, agent: Agent): readonly Tool[] => {
   const find = (args: unknown): Skill => {
     const skillId = textOf(args, "skill_id");
     const skill = hasSkill(agent, skillId) ? skills.find(skillId) : undefined;
-    if (!skill) throw new ToolError(`There is no skill ${JSON.stringify(skillId)}.`);
+    if (!skill) {
+      const all = skillsOf(skills, agent).join(", ");
+      throw new ToolError(`There is no skill ${JSON.stringify(skillId)}. There are: ${all}.`);
+    }
     return skill;
   };
   return [

@@ -1,4 +1,5 @@
 import { GatewayError } from "./errors.ts";
+import { foremost, hintOf } from "./fault-words.ts";
 import { type InvalidSkill, readSkills, type Skill } from "./read-skills.ts";
 
 export type { InvalidSkill, Skill };
@@ -42,7 +43,10 @@ export const changedSkills = (before: readonly Skill[], after: readonly Skill[])
 export const hasSkill = (agent: { skills: readonly string[] }, skillId: string): boolean =>
   agent.skills.includes("*") || agent.skills.includes(skillId);
 
-/** Refuses a skill that the agent does not have, by its name. */
+export const skillsOf = (skills: Skills, agent: { skills: readonly string[] }): string[] =>
+  skills.ids().filter((id) => hasSkill(agent, id));
+
+/** Refuses a skill that the agent does not have, by its name, and names those that it has. */
 export const checkSkills = (
   skills: Skills,
   agent: { name: string; skills: readonly string[] },
@@ -50,14 +54,15 @@ export const checkSkills = (
 ): void => {
   for (const skillId of skillIds) {
     if (skills.find(skillId) && hasSkill(agent, skillId)) continue;
-    throw new GatewayError("skill-not-found", `The agent ${agent.name} has no skill ${skillId}.`);
+    const hint = hintOf(skillId, skillsOf(skills, agent));
+    throw new GatewayError("skill-not-found", `The agent ${agent.name} has no skill ${skillId}${hint}.`);
   }
 };
 
 /** Refuses params that do not fit the skill's `params.schema.json`, where it has one. */
 export const checkParams = ({ params }: Skill, given: unknown): void => {
   const faults = params?.check(given) ?? [];
-  const first = faults[0];
+  const first = foremost(faults);
   if (!first) return;
   const errors = faults.map(({ pointer, message }) => ({ pointer: `/params${pointer}`, message }));
   const name = `params${first.pointer.replaceAll("/", ".")}`;

@@ -180,6 +180,12 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined },
       "program"
     >("info", "program.said", ["program_lines", "Lines that programs wrote to standard error.", "program"]),
+    /** A server of tools could not be started or reached: turns go on without its tools. */
+    toolsUnavailable: event<{ server: string; reason: string }, "server">("warn", "tools.unavailable", [
+      "tool_server_failures",
+      "Starts of servers of tools that failed.",
+      "server",
+    ]),
     /** `retried` will be tried again, `failed` will not, `returned` goes on where the gateway does. */
     announced: (attempt: Announced): void => {
       const { channel, outcome } = attempt;

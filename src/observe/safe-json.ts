@@ -35,11 +35,11 @@ const read = (from: object, key: string): unknown => {
 
 const keysOf = (value: object): string[] => (value instanceof Error ? keysOfError(value) : Object.keys(value));
 
-/** What an error says twice is written once: a stack without frames, a detail that is the message. */
+/** What an error says twice is written once: a stack without frames, a detail that is the message. One that calls itself plain needs no stack. */
 const keysOfError = (error: Error): string[] => {
   const keys = [...new Set(["name", "message", "code", "stack", "cause", "errors", ...Object.keys(error)])];
   return keys.filter((key) => {
-    if (key === "stack") return String(read(error, key)).includes("\n");
+    if (key === "stack") return read(error, "isPlain") !== true && String(read(error, key)).includes("\n");
     return key !== "detail" || read(error, key) !== read(error, "message");
   });
 };

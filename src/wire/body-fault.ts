@@ -1,4 +1,5 @@
 import { GatewayError } from "#core/errors.ts";
+import { demandOf, hintOf, insteadOf } from "#core/fault-words.ts";
 import type { ValidationError } from "#generated/validators/validate.ts";
 
 /** Where in a body something is wrong, and what. */
@@ -7,27 +8,21 @@ export type BodyFault = { pointer: string; message: string };
 /** A stranger chooses the names of unknown fields: only so much of one is repeated. */
 const NAME_LIMIT = 100;
 
-/** What a generated validator found, in our words. */
-export const faultOf = (fault: ValidationError | undefined): BodyFault => {
+/** What a generated validator found in a body, in our words. */
+export const faultOf = (fault: ValidationError | undefined, body?: unknown): BodyFault => {
   if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
   const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;
-  if (keyword === "required") return { pointer: below(pointer, params.missingProperty), message: "is required" };
-  if (keyword === "additionalProperties")
-    return { pointer: below(pointer, params.additionalProperty), message: "is unknown" };
-  return { pointer, message: wordsOf(keyword, params) ?? message };
-};
-
-const wordsOf = (keyword: string, { type, allowedValues, limit }: ValidationError["params"]): string | undefined => {
-  if (keyword === "enum") return `must be one of ${[allowedValues].flat().join(", ")}`;
-  if (keyword === "type") return `must be ${[type].flat().map(withArticle).join(" or ")}`;
-  if (keyword === "minLength") return `must have at least ${limit} character`;
-  if (keyword === "maxLength") return `must have at most ${limit} characters`;
-  return undefined;
-};
-
-const withArticle = (type: unknown): string => {
-  if (type === "null") return "null";
-  return type === "array" ? "a list" : `${/^[aeiou]/.test(String(type)) ? "an" : "a"} ${type}`;
+  if (keyword === "required") {
+    const missing = String(params.missingProperty);
+    const instead = pointer === "" ? insteadOf(missing, Object(body)) : "";
+    return { pointer: below(pointer, missing), message: `is required${instead}` };
+  }
+  if (keyword === "additionalProperties") {
+    const name = String(params.additionalProperty);
+    return { pointer: below(pointer, name), message: `is unknown${hintOf(name, (params.known as string[]) ?? [])}` };
+  }
+  const demand = demandOf(fault);
+  return { pointer, message: demand === undefined ? message : `must ${demand}` };
 };
 
 const below = (place: string, name: unknown): string =>

@@ -8,12 +8,12 @@ import { type BodyFault, faultOf, invalidBody } from "./body-fault.ts";
 export const readHookBody = (operation: HooksOperation, raw: Buffer): unknown => {
   const body = parseJson(raw);
   const validate = bodies[operation];
-  if (!validate(body)) throw invalidBody(faultIn(validate.errors?.[0]));
+  if (!validate(body)) throw invalidBody(faultIn(validate.errors?.[0], body));
   return body;
 };
 
-const faultIn = (fault: ValidationError | undefined): BodyFault =>
+const faultIn = (fault: ValidationError | undefined, body: unknown): BodyFault =>
   // Only sessions have a form.
   fault?.keyword === "pattern"
     ? { pointer: fault.instancePath, message: "must have the form webhook:<name>, of printable characters" }
-    : faultOf(fault);
+    : faultOf(fault, body);

@@ -10,9 +10,9 @@ import type { ValidateRequest } from "./rest-validation.ts";
  */
 export const holdHot =
   (validate: ValidateRequest): HoldToContract =>
-  (req, res, body, { operation }) => {
-    const isTaken = bodies[operation as keyof typeof bodies];
-    return isTaken && isPlain(req) && isTaken(body) ? { body, query: NO_QUERY } : validate(req, res, body);
+  (req, res, body, route) => {
+    const isTaken = bodies[route.operation as keyof typeof bodies];
+    return isTaken && isPlain(req) && isTaken(body) ? { body, query: NO_QUERY } : validate(req, res, body, route);
   };
 
 const NO_QUERY = {};

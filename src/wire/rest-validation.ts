@@ -1,13 +1,21 @@
 import { type IncomingHttpHeaders, IncomingMessage, type ServerResponse } from "node:http";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
 import { GatewayError } from "#core/errors.ts";
+import { foremost } from "#core/fault-words.ts";
+import type { BodyFault } from "./body-fault.ts";
+import { type FieldsOf, type Found, fieldsIn, toldOf } from "./contract-faults.ts";
 import { adoptPrototypes, standIn } from "./prototypes.ts";
 import type { Route } from "./routes.ts";
 
 export type ValidatedRequest = { body: unknown; query: Record<string, unknown> };
 
 /** Holds a request to the contract: fills in defaults, or throws `invalid-request` with each fault. */
-export type ValidateRequest = (req: IncomingMessage, res: ServerResponse, body: unknown) => Promise<ValidatedRequest>;
+export type ValidateRequest = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  body: unknown,
+  route: Route,
+) => Promise<ValidatedRequest>;
 
 const SETTLE = Symbol("settle");
 type Settled = IncomingMessage & {
@@ -46,7 +54,7 @@ export const createRequestValidation = async (document: object, routes: readonly
   app.use((error: unknown, req: Settled, _res: unknown, _next: unknown) => req[SETTLE]?.(error ?? "no error given"));
   adoptPrototypes(app);
 
-  const validate: ValidateRequest = (given, itsRes, body) =>
+  const validate: ValidateRequest = (given, itsRes, body, route) =>
     new Promise((resolve, reject) => {
       const { req, res } = ofHttp1(given, itsRes);
       req.body = body;
@@ -56,7 +64,7 @@ export const createRequestValidation = async (document: object, routes: readonly
       req[SETTLE] = (error) => {
         req[SETTLE] = undefined;
         if (error === undefined) resolve({ body: req.body, query: req.query ?? {} });
-        else reject(translate(error));
+        else reject(translated(error, () => fieldsIn(document, route)));
       };
       (app as unknown as (req: IncomingMessage, res: ServerResponse) => void)(req, res);
     });
@@ -81,10 +89,11 @@ const ofHttp1 = (req: Settled, res: ServerResponse): { req: Settled; res: Server
     ? { req, res }
     : standIn(req as { method: string; url: string; headers: IncomingHttpHeaders });
 
-const warmUp = async (validate: ValidateRequest, { method, path, bodyLimit }: Route): Promise<void> => {
+const warmUp = async (validate: ValidateRequest, route: Route): Promise<void> => {
+  const { method, path, bodyLimit } = route;
   const { req, res } = standIn({ method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} });
   try {
-    await validate(req, res, bodyLimit === null ? undefined : {});
+    await validate(req, res, bodyLimit === null ? undefined : {}, route);
   } catch (error) {
     if (!(error instanceof GatewayError) || error.name === "internal") {
       throw new Error(`the contract of ${method} ${path} cannot be compiled`, { cause: error });
@@ -92,16 +101,21 @@ const warmUp = async (validate: ValidateRequest, { method, path, bodyLimit }: Ro
   }
 };
 
-type Fault = { path: string; message: string; errorCode?: string };
+/** Nobody would answer the request if this threw. */
+const translated = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
+  try {
+    return translate(error, fieldsOf);
+  } catch (fault) {
+    return fault;
+  }
+};
 
 /** What express-openapi-validator says, in our words. */
-const translate = (error: unknown): unknown => {
-  const { status, errors, message } = error as { status?: number; errors?: Fault[]; message?: string };
+const translate = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
+  const { status, errors, message } = error as { status?: number; errors?: Found[]; message?: string };
   if (status === 400 && errors) {
-    const faults = errors
-      .slice(0, FAULTS)
-      .map((fault) => ({ pointer: pointerOf(fault.path), message: wordsOf(fault) }));
-    const first = faults[0] as { pointer: string; message: string };
+    const faults = toldOf(errors, fieldsOf());
+    const first = foremost(faults) as BodyFault;
     return new GatewayError("invalid-request", `${nameOf(first.pointer)} ${first.message}.`, { errors: faults });
   }
   if (status === 415) return new GatewayError("unsupported-media-type");
@@ -109,25 +123,6 @@ const translate = (error: unknown): unknown => {
   return error;
 };
 
-const FAULTS = 100;
-
 /** A pointer as people write the place: `skill_ids.0`, `query:limit`; the whole body where it points there. */
 const nameOf = (pointer: string): string =>
   pointer === "" ? "The body" : pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;
-
-/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
-const NAME_LIMIT = 100;
-
-const pointerOf = (path: string): string => {
-  const [, where, ...rest] = path.split("/");
-  const name = rest.join("/").slice(0, NAME_LIMIT);
-  if (where === "body") return rest.length === 0 ? "" : `/${name}`;
-  const kind = where === "params" ? "path" : where === "headers" ? "header" : "query";
-  return `${kind}:${name}`;
-};
-
-const wordsOf = ({ message, errorCode }: Fault): string => {
-  if (errorCode?.startsWith("required.")) return "is required";
-  if (errorCode?.startsWith("additionalProperties.") || message.startsWith("Unknown query")) return "is unknown";
-  return message;
-};

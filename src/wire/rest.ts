@@ -21,7 +21,7 @@ import type { Framing } from "./sse-frames.ts";
 
 /** Holds a request to the contract of its operation. */
 export type HoldToContract = (
-  ...request: [...Parameters<ValidateRequest>, route: Route]
+  ...request: Parameters<ValidateRequest>
 ) => ValidatedRequest | ReturnType<ValidateRequest>;
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;

@@ -1,6 +1,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
+import { insteadOf } from "#core/fault-words.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
 import { parseText } from "./body.ts";
@@ -221,7 +222,7 @@ const checkParams = (row: RpcMethodRow, params: object): void => {
     throw new GatewayError("invalid-params", "The params go by name, in an object.");
   for (const name of row.required) {
     if ((params as Record<string, unknown>)[name] === undefined)
-      throw new GatewayError("invalid-request", `\`${name}\` is required.`);
+      throw new GatewayError("invalid-request", `\`${name}\` is required${insteadOf(name, params)}.`);
   }
   const fault = row.check(params);
   if (fault !== undefined) throw new GatewayError("invalid-params", fault);

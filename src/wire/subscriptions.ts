@@ -150,6 +150,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     compaction() {},
     beat() {},
     announcement() {},
+    wantsGateway: () => false,
     wants: ({ sessionId, agent }) => streams.has(sessionId) || ofAgent.has(agent) || followers.has(sessionId),
   });
 

@@ -10,12 +10,8 @@ const http = await startHttpAgent("stream");
 const slow = await startHttpAgent("stream", 150);
 const a2a = await startA2aAgent({ binding: "JSONRPC", streaming: true });
 const agents: SomeConfig["agents"] = {
-  main: {
-    backend: "http",
-    http: { url: http.url },
-    models: ["fast"],
-    timeouts: { firstByte: "400ms", silence: "400ms" },
-  },
+  main: { backend: "http", http: { url: http.url }, models: ["fast"] },
+  hasty: { backend: "http", http: { url: http.url }, timeouts: { firstByte: "400ms", silence: "400ms" } },
   slow: { backend: "http", http: { url: slow.url } },
   remote: { backend: "a2a", a2a: { url: a2a.url } },
 };
@@ -103,7 +99,7 @@ describe("an agent over HTTP behind the gateway", () => {
 
   it("fails its turn when it falls silent", async () => {
     http.failNext("hang in the middle");
-    expect((await send({ message: "one" })).status).toBe(504);
+    expect((await send({ message: "one", agent: "hasty" })).status).toBe(504);
     expect(await http.seen[0]?.left).toBe(true);
   });
 

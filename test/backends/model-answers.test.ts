@@ -100,7 +100,13 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
       ...(kind === "google" ? [] : [{ name: "strict", args: "[1,2]" }]),
     ];
     standIn.say({ calls }, { text: ["Sorry."] });
-    expect(textOf(await run(turnOf({ tools: async () => [secret, strict] })))).toBe("Sorry.");
+    const chunks = await run(turnOf({ tools: async () => [secret, strict] }));
+    expect(textOf(chunks)).toBe("Sorry.");
+    // What no tool has seen, its caller's timeline would not have.
+    const noted = chunks.flatMap((chunk) => ("note" in chunk && chunk.note ? [chunk.note] : []));
+    expect(noted.map(({ detail }) => (detail as { tool?: string }).tool)).toEqual(
+      calls.slice(2).map(({ name }) => name),
+    );
     const told = standIn.seen[1]?.text ?? "";
     expect(told).toContain("The tool failed.");
     expect(told).not.toContain("1234");

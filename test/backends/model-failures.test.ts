@@ -84,6 +84,8 @@ describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong",
       expect(error.retryAfterMs).toBe(ms);
     } else expect(error.retryAfterMs).toBeUndefined();
     expect(text).not.toContain("<html>");
+    // The log says whose failure it was.
+    expect(error.model).toBe("main");
     // What is logged of it holds no secret either, down to the last cause.
     const logged = inspect(error, { depth: 9 });
     expect(logged).not.toContain("sk-secret");

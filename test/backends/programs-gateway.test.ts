@@ -1,54 +1,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { type SomeConfig, type Start, startGateway } from "#test/harness/gateway.ts";
-import { leastOf, timeOf } from "#test/harness/loop.ts";
+import { describe, expect, it, type onTestFinished } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
-import { agentProgram } from "./stand-ins/acp.ts";
-import { isAlive, pidsIn, sh, untilGone } from "./stand-ins/programs.ts";
+import { AGENTS, type Agent, configOf, gatewayWith, sendToDeaf } from "./programs-agents.ts";
+import { isAlive, untilGone } from "./stand-ins/programs.ts";
 
-const DEAF = "trap '' TERM; sleep 60 & echo \"$$ $!.\"; while :; do sleep 1; done";
+// What mostly waits, for a program to begin or to end, does so side by side.
 
-const AGENTS = {
-  text: { backend: "command", command: { run: sh("command-agent.sh", "echo", "text") } },
-  lines: { backend: "command", command: { run: sh("command-agent.sh", "echo", "json-lines"), output: "json-lines" } },
-  slow: { backend: "command", command: { run: sh("command-agent.sh", "slow", "text") } },
-  failing: { backend: "command", command: { run: ["sh", "-c", "echo 'secret plans' >&2; exit 3"] } },
-  waiting: { backend: "command", command: { run: ["sh", "-c", 'echo "$$ $$."; exec sleep 60'] } },
-  deaf: { backend: "command", command: { run: ["sh", "-c", DEAF] } },
-  coder: { backend: "acp", acp: { run: agentProgram() } },
-} as const satisfies SomeConfig["agents"];
-type Agent = keyof typeof AGENTS;
-
-const configOf = (...agents: Agent[]): SomeConfig => ({
-  gateway: { defaultAgent: agents[0] as string },
-  agents: Object.fromEntries(agents.map((agent) => [agent, AGENTS[agent]])),
-});
-const gatewayWith = (agents: Agent[], more: Omit<Start, "config"> = {}) =>
-  startGateway({ config: configOf(...agents), ...more });
-type Gateway = Awaited<ReturnType<typeof gatewayWith>>;
-
-/** Sends a message whose reply begins with the numbers of processes, and goes on. */
-const sendToDeaf = async ({ rest }: Pick<Gateway, "rest">, agent: Agent, message = "Hi") => {
-  // Who only listens may go: the turn goes on.
-  const leaving = new AbortController();
-  const stream = await rest.stream("chat.send", { body: { message, agent }, signal: leaving.signal });
-  let told = "";
-  let turnId = "";
-  for await (const { event, data } of stream.events) {
-    turnId = String((data as { turn_id?: unknown }).turn_id ?? turnId);
-    if (event === "message.delta") told += (data as { text: string }).text;
-    if (told.trimEnd().endsWith(".")) break;
-  }
-  leaving.abort();
-  const pids = pidsIn(told);
-  expect(pids.filter(isAlive)).toHaveLength(2);
-  return { pids, turnId };
-};
-
-describe("a gateway with agents that are programs", () => {
+describe.concurrent("a gateway with agents that are programs", () => {
   it("answers with what a command writes, whole and streamed", async () => {
     await using gateway = await gatewayWith(["text", "lines"]);
     for (const agent of ["text", "lines"]) {
@@ -106,28 +67,6 @@ describe("a gateway with agents that are programs", () => {
     expect(usage.output).toBe(Math.ceil(reply.length / 4));
   });
 
-  it("reaches a program with a cancel within 100 ms", async () => {
-    await using gateway = await gatewayWith(["waiting", "coder"]);
-    const waiting = async () => {
-      const { pids, turnId } = await sendToDeaf(gateway, "waiting");
-      return await timeOf(async () => {
-        await gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });
-        await untilGone(pids);
-      });
-    };
-    expect(await leastOf(15, 100, waiting)).toBeLessThan(100);
-    let told = 0;
-    const coder = async () => {
-      const { turnId } = await sendToDeaf(gateway, "coder", "do: obey");
-      told++;
-      return await timeOf(async () => {
-        await gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });
-        await gateway.until(() => gateway.linesOf("program.said", { line: "cancelled" })[told - 1]);
-      });
-    };
-    expect(await leastOf(15, 100, coder)).toBeLessThan(100);
-  });
-
   it("ends all processes of a turn that is cancelled", async () => {
     await using gateway = await gatewayWith(["deaf"]);
     const { pids, turnId } = await sendToDeaf(gateway, "deaf");
@@ -161,18 +100,19 @@ describe("a gateway with agents that are programs", () => {
   });
 });
 
-describe("a gateway's process with agents that are programs", () => {
-  const startWith = async (...agents: Agent[]) => {
+describe.concurrent("a gateway's process with agents that are programs", () => {
+  const startWith = async (onFinished: typeof onTestFinished, ...agents: Agent[]) => {
     const key = "rest-key-of-the-process-tests";
     const config = { ...configOf(...agents) };
     const gateway = await startProcess({
+      onFinished,
       config: { ...config, gateway: { ...config.gateway, rest: { auth: { keys: [{ name: "ci", key }] } } } },
     });
     return { gateway, rest: createRest(gateway.url, key) };
   };
 
-  it("ends with 0 on SIGTERM, and so do the processes that it keeps", async () => {
-    const { gateway, rest } = await startWith("coder");
+  it("ends with 0 on SIGTERM, and so do the processes that it keeps", async ({ onTestFinished }) => {
+    const { gateway, rest } = await startWith(onTestFinished, "coder");
     await using _ = gateway;
     const sent = await rest.call("chat.send", { body: { message: "do: pid" } });
     const pid = Number((sent.json as { reply: string }).reply);
@@ -182,22 +122,22 @@ describe("a gateway's process with agents that are programs", () => {
     expect(isAlive(pid)).toBe(false);
   }, 20_000);
 
-  it.each(["SIGKILL", "SIGTERM and SIGINT"])(
+  it.for(["SIGKILL", "SIGTERM and SIGINT"])(
     "takes its programs with it on %s",
-    async (signals) => {
-      const { gateway, rest } = await startWith("deaf");
+    { timeout: 20_000 },
+    async (signals, { onTestFinished }) => {
+      const { gateway, rest } = await startWith(onTestFinished, "deaf");
       await using _ = gateway;
       const { pids } = await sendToDeaf({ rest }, "deaf");
       for (const signal of signals.split(" and ")) gateway.kill(signal as NodeJS.Signals);
       await gateway.exited;
       await untilGone(pids);
     },
-    20_000,
   );
 });
 
-describe("a configuration", () => {
-  it("has its programs run in its own folder", async () => {
+describe.concurrent("a configuration", () => {
+  it("has its programs run in its own folder", async ({ onTestFinished }) => {
     const folder = mkdtempSync(join(tmpdir(), "programs-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const key = "rest-key-of-the-process-tests";
@@ -205,7 +145,7 @@ describe("a configuration", () => {
       gateway: { rest: { auth: { keys: [{ name: "ci", key }] } } },
       agents: { main: { backend: "command", command: { run: ["pwd"] } } },
     };
-    await using gateway = await startProcess({ cwd: folder, config });
+    await using gateway = await startProcess({ cwd: folder, config, onFinished: onTestFinished });
     const sent = await createRest(gateway.url, key).call("chat.send", { body: { message: "Where?" } });
     expect(sent.json).toMatchObject({ reply: folder });
   }, 20_000);

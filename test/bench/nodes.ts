@@ -61,13 +61,14 @@ export const loadNodes = async (
       for (const report of reports) requireClean(report, `${kind} on ${count} gateways`);
       return reports;
     };
-    const enough = (short ? WARM_UP_SHORT : WARM_UP) * count;
-    let warmed = 0;
+    const enough = short ? WARM_UP_SHORT : WARM_UP;
+    let warmed: number[] = gateways.map(() => 0);
     let seeds = seed;
-    for (; warmed < enough; seeds += count) {
+    for (; Math.min(...warmed) < enough; seeds += count) {
       if (seeds > LAST_SEED)
-        throw new Error(`${kind} on ${count} gateways: too slow to warm up, ${warmed} of ${enough}`);
-      warmed += sumOf(await run(WARM_UP_SLICE_S, seeds), ({ requests }) => requests);
+        throw new Error(`${kind} on ${count} gateways: too slow to warm up, ${warmed.join(", ")} of ${enough} each`);
+      const reports = await run(WARM_UP_SLICE_S, seeds);
+      warmed = warmed.map((before, n) => before + (reports[n]?.requests ?? 0));
     }
     const cpu = () => gateways.reduce((sum, { pid }) => sum + cpuOf(pid), 0);
     const beforeDatabase = await cpuOfServer(server);
@@ -78,7 +79,7 @@ export const loadNodes = async (
     const elapsed = (performance.now() - from.at) * 1_000;
     const spentDatabase = (await cpuOfServer(server)) - beforeDatabase;
     const requests = sumOf(reports, (report) => report.requests);
-    const accepted = requests + warmed;
+    const accepted = requests + sumOf(warmed, (each) => each);
     if (kind === "wakes") await requireAllHandled(server, accepted);
     else await requireAllCompleted(gateways, accepted);
     return {

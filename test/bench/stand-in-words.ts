@@ -1,3 +1,7 @@
+/** A question with this word is answered at once, in so many pieces, also by a stand-in that has a pace. */
+export const AT_ONCE_WORD = "quickly";
+export const FEW_PIECES = 10;
+
 /** How a stand-in answers: so many pieces, at once or so many a second. */
 export type StandInWish = { pieces: number; perSecond?: number };
 

@@ -4,7 +4,7 @@ import type { TokenReport, TokenWish } from "./clients/token-streams.ts";
 import { REST_KEY, type Started } from "./gateways.ts";
 import { type Cost, requireOwnMachine, withCost } from "./load.ts";
 import { CLIENT_CORE, pinned } from "./machine.ts";
-import type { StandInWish } from "./stand-in-words.ts";
+import { AT_ONCE_WORD, type StandInWish } from "./stand-in-words.ts";
 
 /** A model, and an agent's service, that stand in for what the gateway would ask (servers/stand-in.ts), on the client's core. */
 export const startStandIn = async (wish: StandInWish): Promise<Started> => {
@@ -31,6 +31,9 @@ export const GATEWAY: Door = {
   text: '"text":"',
   end: "event: turn.completed",
 };
+
+/** A turn that is answered at once, also by a stand-in that has a pace. */
+export const QUICK: Door = { ...GATEWAY, body: JSON.stringify({ message: `Answer ${AT_ONCE_WORD}.`, stream: true }) };
 
 /** The same asked of the stand-in itself. */
 export const MODEL: Door = {

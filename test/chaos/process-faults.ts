@@ -100,9 +100,8 @@ export const PROCESS_FAULTS: readonly Fault[] = [
     name: "database restarts",
     why: ({ server }) => (server ? undefined : "the store is a file"),
     run: async ({ server, random }) => {
-      await server?.stop(random.pick(["fast", "immediate"]));
-      await pause(random.below(1_000));
-      await server?.start();
+      const [mode, awayMs] = [random.pick(["fast", "immediate"] as const), random.below(1_000)];
+      await server?.restart(mode, () => pause(awayMs));
     },
   },
   {

@@ -8,6 +8,8 @@ describe("words of somebody else's program", () => {
     ["to \u202egnp.exe", "to gnp.exe"],
     ["half \ud83d and whole 🙂", "half and whole 🙂"],
     ["see https://ann:s3cret@example.com/x", "see https://example.com/x"],
+    ["with sk-ant-api03-abcdef and Bearer abc.def-123", "with … and …"],
+    ["a task-force and sk-1 of Bearer", "a task-force and sk-1 of Bearer"],
     [" \n ", ""],
   ])("are one clean line: %j", (said, clean) => {
     expect(cleanSentence(said)).toBe(clean);

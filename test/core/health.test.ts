@@ -52,7 +52,7 @@ describe("health", () => {
   it("says of a store whose disk is full that it is", async () => {
     await using core = await startWithPing();
     core.pings.answer = () => Promise.reject(new GatewayError("store-full", "The disk that the store is on is full."));
-    const detail = "The disk that the store is on is full: nothing new is taken until there is room.";
+    const detail = "The disk that the store is on is full: what does not fit is refused until there is room.";
     expect(await partOf(core, "store")).toEqual({ name: "store", status: "degraded", detail });
   });
 

@@ -31,10 +31,17 @@ describe("the params of a skill", () => {
       if (!skill) throw new Error("the skill was left out");
       expect(skill.params?.schema).toEqual({ ...($schema && { $schema }), ...schema });
       checkParams(skill, { length: "short", pages: [1] });
-      expect(() => checkParams(skill, {})).toThrow("params must have required property 'length'.");
-      expect(() => checkParams(skill, { length: "short", pages: [1, "b"] })).toThrow("params.pages.1 must be integer.");
+      expect(() => checkParams(skill, {})).toThrow("params.length is required.");
+      expect(() => checkParams(skill, { length: "short", pages: [1, "b"] })).toThrow(
+        "params.pages.1 must be an integer.",
+      );
+      expect(() => checkParams(skill, { lenght: "short" })).toThrow(
+        "params.lenght is none that the skill takes (did you mean length?).",
+      );
+      expect(() => checkParams(skill, { length: "short", page: 1 })).toThrow("(did you mean pages?).");
+      expect(() => checkParams(skill, { length: "mid" })).toThrow("params.length must be one of short, long.");
       expect(() => checkParams(skill, { length: "short", "a/b": 1 })).toThrow(
-        "params has a/b, which the skill does not take.",
+        "params.a~1b is none that the skill takes (there are length, pages).",
       );
     },
   );

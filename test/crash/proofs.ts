@@ -1,9 +1,11 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { systemBins } from "#test/harness/postgres-bins.ts";
 import { startPostgres } from "#test/harness/postgres-server.ts";
 import { createRandom } from "#test/harness/random.ts";
 import { createWallClock, whyNoClock } from "#test/harness/wall-clock.ts";
+import { failovers, withStandby } from "./failover.ts";
 import type { Fleet } from "./fleet.ts";
 import { withPassword } from "./requests.ts";
 import { type CrashReport, type CrashWish, killOne, runCrash } from "./run.ts";
@@ -19,6 +21,8 @@ export type Proof = {
   clock?: "stopped" | "jumping";
   /** They are stopped past their leases and go on, in place of being killed. */
   paused?: boolean;
+  /** The database fails over to its standby, and what it was comes back. */
+  failover?: boolean;
 };
 
 export const PROOFS: readonly Proof[] = [
@@ -65,21 +69,35 @@ export const PROOFS: readonly Proof[] = [
     kills: 5,
     paused: true,
   },
+  {
+    name: "postgres-failover",
+    words: "PostgreSQL, failed over to its standby, and the old primary back",
+    engine: "postgres",
+    gateways: 3,
+    kills: 15,
+    failover: true,
+  },
 ];
 
 type Wish = Pick<CrashWish, "main" | "folder" | "seed"> & Partial<CrashWish>;
 
 /** Why a proof cannot be given here; undefined when it can. */
-export const whyNot = ({ clock }: Proof): string | undefined => (clock ? whyNoClock() : undefined);
+export const whyNot = ({ clock, failover }: Proof): string | undefined => {
+  if (failover && systemBins().length === 0) return "pg_basebackup of Debian's postgresql is not there";
+  return clock ? whyNoClock() : undefined;
+};
 
 /** Runs one of them, with a store of its own. */
 export const prove = async (proof: Proof, wish: Wish): Promise<CrashReport> => {
-  const { engine, gateways, kills, clock, paused } = proof;
+  const { engine, gateways, clock, paused, failover } = proof;
+  const { kills = proof.kills } = wish;
   mkdirSync(wish.folder, { recursive: true });
   // What was acknowledged has to be on the disk, as outside of tests.
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
+  await using standby = server && failover ? await withStandby(server) : undefined;
+  const servers = [server, standby].filter((one) => one !== undefined);
   const store = server
-    ? { type: "postgres", url: withPassword(server.url()) }
+    ? { type: "postgres", url: servers.map((one) => withPassword(one.url())) }
     : { type: "sqlite", path: join(wish.folder, "gateway.db") };
   using wall = clock && createWallClock();
   if (clock === "stopped") wall?.stop();
@@ -95,7 +113,8 @@ export const prove = async (proof: Proof, wish: Wish): Promise<CrashReport> => {
     gateways,
     kills,
     ...(wall && { env: wall.env, disturb: disturbClock }),
-    ...(server && { logs: () => ({ files: [server.logFile] }) }),
+    ...(server && { logs: () => ({ files: servers.map((one) => one.logFile) }) }),
+    ...(server && standby && { disturb: failOver(random, kills, failovers(server, standby)) }),
     ...(paused && { disturb: pauseOne(random), answerMs: 3_000 }),
     ...wish,
   });
@@ -113,3 +132,12 @@ const pauseOne = (random: ReturnType<typeof createRandom>) => async (fleet: Flee
   node.signal("SIGCONT");
   await node.ready();
 };
+
+/** Gateways are killed, and now and then something happens to their database before. */
+const failOver =
+  (random: ReturnType<typeof createRandom>, kills: number, steps: (() => Promise<void>)[]) =>
+  async (fleet: Fleet, round: number) => {
+    if (round % Math.ceil(kills / (steps.length + 1)) === 0) await steps.shift()?.();
+    await pause(random.below(400));
+    await killOne(random.pick(fleet.nodes), random);
+  };

@@ -2,10 +2,13 @@ import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { migrate } from "#store/postgres/migrate.ts";
 import { postgresTests, systemBins } from "#test/harness/postgres.ts";
 import { type GatewayProcess, root, startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
+import { FUNCTIONS, MIGRATIONS } from "../stores/upgrade/next-postgres.ts";
 import { type Block, blocksOf } from "./blocks.ts";
 
 const PAGE = "docs/operations.md";
@@ -117,11 +120,19 @@ await postgresTests((server) => {
   it.skipIf(systemBins().length === 0)(
     "docs/operations.md makes a database, dumps it and brings it back (needs pg_dump)",
     async () => {
-      for (const statement of textOf("database")
-        .split(";")
-        .map((one) => one.trim())
-        .filter(Boolean))
-        await server.query(statement);
+      const administer = async (name: string) => {
+        const statements = textOf(name).split(";");
+        for (const statement of statements.filter((one) => one.trim() !== "")) await server.query(statement);
+      };
+      /** As a later version finds the database. */
+      const upgrade = async () => {
+        const client = new pg.Client(url);
+        await client.connect();
+        const { steps } = await migrate(client, 1, { migrations: MIGRATIONS, functions: FUNCTIONS });
+        await client.end();
+        return steps;
+      };
+      await administer("database");
       const url = server.url("gateway").replace("postgres@", "gateway:another%20one@");
       const env = { DATABASE_URL: url, REST_API_KEY: KEY };
       await using gateway = await startProcess({ config: textOf("postgres"), env });
@@ -131,12 +142,15 @@ await postgresTests((server) => {
       const after = await say(gateway, "after the dump");
       await stop(gateway);
       expect(gateway.output).not.toContain("another one");
+      expect(await upgrade()).toBe(1);
 
+      await administer("pg-restore-database");
       await paste("pg-restore", { folder, env });
       await using restored = await startProcess({ cwd: folder, env });
       expect([await statusOf(restored, before), await statusOf(restored, after)]).toEqual([200, 404]);
       expect(await say(restored, "and goes on")).toMatch(/^turn_/);
       await stop(restored);
+      expect(await upgrade()).toBe(1);
     },
     STARTS_MS,
   );

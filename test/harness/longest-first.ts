@@ -2,20 +2,29 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** What takes longest, most of it by waiting. */
 const LONGEST = [
-  "test/stores/postgres.test.ts",
-  "test/faults/side-by-side.test.ts",
-  "test/faults/disk.test.ts",
-  "test/wire/slow-readers.test.ts",
-  "test/faults/database.test.ts",
-  "test/process/npm-start.test.ts",
+  "test/wire/ws/slow.test.ts",
   "test/crash/crash.test.ts",
-  "test/faults/clock.test.ts",
-  "test/stores/postgres-faults.test.ts",
+  "test/faults/side-by-side.test.ts",
+  "test/stores/postgres.test.ts",
+  "test/wire/slow-readers.test.ts",
+  "test/process/npm-start.test.ts",
   "test/faults/repeats.test.ts",
-  "test/stores/sqlite.test.ts",
   "test/generate/output.test.ts",
+  "test/backends/acp.test.ts",
+  "test/faults/database.test.ts",
+  "test/docs/operations.test.ts",
+  "test/stores/sqlite.test.ts",
+  "test/faults/clock.test.ts",
+  "test/wire/rpc/errors.test.ts",
+  "test/faults/disk.test.ts",
+  "test/stores/upgrade/postgres.test.ts",
+  "test/stores/postgres-shared.test.ts",
+  "test/stores/postgres-faults.test.ts",
+  "test/backends/programs-gateway.test.ts",
   "test/stores/retention.test.ts",
   "test/process/stop.test.ts",
+  "test/observe/blocked-reader.test.ts",
+  "test/backends/command-processes.test.ts",
 ];
 
 /** Begins with what takes longest, so that nothing else waits for it in the end. */

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
@@ -26,4 +26,13 @@ export const embeddedBin = (which: "newest" | "oldest" = "newest"): string | und
   } catch {
     return undefined;
   }
+};
+
+/** A folder of packages may be closed to all but root: the server's user gets a copy. */
+export const openTo = (bin: string, folder: string): string => {
+  let at = bin;
+  while (at !== dirname(at) && (statSync(at).mode & 0o005) === 0o005) at = dirname(at);
+  if (at === dirname(at)) return bin;
+  cpSync(dirname(bin), join(folder, "native"), { recursive: true, verbatimSymlinks: true });
+  return join(folder, "native/bin");
 };

@@ -1,13 +1,13 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { appendFileSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
-import { embeddedBin, systemBins } from "./postgres-bins.ts";
+import { embeddedBin, openTo, systemBins } from "./postgres-bins.ts";
 
 const run = promisify(execFile);
 
@@ -39,6 +39,8 @@ export const startPostgres = async ({ bin = systemBins()[0] ?? embeddedBin(), ..
   }
 };
 
+type StopMode = "fast" | "immediate";
+
 type Account = { uid: number; gid: number };
 
 /** PostgreSQL refuses to run as root. */
@@ -52,15 +54,6 @@ const accountOf = (): Account | undefined => {
   throw new Error("this runs as root, and there is no user `postgres` or `nobody` for PostgreSQL to run as");
 };
 
-/** A folder of packages may be closed to all but root: the server's user gets a copy. */
-const openTo = (bin: string, folder: string): string => {
-  let at = bin;
-  while (at !== dirname(at) && (statSync(at).mode & 0o005) === 0o005) at = dirname(at);
-  if (at === dirname(at)) return bin;
-  cpSync(dirname(bin), join(folder, "native"), { recursive: true, verbatimSymlinks: true });
-  return join(folder, "native/bin");
-};
-
 const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -70,12 +63,15 @@ const freePort = async (): Promise<number> => {
   return port;
 };
 
-/** A real server, and what can happen to one. */
+/** A real server, and what can happen to one. Any number may start, stop and restart it at once: each waits for the one before. */
 export class PostgresServer implements AsyncDisposable {
   readonly port: number;
   readonly folder: string;
   readonly #bin: string;
   readonly #account: Account | undefined;
+  #last: Promise<void> = Promise.resolve();
+  #wasStarted = false;
+  #ended: Promise<void> | undefined;
 
   constructor(bin: string, folder: string, account: Account | undefined, port: number) {
     this.#bin = bin;
@@ -108,23 +104,23 @@ export class PostgresServer implements AsyncDisposable {
     this.#endWith(livesWith);
   }
 
-  async start(): Promise<void> {
-    const log = this.logFile;
-    for (let tries = 1; ; tries++) {
-      try {
-        await this.#run("pg_ctl", ["start", "-w", "-t", "30", "-D", this.#data, "-l", log]);
-        return;
-      } catch (error) {
-        // The processes of one that was killed may still be there for a moment.
-        if (tries === 20) throw new Error(`${error}\n${existsSync(log) ? readFileSync(log, "utf8") : ""}`);
-        await pause(100);
-      }
-    }
+  /** One that runs is left as it is. */
+  start(): Promise<void> {
+    return this.#inTurn(() => this.#start());
   }
 
   /** `fast` tells its clients that it goes, `immediate` leaves a recovery for the next start. */
-  async stop(mode: "fast" | "immediate" = "fast"): Promise<void> {
-    if (this.#pid) await this.#run("pg_ctl", ["stop", "-w", "-D", this.#data, "-m", mode]);
+  stop(mode: StopMode = "fast"): Promise<void> {
+    return this.#inTurn(() => this.#stop(mode));
+  }
+
+  /** Nobody starts it while it is away. */
+  restart(mode: StopMode = "fast", whileAway?: () => Promise<unknown>): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#stop(mode);
+      await whileAway?.();
+      await this.#start();
+    });
   }
 
   /** All of it at once, as when the machine loses power (but what the kernel was given is kept). */
@@ -134,6 +130,7 @@ export class PostgresServer implements AsyncDisposable {
 
   /** To the server and all its processes: SIGSTOP makes one that is there and answers nothing. */
   async signal(signal: NodeJS.Signals): Promise<void> {
+    if (signal === "SIGKILL") this.#wasStarted = false;
     for (const pid of await this.pids()) {
       try {
         process.kill(pid, signal);
@@ -200,16 +197,12 @@ export class PostgresServer implements AsyncDisposable {
     return `${this.url()}?options=${encodeURIComponent(`-c search_path=${name}`)}`;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await this.signal("SIGCONT");
-      await this.stop("immediate");
-    } catch {
-      // One that was killed, and that nobody has buried yet.
-      await this.signal("SIGKILL");
-    } finally {
-      rmSync(this.folder, { recursive: true, force: true });
-    }
+  /** After what was begun before, and for good. */
+  [Symbol.asyncDispose](): Promise<void> {
+    // Else what was begun before would wait for it.
+    const woken = this.signal("SIGCONT");
+    this.#ended ??= this.#inTurn(() => woken.then(() => this.#end()));
+    return this.#ended;
   }
 
   get #data(): string {
@@ -224,6 +217,45 @@ export class PostgresServer implements AsyncDisposable {
       return pid;
     } catch {
       return undefined;
+    }
+  }
+
+  #inTurn(action: () => Promise<void>): Promise<void> {
+    if (this.#ended) return Promise.reject(new Error("this server was ended for good"));
+    const done = this.#last.then(action);
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  async #start(): Promise<void> {
+    if (this.#wasStarted && this.#pid) return;
+    const log = this.logFile;
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#run("pg_ctl", ["start", "-w", "-t", "30", "-D", this.#data, "-l", log]);
+        this.#wasStarted = true;
+        return;
+      } catch (error) {
+        // The processes of one that was killed may still be there for a moment.
+        if (tries === 20) throw new Error(`${error}\n${existsSync(log) ? readFileSync(log, "utf8") : ""}`);
+        await pause(100);
+      }
+    }
+  }
+
+  async #stop(mode: StopMode): Promise<void> {
+    this.#wasStarted = false;
+    if (this.#pid) await this.#run("pg_ctl", ["stop", "-w", "-D", this.#data, "-m", mode]);
+  }
+
+  async #end(): Promise<void> {
+    try {
+      await this.#stop("immediate");
+    } catch {
+      // One that was killed, and that nobody has buried yet.
+      await this.signal("SIGKILL");
+    } finally {
+      rmSync(this.folder, { recursive: true, force: true });
     }
   }
 

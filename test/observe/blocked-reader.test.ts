@@ -3,10 +3,11 @@ import { once } from "node:events";
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { buildSync } from "esbuild";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { leastOf } from "#test/harness/loop.ts";
 
 interface Told {
@@ -24,10 +25,17 @@ interface Writer {
   tell(message: object): Promise<Told>;
 }
 
-const program = join(import.meta.dirname, "log-writer.ts");
+let program: string;
 let folder: string;
 let running: ChildProcess[] = [];
 
+// Compiled once, and not by each of them.
+beforeAll(() => {
+  program = join(mkdtempSync(join(tmpdir(), "log-writer-")), "log-writer.mjs");
+  const entryPoints = [join(import.meta.dirname, "log-writer.ts")];
+  buildSync({ entryPoints, outfile: program, bundle: true, format: "esm", platform: "node", target: "node20.19" });
+});
+afterAll(() => rmSync(dirname(program), { recursive: true }));
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "log-"));
 });
@@ -38,7 +46,7 @@ afterEach(() => {
 });
 
 const startWriter = async (stdout: "pipe" | number): Promise<Writer> => {
-  const child = spawn(process.execPath, ["--import", "tsx", program], { stdio: ["ignore", stdout, "inherit", "ipc"] });
+  const child = spawn(process.execPath, [program], { stdio: ["ignore", stdout, "inherit", "ipc"] });
   running.push(child);
   await once(child, "message");
   const tell = async (message: object) => {

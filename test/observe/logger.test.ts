@@ -155,6 +155,18 @@ it("logs an error with its stack, its cause and what it carries", async () => {
   expect(logged.cause).toMatchObject({ name: "TypeError", message: "inner" });
 });
 
+it("leaves out where a plain error was thrown, and keeps that of its cause", async () => {
+  const { logger, record } = startLogger();
+  const error = Object.assign(new Error("the backend answered 401", { cause: new TypeError("inner") }), {
+    isPlain: true,
+  });
+  logger.log("warn", "backend.failed", { error });
+  const logged = (await record()).error as Record<string, unknown>;
+  expect(logged.stack).toBeUndefined();
+  expect(logged).toMatchObject({ message: "the backend answered 401", cause: { message: "inner" } });
+  expect((logged.cause as { stack: string }).stack).toContain("logger.test.ts");
+});
+
 it("writes short lines for people, in which nothing obeys the caller", async () => {
   const { logger, text } = startLogger({ format: "pretty" });
   logger.log("info", "request", {

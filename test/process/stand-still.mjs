@@ -8,9 +8,14 @@ const STALL_MS = 1_200;
 /** Who asks first begins the watch over the loop, which has a beat of 20 ms. */
 const WATCHED_MS = 50;
 
+// Not the hook waits: from Node 24 on that would keep the whole process.
 const resolve = `async (name, context, next) => {
-  if (name.startsWith("express")) await new Promise((resolve) => setTimeout(resolve, ${OPENS_LATER_MS}));
-  return next(name, context);
+  const found = await next(name, context);
+  if (!name.startsWith("express")) return found;
+  const from = JSON.stringify(found.url);
+  const late = "export * from " + from + "; export { default } from " + from +
+    "; await new Promise((resolve) => setTimeout(resolve, ${OPENS_LATER_MS}));";
+  return { url: "data:text/javascript," + encodeURIComponent(late), format: "module", shortCircuit: true };
 }`;
 register(`data:text/javascript,export const resolve = ${encodeURIComponent(resolve)}`);
 

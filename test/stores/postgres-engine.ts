@@ -4,9 +4,10 @@ import { createPostgresStore } from "#store/postgres/postgres.ts";
 import type { Store } from "#store/store.ts";
 import type { ManualClock } from "#test/harness/clock.ts";
 import type { TestPostgres } from "#test/harness/postgres.ts";
+import { recyclePostgres } from "#test/harness/postgres-recycler.ts";
 import type { Engine } from "./world.ts";
 
-/** Each function is compiled once a connection: few of them, and two that can overlap. */
+/** Few of them, and two that can overlap. */
 const CONNECTIONS = 3;
 
 const TABLES = `select quote_ident(tablename) as name from pg_tables
@@ -14,13 +15,22 @@ const TABLES = `select quote_ident(tablename) as name from pg_tables
 
 /**
  * Answers the url of a schema of one's own, which holds nothing whenever it is asked for: made once, as that takes longest, and emptied by
- * a connection that is kept, as opening one comes next. Until the tests are over.
+ * a connection that is kept, as opening one comes next; the server's sessions that have led there go on, too. Until the tests are over.
  */
 export const emptySchema = (server: Pick<TestPostgres, "createSchema">): (() => Promise<string>) => {
-  let schema: Promise<string> | undefined;
+  let made: ReturnType<typeof make> | undefined;
+  const make = async () => {
+    const url = await server.createSchema();
+    const { port } = new URL(url);
+    const recycler = await recyclePostgres(Number(port));
+    return { url, recycler, recycled: url.replace(`:${port}/`, `:${recycler.port}/`) };
+  };
   let kept: pg.Client | undefined;
   let text = "";
-  afterAll(async () => await kept?.end());
+  afterAll(async () => {
+    await kept?.end();
+    await (await made)?.recycler[Symbol.asyncDispose]();
+  });
   const open = async (url: string): Promise<pg.Client> => {
     kept = new pg.Client({ connectionString: url });
     await kept.connect();
@@ -29,11 +39,11 @@ export const emptySchema = (server: Pick<TestPostgres, "createSchema">): (() => 
     return kept;
   };
   return async () => {
-    const isNew = schema === undefined;
-    schema ??= server.createSchema();
-    const url = await schema;
+    const isNew = made === undefined;
+    made ??= make();
+    const { url, recycled } = await made;
     if (!isNew) await (kept ?? (await open(url))).query(text);
-    return url;
+    return recycled;
   };
 };
 

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "#core/clock.ts";
 import { newId } from "#core/ids.ts";
@@ -156,11 +157,12 @@ await postgresTests(() => {
     });
 
     it.skipIf(systemBins().length === 0)(
-      "goes on with the standby that was promoted, when the server it had is gone",
+      "goes on with the standby that was promoted, and keeps to it when the server it had is back and takes writes, too",
       PATIENT,
       async ({ expect }) => {
-        await using first = await startPostgres();
+        await using first = await startPostgres({ settings: { log_connections: "on" } });
         await using second = await first.standby();
+        const asked = () => readFileSync(first.logFile, "utf8").split("application_name=agent-gateway").length;
         // What is acknowledged is on both.
         await first.query("alter system set synchronous_standby_names = '*'");
         await first.query("select pg_reload_conf()");
@@ -184,6 +186,23 @@ await postgresTests(() => {
           newMessageId: () => newId("msg", Date.now()),
         });
         expect(claimed.turns).toHaveLength(8);
+
+        await first.start();
+        await first.query("alter system reset synchronous_standby_names");
+        await first.query("select pg_reload_conf()");
+        // One that begins asks both; one that was there knows which of them is the later.
+        const { store: begun } = await open([first, second]);
+        expect(await begun.getTurn(work.kept.at(-1) as string)).toBeDefined();
+        await begun[Symbol.asyncDispose]();
+        const askedBefore = asked();
+        await second.stop("fast");
+        await expect.poll(asked, SOON).toBeGreaterThan(askedBefore + 2);
+        expect(await refusal(store.ping())).toBe("store-unavailable");
+        await second.start();
+        await expect.poll(() => refusal(store.ping()), SOON).toBe("not refused");
+        expect(await first.query("select 1 from pg_stat_activity where application_name = 'agent-gateway'")).toEqual(
+          [],
+        );
       },
     );
   });

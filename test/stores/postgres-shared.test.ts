@@ -36,6 +36,30 @@ await postgresTests((server) => {
       }
     });
 
+    it("tell each other of the gateway's stream only while somebody follows it there", async () => {
+      await using on = await openTwo();
+      await using other = await connect(on.url);
+      const told: string[] = [];
+      other.on("notification", ({ payload }) => {
+        const [, , , notices = []] = JSON.parse(payload ?? "") as [string, ...unknown[][]];
+        for (const [name] of notices as [string][]) told.push(name);
+      });
+      const { rows } = await other.query("select oid from pg_namespace where nspname = current_schema()");
+      await other.query(`listen gateway_${rows[0].oid}`);
+      await queueEvent(on.one);
+      // What waits to be told goes along with it.
+      await on.one.store.shared?.askTexts(["chat:a"]);
+      await expect.poll(() => told).toContain("textsAsked");
+      expect(told).not.toContain("gateway");
+      const heard: GatewayEntry[] = [];
+      on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: (more) => heard.push(...more) });
+      await on.two.store.readGatewayEntries({ after: 0, limit: 10 });
+      await expect.poll(() => told).toContain("gateway");
+      expect(told.indexOf("gatewayAsked")).toBeLessThan(told.indexOf("gateway"));
+      await queueEvent(on.one);
+      await expect.poll(() => heard.map(({ seq }) => seq)).toContain(2);
+    });
+
     it("tell each other of beats, announcements and keys", async () => {
       await using on = await openTwo();
       const hears = (name: "beat" | "announcement" | "keysChanged") =>

@@ -80,6 +80,26 @@ describe("a SQLite store whose disk is full", () => {
     db.close();
   });
 
+  it("stays so for who asks until what was refused would fit, and takes meanwhile what fits", async () => {
+    await using world = await openWorld(sqlite);
+    const { db, batches, answers, posted } = openBatches();
+    const notices = () => posted.flatMap((one) => (one.kind === "noticed" ? one.notice.name : []));
+    const [pages] = db.query("PRAGMA page_count").get<[number]>([]) ?? [0];
+    db.exec(`PRAGMA max_page_count = ${pages + 40}`);
+    batches.run(starting(world, 1, "x".repeat(500_000)));
+    expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
+    for (const time of [1 + FULL_MS, 1 + 2 * FULL_MS]) {
+      batches.run(["ping", time, undefined, ...starting(world, time)]);
+      expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
+    }
+    expect(notices()).toEqual(["unavailable"]);
+    db.exec("PRAGMA max_page_count = 1000000");
+    batches.run(["ping", 1 + 3 * FULL_MS, undefined]);
+    expect(refusalsOf(answers())).toEqual([]);
+    expect(notices()).toEqual(["unavailable", "available"]);
+    db.close();
+  });
+
   it("goes on with leases meanwhile", async () => {
     await using world = await openWorld(sqlite);
     const { db, batches, answers } = openBatches();

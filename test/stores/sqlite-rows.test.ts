@@ -164,3 +164,28 @@ describe("deliveries that were recorded together", () => {
     expect(await list(world, { id: "dlv_a" })).toEqual(["dlv_a"]);
   });
 });
+
+describe("sessions that a sweep comes to", () => {
+  it("are filed by their last use where they stay, and not on their way out", async () => {
+    await using world = await openWorld(sqlite);
+    const use = async (session: string) => {
+      await world.start({ session });
+      await world.end(await world.claimNext());
+    };
+    for (const session of ["goes", "stays"]) await use(session);
+    await world.clock.advance(300_000);
+    await use("goes");
+    await world.clock.advance(300_000);
+    await use("stays");
+    const driver = openDriver(pathOf(world.store));
+    try {
+      driver.exec(`CREATE TABLE filed (session_id);
+        CREATE TRIGGER files AFTER UPDATE OF used ON sessions BEGIN INSERT INTO filed VALUES (new.session_id); END`);
+      await world.sweep({ sessionsBefore: world.clock.now() - 1 });
+      expect(await world.store.getSession("goes")).toBeUndefined();
+      expect(driver.prepare("SELECT session_id FROM filed").raw().all([])).toEqual([["stays"]]);
+    } finally {
+      driver.close();
+    }
+  });
+});

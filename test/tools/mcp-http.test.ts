@@ -67,6 +67,7 @@ const serve = async ({ how }: Played) => {
     seen,
     /** What was asked whose connection the caller closed. */
     left,
+    initialized: () => sessions,
     expire: () => gone.add(`s${sessions}`),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -87,7 +88,7 @@ describe("a server of tools over HTTP", () => {
     ["redirect", "it answered 307, and redirects are not followed"],
     ["gzip", "it answered with an encoding that nobody asked for"],
     ["endless", "its answer is longer than 16 MiB"],
-    ["refuse", "who are you?"],
+    ["refuse", "it answered 401: who are you?"],
     ["html", "Unexpected content type: text/html"],
     ["half", "JSON"],
   ] as const)("that %ss is left out with the reason", async (how, reason) => {
@@ -125,13 +126,13 @@ describe("a server of tools over HTTP", () => {
     expect(await files.call("say", { text: "a" })).toBe("Y\ufffd said a.");
   });
 
-  it("is joined anew when its session is over", async () => {
+  it("is joined anew when its session is over, for the same call", async () => {
     await using server = await serve({ how: "json" });
     await using files = open(server.reach);
     await files.names();
     server.expire();
-    await expect(files.call("say", { text: "a" })).rejects.toThrow();
-    expect(await files.call("say", { text: "b" })).toBe("You said b.");
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    expect(server.initialized()).toBe(2);
   });
 
   it("that is not there is left out", async () => {
@@ -140,5 +141,8 @@ describe("a server of tools over HTTP", () => {
     await using files = open(free.reach);
     const { missing } = await files.source.tools(signal, 0);
     expect(missing).toEqual([{ server: "files", reason: "it cannot be reached (ECONNREFUSED)" }]);
+    // Asked again within the pause, it is not tried, and not told of again.
+    await files.source.tools(signal, 0);
+    expect(files.failures).toEqual(["it cannot be reached (ECONNREFUSED)"]);
   });
 });

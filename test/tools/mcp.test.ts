@@ -26,6 +26,8 @@ describe("a server of tools over standard input and output", () => {
   it("offers what the agent names, and no more", async () => {
     await using files = open(program("good"), { wanted: ["files/say", "files/nothing", "other/fail"] });
     expect(await files.names()).toEqual(["files__say"]);
+    const { missing } = await files.source.tools(signal, 0);
+    expect(missing).toEqual([{ server: "files", reason: "none of its tools: nothing" }]);
   });
 
   it("is asked for all pages of its tools", async () => {

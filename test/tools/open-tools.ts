@@ -12,15 +12,17 @@ type More = { wanted?: string[]; callMs?: number; output?: number; clock?: Clock
 export const open = (reach: ServerSettings["reach"], more: More = {}) => {
   const { wanted = ["files/*"], callMs = 5_000, output = 1_000, clock = systemClock } = more;
   const said: string[] = [];
+  const failures: string[] = [];
   const server = createToolServer(
     { name: "files", version: "1.0.0", reach, callMs, outputCharacters: output },
-    { clock, say: ({ line }) => void said.push(line) },
+    { clock, say: ({ line }) => void said.push(line), failed: (reason) => void failures.push(reason) },
   );
   const source = createToolSource([server], wanted);
   const tools = async (hops = 0) => (await source.tools(signal, hops)).tools;
   return {
     source,
     said,
+    failures,
     names: async () => (await tools()).map(({ name }) => name),
     areOutside: async () => (await tools()).every(({ isOutside }) => isOutside),
     async call(name: string, args: unknown = {}, by = signal, hops = 0) {

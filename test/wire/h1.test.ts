@@ -35,13 +35,16 @@ test.each<[string, readonly string[], string]>([
   ["with another behind it", [post("first") + post("second")], "<second>"],
   ["of another method", ["PUT /say HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"], "<abc>"],
 ])("a request %s is left to Node, also after plain ones", async (_, parts, answered) => {
-  const { port, readers } = await listenHere(echo);
+  const { port, readers, accepted } = await listenHere(echo);
   const { socket, until } = await open(port);
   socket.setNoDelay(true).write(post("plain"));
   await until("<plain>");
+  const [theirs] = accepted as [Socket];
   for (const part of parts) {
+    const read = theirs.bytesRead + part.length;
     socket.write(part);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    // Each is read before the next is sent.
+    while (theirs.bytesRead < read) await new Promise((resolve) => setImmediate(resolve));
   }
   await until(answered);
   socket.write(post("after"));

@@ -98,7 +98,7 @@ it("leaves all that it does not take to Express, whose words a refusal has", asy
   const { req, res } = standIn({ method: "POST", url: route.path, headers: {} });
   await expect(holdHot(validate)(req, res, { message: 7 }, route)).rejects.toMatchObject({
     name: "invalid-request",
-    detail: "message must be string.",
+    detail: "message must be a string.",
   });
   await expect(ahead(req, res, {}, { ...route, operation: "skills.trigger" })).rejects.toBe(ASKED);
 });

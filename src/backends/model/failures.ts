@@ -27,7 +27,7 @@ const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|dea
 export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told): BackendError => {
   const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
   const said = `${codes} ${message}`.toLowerCase();
-  const cause = new Error(redacted(`${answered ?? "in its stream"}: ${codes} ${message}`));
+  const cause = new BackendError(redacted(`${answered ?? "in its stream"}: ${codes} ${message}`));
   const lasting = (words: string) => new BackendError(words, { cause });
   const unavailable = (words: string) => new ModelUnavailable(words, { cause });
   const again = (words: string) =>

@@ -139,7 +139,7 @@ class Reply implements ChunkSource {
   }
 
   #answerCalls(tools: readonly Tool[], calls: Step["calls"], isLast: boolean) {
-    return answerCalls(tools, calls, isLast, abortSignalOf(this.#signal));
+    return answerCalls(tools, calls, isLast, abortSignalOf(this.#signal), this.#tellRefused);
   }
 
   /** Asks the model whose turn it is, and where that cannot be used and has said nothing yet, the next. */
@@ -164,6 +164,7 @@ class Reply implements ChunkSource {
         this.#tellModel();
         return step;
       } catch (error) {
+        if (error instanceof BackendError) error.model = name;
         if (this.#stopped || this.#said > 0 || !(error instanceof BackendError)) throw error;
         if (error.retryable) worthAnother ??= error;
         if (next !== undefined && (error.retryable || error instanceof ModelUnavailable)) {
@@ -232,6 +233,9 @@ class Reply implements ChunkSource {
     this.#said += text.length;
     if (this.#pieces++ % PIECES_PER_ESTIMATE === 0) this.chunks.push({ usage: this.#estimate() });
   }
+
+  readonly #tellRefused = (tool: string, reason: string): void =>
+    this.chunks.push({ note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } });
 
   readonly #alive = (): void => this.chunks.push(ALIVE);
 

@@ -1,10 +1,13 @@
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3ToolCall } from "@ai-sdk/provider";
+import { cleanSentence } from "#core/clean-words.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import { fence } from "../fence.ts";
 import { argumentsOf } from "./step.ts";
 
 /** A model that asks for more at once has lost its way. */
 const CALLS_AT_ONCE = 64;
+/** Of a name that a model made up. */
+const NAME_CHARACTERS = 100;
 const LAST_CALL = "(No more tools can be called in this turn. Answer now, with what you have.)";
 
 type ResultPart = Extract<
@@ -21,15 +24,24 @@ export const toolsForModel = (tools: readonly Tool[]): LanguageModelV3FunctionTo
     inputSchema: parameters as LanguageModelV3FunctionTool["inputSchema"],
   }));
 
-/** Has done what a model called for, all at once, and answers what it is to be told of it. A call that fails is an answer too. */
+/**
+ * Has done what a model called for, all at once, and answers what it is to be told of it. A call that fails is an answer too. `refused` is told of calls that
+ * no tool has seen.
+ */
 export const answerCalls = async (
   tools: readonly Tool[],
   calls: readonly LanguageModelV3ToolCall[],
   isLast: boolean,
   signal: AbortSignal,
+  refused: (tool: string, reason: string) => void,
 ): Promise<LanguageModelV3Message> => {
   const outputs = await Promise.all(
-    calls.map((call, n) => (n < CALLS_AT_ONCE ? answerCall(tools, call, signal) : failed("Too many calls at once."))),
+    calls.map((call, n) => {
+      const tool = n < CALLS_AT_ONCE ? toolOf(tools, call) : "Too many calls at once.";
+      if (typeof tool !== "string") return answerCall(tool, call, signal);
+      refused(cleanSentence(call.toolName, NAME_CHARACTERS), tool);
+      return failed(tool);
+    }),
   );
   const last = outputs.at(-1);
   if (isLast && last) last.value += `\n\n${LAST_CALL}`;
@@ -39,17 +51,16 @@ export const answerCalls = async (
   return { role: "tool", content };
 };
 
-const answerCall = async (
-  tools: readonly Tool[],
-  call: LanguageModelV3ToolCall,
-  signal: AbortSignal,
-): Promise<Output> => {
+/** The tool that is called, or why none is. */
+const toolOf = (tools: readonly Tool[], call: LanguageModelV3ToolCall): Tool | string => {
   const tool = tools.find(({ name }) => name === call.toolName);
-  if (!tool) return failed(`There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`);
-  const args = argumentsOf(call);
-  if (!args) return failed("The arguments of the call are no JSON object.");
+  if (!tool) return `There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`;
+  return argumentsOf(call) ? tool : "The arguments of the call are no JSON object.";
+};
+
+const answerCall = async (tool: Tool, call: LanguageModelV3ToolCall, signal: AbortSignal): Promise<Output> => {
   try {
-    return { type: "text", value: shown(tool, await tool.call(args, signal)) };
+    return { type: "text", value: shown(tool, await tool.call(argumentsOf(call), signal)) };
   } catch (error) {
     return failed(error instanceof ToolError ? shown(tool, error.message) : "The tool failed.");
   }

@@ -3,6 +3,7 @@ import { buildConnector } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { reachWithin } from "#core/lookup.ts";
 import { type AnswerHandler, Asked, Connection, type ConnectionOwner, onread } from "./connection.ts";
+import { type Gathering, gathering as shared } from "./gathering.ts";
 import { headOf, hostOf, type OutgoingRequest } from "./request-text.ts";
 
 /** How often is looked for connections that have waited long enough. */
@@ -14,6 +15,12 @@ type Idle = { connection: Connection; until: number };
 /** The connections to one server. */
 type Place = ConnectionOwner & { url: URL; host: string; servername: string | undefined; idle: Idle[] };
 
+export type ClientWish = {
+  gathering?: Gathering;
+  /** Who signs the certificates of those that are asked, where that is not whom Node trusts. */
+  ca?: Buffer;
+};
+
 /**
  * POSTs over HTTP/1.1, each on a connection of its own that is kept for the next. It does what is needed here and no more: a client for all
  * that HTTP can be costs a turn as much as all the rest of it. The address is the configuration's: no redirect is followed, no variable of the
@@ -21,6 +28,7 @@ type Place = ConnectionOwner & { url: URL; host: string; servername: string | un
  */
 export class Client {
   readonly #clock: Clock;
+  readonly #gathering: Gathering;
   readonly #connect: (url: URL, servername: string | undefined, then: buildConnector.Callback) => void;
   readonly #places = new Map<string, Place>();
   /** All that are open. */
@@ -32,13 +40,11 @@ export class Client {
   #whenClosed: (() => void) | undefined;
   #isClosed = false;
 
-  constructor(connectMs: number, clock: Clock) {
+  constructor(connectMs: number, clock: Clock, { gathering = shared, ca }: ClientWish = {}) {
     this.#clock = clock;
-    const reach = reachWithin(connectMs);
-    const clear = buildConnector({ ...reach, onread } as buildConnector.BuildOptions);
-    const secure = buildConnector(reach);
+    this.#gathering = gathering;
+    const connect = buildConnector({ ...reachWithin(connectMs), ca, onread } as buildConnector.BuildOptions);
     this.#connect = ({ protocol, host, hostname, port }, servername, then) => {
-      const connect = protocol === "https:" ? secure : clear;
       connect(
         { protocol, host, hostname: hostname.replace(/^\[|\]$/g, ""), port, ...(servername && { servername }) },
         then,
@@ -113,7 +119,7 @@ export class Client {
       socket.on("error", () => {}).destroy();
       return;
     }
-    const connection = new Connection(socket, place);
+    const connection = new Connection(socket, place, this.#gathering);
     this.#open.add(connection);
     send(connection);
   }

@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
 import type { AnswerHeaders } from "./answer-head.ts";
 import { AnswerReader, type AnswerTaker } from "./answer-reader.ts";
+import type { Gathering, Holdable } from "./gathering.ts";
+import { sendSoon } from "./send-soon.ts";
 
 /** Who hears of an answer. Nothing is heard after the end or an error, and only one of these. */
 export interface AnswerHandler {
@@ -94,24 +96,22 @@ export type ConnectionOwner = {
   gone(connection: Connection): void;
 };
 
+/** How long a reply flows, without a pause as long, before its pieces may be gathered. */
+const YOUNG_MS = 250;
+
 const CONNECTION = Symbol("connection");
 type Owned = Socket & { [CONNECTION]?: Connection };
 
-/**
- * Where connections without TLS read: all into one place, as each read is taken to its end before the next. Over TLS a read has memory of its own.
- */
+/** Where connections read: all into one place, as each read is taken to its end before the next. */
 const READ_INTO = Buffer.allocUnsafeSlow(64 * 1024);
 export const onread = {
   buffer: READ_INTO,
   callback(this: Owned, count: number): boolean {
-    this[CONNECTION]?.read(READ_INTO, count);
-    return true;
+    const connection = this[CONNECTION];
+    return connection === undefined || connection.read(READ_INTO, count);
   },
 };
 
-function takeData(this: Owned, bytes: Buffer): void {
-  this[CONNECTION]?.read(bytes, bytes.length);
-}
 function takeEnd(this: Owned): void {
   this[CONNECTION]?.end();
 }
@@ -123,25 +123,35 @@ function takeClose(this: Owned): void {
 }
 
 /** A connection to a server, with at most one request at a time. */
-export class Connection implements AnswerTaker {
+export class Connection implements AnswerTaker, Holdable {
   readonly #socket: Owned;
   readonly #owner: ConnectionOwner;
+  readonly #gathering: Gathering;
   readonly #reader = new AnswerReader(this);
   #asked: Asked | undefined;
   #unsent: { head: string; body: string; bytes: number } | undefined;
   #keepMs = 0;
   #isLost = false;
+  /** Why it is not read: who hears it has enough for now, or what comes is gathered. */
+  #isPaused = false;
+  #isHeld = false;
+  /** Of this answer, while pieces are gathered: since when it flows, and since when more of it could be read. */
+  #flowsSince = 0;
+  #readyAt = 0;
 
-  constructor(socket: Socket, owner: ConnectionOwner) {
+  constructor(socket: Socket, owner: ConnectionOwner, gathering: Gathering) {
     this.#socket = socket;
     this.#owner = owner;
+    this.#gathering = gathering;
     this.#socket[CONNECTION] = this;
-    socket.on("data", takeData).on("end", takeEnd).on("error", takeError).on("close", takeClose);
+    socket.on("end", takeEnd).on("error", takeError).on("close", takeClose);
   }
 
   /** Sends a request, whose body has so many bytes, within this turn of the event loop. */
   send(asked: Asked, head: string, body: string, bytes: number): void {
     this.#asked = asked;
+    this.#readyAt = Number.NEGATIVE_INFINITY;
+    this.#gathering.begin();
     this.#reader.begin();
     this.#socket.ref();
     asked.sentBy(this);
@@ -166,21 +176,24 @@ export class Connection implements AnswerTaker {
     }
   }
 
-  read(bytes: Buffer, count: number): void {
-    if (this.#isLost) return;
+  /** False: what comes next is to wait until it is released. */
+  read(bytes: Buffer, count: number): boolean {
+    if (this.#isLost) return true;
     const asked = this.#asked;
     if (!asked || this.#unsent) {
       // What nobody asked for must not become the answer to what somebody asks next, even where that is about to be sent.
       this.destroy();
-      return;
+      return true;
     }
     try {
       if (this.#reader.push(bytes, count) < count) this.#keepMs = 0;
     } catch (error) {
       this.#drop(error as Error);
-      return;
+      return true;
     }
     if (asked.isOver) this.#free();
+    else if (this.#gathering.holdMs > 0) return !this.#hold();
+    return true;
   }
 
   end(): void {
@@ -196,7 +209,9 @@ export class Connection implements AnswerTaker {
     if (this.#isLost) return;
     this.#isLost = true;
     this.#owner.gone(this);
-    this.#asked?.fail(error);
+    if (!this.#asked) return;
+    this.#gathering.end();
+    this.#asked.fail(error);
   }
 
   destroy(): void {
@@ -204,11 +219,19 @@ export class Connection implements AnswerTaker {
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#socket.pause();
   }
 
   resume(): void {
-    this.#socket.resume();
+    this.#isPaused = false;
+    if (!this.#isHeld) this.#socket.resume();
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    this.#readyAt = this.#gathering.now();
+    if (!this.#isPaused && !this.#isLost) this.#socket.resume();
   }
 
   head(status: number, headers: AnswerHeaders): void {
@@ -229,10 +252,25 @@ export class Connection implements AnswerTaker {
     this.#socket.destroy();
   }
 
+  /** Has it wait where its reply has been flowing for a while, and not so slowly that nothing would come meanwhile. */
+  #hold(): boolean {
+    // Over TLS a read brings several, each by itself.
+    if (this.#isHeld) return true;
+    const now = this.#gathering.now();
+    const waitedMs = now - this.#readyAt;
+    this.#readyAt = now;
+    if (waitedMs > YOUNG_MS) this.#flowsSince = now;
+    if (waitedMs > this.#gathering.holdMs || now - this.#flowsSince < YOUNG_MS) return false;
+    this.#isHeld = true;
+    this.#gathering.hold(this);
+    return true;
+  }
+
   /** After the whole read, as more may have come with it than the answer. */
   #free(): void {
     if (this.#isLost) return;
     this.#asked = undefined;
+    this.#gathering.end();
     // A server that answers before it has read the request may never read the rest.
     if (this.#keepMs === 0 || this.#socket.writableLength > 0) this.destroy();
     else {
@@ -241,33 +279,3 @@ export class Connection implements AnswerTaker {
     }
   }
 }
-
-/** So many requests leave in one go: more would make the first wait for the last. */
-const AT_ONCE = 32;
-
-let leaving: Connection[] = [];
-let isDue = false;
-
-/**
- * Has requests leave together with the others of this turn of the event loop. A write wakes its reader, which costs as much as all else that a short
- * turn does; of several in a row the first pays for all.
- */
-const sendSoon = (connection: Connection): void => {
-  leaving.push(connection);
-  if (leaving.length >= AT_ONCE) sendAll();
-  else if (!isDue) {
-    isDue = true;
-    setImmediate(sendDue);
-  }
-};
-
-const sendDue = (): void => {
-  isDue = false;
-  sendAll();
-};
-
-const sendAll = (): void => {
-  const all = leaving;
-  leaving = [];
-  for (const connection of all) connection.flush();
-};

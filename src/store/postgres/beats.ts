@@ -1,5 +1,6 @@
 import type { Beat, BeatClaim, Store } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
+import { handedText } from "./handing-over.ts";
 
 type BeatMethods = Pick<Store, "planBeat" | "readBeat" | "claimBeats" | "extendBeat" | "endBeat">;
 
@@ -89,8 +90,15 @@ export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | u
   return isMovedOne;
 };
 
-/** So many events are handed over in a fraction of a second. */
+/** All of the agent up to there were handed over: here, so that the others are told. */
+export const handOver = (frame: Frame, agent: string, through: number): void => {
+  frame.handingOver.handed(agent, through);
+  frame.notify("handed", [handedText(agent, through)]);
+};
+
+/** So many events are handed over in a fraction of a second: by one gateway that is alone, and for each of several. */
 const FEW = 500;
+const FEW_EACH = 330;
 /** Of another gateway's beat this one knows by its looks once a second, and between two beats it is about to go on. */
 const LATELY_MS = 3_000;
 
@@ -99,8 +107,13 @@ const LATELY_MS = 3_000;
  * bit, as between two beats, and so much where there is more that what comes is held back for as long as it takes.
  */
 export const arrearsOf = (frame: Frame): number => {
-  const behind = frame.counts.of("events") / FEW - 1;
+  const { gateways, handingOver, counts, clock } = frame;
+  // What others add to the counters, and take off, is known a second later: by those one gateway would wait for all.
+  const waiting = gateways > 1 ? handingOver.waiting() : undefined;
+  const few = gateways > 1 ? FEW_EACH * gateways : FEW;
+  const behind = (waiting ?? counts.of("events")) / few - 1;
   if (behind <= 0) return 0;
-  for (const { running } of frame.beats.values()) if (running) frame.beatingAt = frame.clock.monotonic();
-  return frame.clock.monotonic() - frame.beatingAt < LATELY_MS ? behind * behind : 0;
+  if (waiting !== undefined) return behind * behind;
+  for (const { running } of frame.beats.values()) if (running) frame.beatingAt = clock.monotonic();
+  return clock.monotonic() - frame.beatingAt < LATELY_MS ? behind * behind : 0;
 };

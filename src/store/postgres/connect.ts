@@ -1,7 +1,7 @@
 import pg from "pg";
-import { unavailable } from "./errors.ts";
+import { failureOf, unavailable } from "./errors.ts";
 
-/** How long a server may take to take a connection before the next one is asked: while calls wait for it, and at the start. */
+/** How long a server may take to take a connection: while calls wait for it, and at the start. */
 const CONNECT_MS = 1_000;
 const START_MS = 10_000;
 
@@ -17,10 +17,16 @@ const types = {
 const SETTINGS = `select set_config(name, 'off', false) from pg_settings where name in ('enable_seqscan', 'jit');
   set idle_in_transaction_session_timeout = 0`;
 
-/** Servers of one database, of which one takes writes: mostly the one that did so last. */
+/** A server that takes writes: the place of its address, and how late it is. */
+type Found = { at: number; client: pg.Client; timeline: number };
+
+/** Servers of one database, of which one takes writes. */
 export class Servers {
   readonly #urls: readonly string[];
+  /** The one that was found last. */
   #current = 0;
+  /** The latest that was found: it grows with each promotion, and what is written to a server of an earlier one is lost. */
+  #timeline = 0;
   #patienceMs = START_MS;
 
   constructor(urls: readonly string[]) {
@@ -32,25 +38,75 @@ export class Servers {
     this.#patienceMs = CONNECT_MS;
   }
 
-  /** A connection to the server that is not in recovery; `store-unavailable` when none of them is there. */
+  /** A connection to the server that was found last; `store-unavailable` when it is not there, or takes no writes. */
   async connect(): Promise<pg.Client> {
-    const tried: string[] = [];
-    for (let n = 0; n < this.#urls.length; n++) {
-      const at = (this.#current + n) % this.#urls.length;
-      const url = this.#urls[at] as string;
-      try {
-        const client = await open(url, this.#patienceMs);
-        this.#current = at;
-        return client;
-      } catch (error) {
-        tried.push(`${placeOf(url)}: ${(error as Error).message || "does not answer"}`);
-      }
+    try {
+      return (await this.#open(this.#current)).client;
+    } catch (error) {
+      throw noneOf([this.#refusal(this.#current, error)]);
     }
-    throw unavailable(`The database does not answer (${tried.join("; ")}).`);
+  }
+
+  /**
+   * A connection to the server that takes writes; `store-unavailable` when there is none. Of several that do it is the one that was
+   * promoted last: the others were left behind. Where it is not the one before, `moved` is called before this resolves.
+   */
+  async find(moved: () => void = () => {}): Promise<pg.Client> {
+    if (this.#urls.length === 1) return await this.connect();
+    const { found, refused } = await this.#openAll();
+    const [best, ...others] = found.sort((a, b) => b.timeline - a.timeline || this.#rank(a) - this.#rank(b));
+    for (const { client } of others) drop(client);
+    if (!best) throw noneOf(refused);
+    this.#timeline = best.timeline;
+    if (best.at !== this.#current) {
+      this.#current = best.at;
+      moved();
+    }
+    return best.client;
+  }
+
+  /** Of servers that are equally late the one before, else the first of the list. */
+  #rank({ at }: Found): number {
+    return at === this.#current ? -1 : at;
+  }
+
+  /** Asks all at once. When one has answered, the others have a second more. */
+  async #openAll(): Promise<{ found: Found[]; refused: string[] }> {
+    const found: Found[] = [];
+    const refused = this.#urls.map((_, at) => this.#refusal(at));
+    let isOver = false;
+    await new Promise<void>((resolve) => {
+      const asked = this.#urls.map(async (_, at) => {
+        try {
+          const one = await this.#open(at);
+          if (isOver) return drop(one.client);
+          found.push(one);
+          setTimeout(resolve, CONNECT_MS).unref();
+        } catch (error) {
+          refused[at] = this.#refusal(at, error);
+        }
+      });
+      void Promise.all(asked).then(() => resolve());
+    });
+    isOver = true;
+    return { found, refused };
+  }
+
+  async #open(at: number): Promise<Found> {
+    const { client, timeline } = await open(this.#urls[at] as string, this.#patienceMs, this.#urls.length > 1);
+    if (timeline >= this.#timeline) return { at, client, timeline };
+    drop(client);
+    throw new Error("was left behind when a standby was promoted");
+  }
+
+  #refusal(at: number, error?: unknown): string {
+    return `${placeOf(this.#urls[at] as string)}: ${(error as Error | undefined)?.message || "does not answer"}`;
   }
 }
 
-const open = async (connectionString: string, patienceMs: number): Promise<pg.Client> => {
+const noneOf = (refused: readonly string[]) => unavailable(`The database does not answer (${refused.join("; ")}).`);
+
+const open = async (connectionString: string, patienceMs: number, isOneOfSeveral: boolean) => {
   const client = new pg.Client({
     connectionString,
     connectionTimeoutMillis: patienceMs,
@@ -67,13 +123,24 @@ const open = async (connectionString: string, patienceMs: number): Promise<pg.Cl
       const { rows } = await client.query("select pg_is_in_recovery() as standby");
       if (rows[0]?.standby) throw new Error("is a standby");
       await client.query(SETTINGS);
+      return { client, timeline: isOneOfSeveral ? await timelineOf(client) : 0 };
     } finally {
       clearTimeout(patience);
     }
-    return client;
   } catch (error) {
     drop(client);
     throw error;
+  }
+};
+
+/** 0 where a server does not tell: then the order of the addresses has to do. */
+const timelineOf = async (client: pg.Client): Promise<number> => {
+  try {
+    const { rows } = await client.query("select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline");
+    return Number.parseInt(rows[0].timeline, 16);
+  } catch (error) {
+    if (failureOf(error) === "lost") throw error;
+    return 0;
   }
 };
 

@@ -3,13 +3,14 @@ import { GatewayError } from "#core/errors.ts";
 import { decodeCursor } from "#store/cursors.ts";
 import { queuedEvent } from "#store/queued-event.ts";
 import type { EventOrder, Store, SystemEvent } from "#store/store.ts";
-import { arrearsOf, noteBeats, type PlannedBeat } from "./beats.ts";
+import { arrearsOf, handOver, noteBeats, type PlannedBeat } from "./beats.ts";
 import { ringView, storeBytes } from "./deliveries.ts";
 import { deliveryRow } from "./delivery-codec.ts";
 import { type EventRow, eventRow, orderRow, queuedNews, readEvent } from "./event-codec.ts";
 import { type Frame, LANE } from "./frame.ts";
 import { EVENT_BYTES } from "./functions/events.ts";
 import { entriesOf } from "./gateway-stream.ts";
+import { createHoldBack } from "./handing-over.ts";
 import { pageOf } from "./pages.ts";
 import { keepKey, keepText } from "./texts.ts";
 
@@ -29,7 +30,6 @@ type Outcome = number | { event: EventRow; kept?: true } | { refused: ErrorName;
 
 /** So many orders go in one call. */
 const MOST_ORDERS = 200;
-const LONGEST_PAUSE_MS = 100;
 const BUSY_HINT_MS = 1_000;
 /** A page of events ends when it holds so many: it goes out as one answer. */
 const PAGE_BYTES = 1024 * 1024;
@@ -41,16 +41,18 @@ export const eventMethods = (frame: Frame): EventMethods => {
     atOnce: 1,
     bytesOf: ({ text, delivery }) => text.length + (delivery?.bytes ?? 0),
     // Who hands events over has to get at the database too: where they come faster than they go, others wait for it.
-    pauseOf: (tookMs) => Math.min(tookMs * arrearsOf(frame), LONGEST_PAUSE_MS),
+    pauseOf: createHoldBack(() => arrearsOf(frame)),
     call: (orders, again) => {
       const kept = again ? undefined : keepArgs(frame, orders);
       if (kept) return ["keep_events", kept];
       return ["queue_events", [...queueArgs(frame, orders), again, LANE, frame.time()]];
     },
-    heard: ({ beats, first }, orders) => {
+    heard: ({ beats, first, results }, orders) => {
       noteBeats(frame, beats as readonly PlannedBeat[]);
+      for (const outcome of results as Outcome[]) if (typeof outcome === "number") frame.handingOver.came(outcome);
+      if (typeof first !== "number") return;
       const at = (orders.at(-1) as EventOrder).now;
-      if (typeof first === "number") frame.tellGateway(entriesOf({ first, at, news: orders.map(queuedNews) }));
+      frame.gatewayTellings.own(first, orders.length, () => entriesOf({ first, at, news: orders.map(queuedNews) }));
     },
   });
   return {
@@ -74,6 +76,7 @@ export const eventMethods = (frame: Frame): EventMethods => {
     },
 
     readQueuedEvents: async ({ agent, after, through, limit, bytes }) => {
+      if (after > 0) handOver(frame, agent, after);
       const rows = await frame.query<EventRow>(READ_QUEUED, [agent, after, through, limit, bytes]);
       return rows.map(readEvent);
     },

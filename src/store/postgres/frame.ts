@@ -1,7 +1,7 @@
 import type { Clock } from "#core/clock.ts";
 import { systemClock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
-import type { GatewayEntry, SessionRef } from "#store/store.ts";
+import type { SessionRef } from "#store/store.ts";
 import { type AgentEnds, createAgentEnds, type EndedAgent } from "./agent-ends.ts";
 import { createBatcher, Gates } from "./batches.ts";
 import type { NotedBeats } from "./beats.ts";
@@ -9,6 +9,7 @@ import { type Counts, createCounts, type Deltas } from "./counts.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import { entriesOf, type ToldNews } from "./gateway-stream.ts";
 import type { GatewayTellings } from "./gateway-tellings.ts";
+import { createHandingOver } from "./handing-over.ts";
 import type { Pool } from "./pool.ts";
 import { createReadyWork } from "./ready-work.ts";
 import type { Tellings } from "./tellings.ts";
@@ -43,7 +44,15 @@ export type Change =
   | ["p", compactionId: string]
   | ["w"];
 /** What other gateways are to know that no call keeps for them. */
-export type Notice = "beat" | "announcement" | "keys" | "gateway" | "textsAsked" | "textsPut";
+export type Notice =
+  | "beat"
+  | "announcement"
+  | "keys"
+  | "gateway"
+  | "gatewayAsked"
+  | "handed"
+  | "textsAsked"
+  | "textsPut";
 
 /** What a function may answer beside what its caller asked for. */
 export type Answer = {
@@ -115,11 +124,6 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     for (const watcher of watchers) watcher.compaction(id);
   };
 
-  const tellGateway = (entries: readonly GatewayEntry[]): void => {
-    gatewayTellings.entries(entries);
-    notify("gateway", entries.at(-1)?.seq ?? 0);
-  };
-
   const take = (answer: unknown, isCounted: boolean): void => {
     if (typeof answer !== "object" || answer === null || Array.isArray(answer)) return;
     const told = answer as Answer;
@@ -129,7 +133,8 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     for (const turnId of told.cancelled ?? []) shouldEnd(turnId);
     for (const [, ...row] of told.deleted ?? []) tellings.deleted(refOf(row), { seq: row[4], at: row[5] });
     for (const id of told.compactions ?? []) mayBegin(id);
-    if (told.gateway) tellGateway(entriesOf(told.gateway));
+    const { gateway } = told;
+    if (gateway) gatewayTellings.own(gateway.first, gateway.news.length, () => entriesOf(gateway));
     if (told.work) {
       readyWork.add();
       for (const watcher of watchers) watcher.work();
@@ -193,13 +198,15 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     watchers,
     tellings,
     gatewayTellings,
-    tellGateway,
     notify,
+    handingOver: createHandingOver(clock),
     call,
     begun,
     mayBegin,
     stopped,
     shouldEnd,
+    /** How many gateways there are, with this one, as of the last look. */
+    gateways: 1,
     /** When events were seen being handed over (monotonic). */
     beatingAt: Number.NEGATIVE_INFINITY,
     /** A call's answer was lost: nobody knows whether what it counted was kept. */

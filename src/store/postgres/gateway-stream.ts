@@ -8,7 +8,11 @@ export const gatewayMethods = (frame: Frame): Pick<Store, "appendGatewayEntry" |
     const { gateway } = await frame.call<{ gateway: ToldNews }>("append_gateway_entry", args);
     return entriesOf(gateway)[0] as GatewayEntry;
   },
-  readGatewayEntries: ({ after, limit }) => readGateway(frame, after, limit),
+  readGatewayEntries: ({ after, limit }) => {
+    // Who has begun to follow the stream reads what is there already.
+    frame.gatewayTellings.ask();
+    return readGateway(frame, after, limit);
+  },
 });
 
 export const readGateway = async (

@@ -5,20 +5,30 @@ const EARLY_MS = 50;
 /** The same where nobody follows the stream: then they are not read. */
 const UNWANTED_MS = 1_000;
 const PAGE = 500;
+/** Who was asked to tell of the stream does so for as many looks at the database. */
+const ASKED_LOOKS = 5;
 
-/** Tells the watchers here of the gateway's stream, each entry once and in order, whoever wrote it. */
+type GatewayTellingsParts = {
+  watchers: ReadonlySet<StoreWatcher>;
+  read: (after: number, limit: number) => Promise<{ entries: GatewayEntry[]; first: number; last: number }>;
+  notify: (notice: "gateway" | "gatewayAsked", last: number) => void;
+};
+
+/**
+ * Tells the watchers here of the gateway's stream, each entry once and in order, whoever wrote it; and other gateways, where somebody
+ * follows it, how far it goes.
+ */
 export class GatewayTellings {
-  readonly #watchers: ReadonlySet<StoreWatcher>;
-  readonly #read: (after: number, limit: number) => Promise<{ entries: GatewayEntry[]; first: number; last: number }>;
+  readonly #parts: GatewayTellingsParts;
   #through = 0;
   #early: (readonly GatewayEntry[])[] = [];
+  /** Others were asked since the last look. */
+  #hasAsked = false;
+  /** For so many looks others want to be told. */
+  #asked = 0;
 
-  constructor(
-    watchers: ReadonlySet<StoreWatcher>,
-    read: (after: number, limit: number) => Promise<{ entries: GatewayEntry[]; first: number; last: number }>,
-  ) {
-    this.#watchers = watchers;
-    this.#read = read;
+  constructor(parts: GatewayTellingsParts) {
+    this.#parts = parts;
   }
 
   /** Nobody here has missed what came before. */
@@ -26,7 +36,36 @@ export class GatewayTellings {
     this.#through = last;
   }
 
-  entries(entries: readonly GatewayEntry[]): void {
+  /** This gateway has written `count` entries. They are made only where somebody hears of them. */
+  own(first: number, count: number, make: () => readonly GatewayEntry[]): void {
+    const last = first + count - 1;
+    if (this.#isHeard()) this.#take(make());
+    else this.#through = Math.max(this.#through, last);
+    if (this.#asked > 0) this.#parts.notify("gateway", last);
+  }
+
+  /** With each look at the database. */
+  looked(): void {
+    this.#asked = Math.max(this.#asked - 1, 0);
+    this.#hasAsked = false;
+    this.ask();
+  }
+
+  /** Asks other gateways to tell of what they write, if somebody follows it here. */
+  ask(): void {
+    if (this.#hasAsked || !this.#isWanted()) return;
+    this.#hasAsked = true;
+    this.#parts.notify("gatewayAsked", 0);
+  }
+
+  /** Somebody follows the stream on another gateway. */
+  asked(): void {
+    // What was written before this was heard was told to nobody.
+    if (this.#asked === 0) this.#parts.notify("gateway", this.#through);
+    this.#asked = ASKED_LOOKS;
+  }
+
+  #take(entries: readonly GatewayEntry[]): void {
     const first = entries[0]?.seq;
     const last = entries.at(-1)?.seq;
     if (first === undefined || last === undefined || last <= this.#through) return;
@@ -39,7 +78,7 @@ export class GatewayTellings {
     }
     const news = entries.filter(({ seq }) => seq > this.#through);
     this.#through = last;
-    for (const watcher of this.#watchers) watcher.gatewayEntries(news);
+    for (const watcher of this.#parts.watchers) watcher.gatewayEntries(news);
     this.#takeEarly();
   }
 
@@ -53,10 +92,10 @@ export class GatewayTellings {
 
   async #catchUp(): Promise<void> {
     try {
-      const { entries, first } = await this.#read(this.#through, PAGE);
+      const { entries, first } = await this.#parts.read(this.#through, PAGE);
       // What is not kept any more cannot be told.
       this.#through = Math.max(this.#through, first - 1);
-      this.entries(entries);
+      this.#take(entries);
     } catch {
       const first = this.#early[0]?.[0]?.seq;
       if (first !== undefined) this.#through = Math.max(this.#through, first - 1);
@@ -64,8 +103,14 @@ export class GatewayTellings {
     this.#takeEarly();
   }
 
+  /** Who does not say whether it follows the stream hears of all that is written here. */
+  #isHeard(): boolean {
+    for (const watcher of this.#parts.watchers) if (watcher.wantsGateway?.() ?? true) return true;
+    return false;
+  }
+
   #isWanted(): boolean {
-    for (const watcher of this.#watchers) if (watcher.wantsGateway?.()) return true;
+    for (const watcher of this.#parts.watchers) if (watcher.wantsGateway?.()) return true;
     return false;
   }
 
@@ -73,7 +118,7 @@ export class GatewayTellings {
   #passOver(): void {
     for (const entries of this.#inOrder()) {
       this.#through = Math.max(this.#through, (entries[0]?.seq ?? 1) - 1);
-      this.entries(entries);
+      this.#take(entries);
     }
   }
 
@@ -82,6 +127,6 @@ export class GatewayTellings {
   }
 
   #takeEarly(): void {
-    for (const entries of this.#inOrder()) this.entries(entries);
+    for (const entries of this.#inOrder()) this.#take(entries);
   }
 }

@@ -9,11 +9,15 @@ const SILENT_MS = 5_000;
 /** Between two tries to reach the database again: half of it and up to as much again, so that gateways do not come all at once. */
 const RETRY_MS = 300;
 /** Notifications go at once, but no sooner than so long after the one before. */
-const PUBLISH_MS = 25;
-/** The same of the gateway's stream, which tells of each event. */
-const STREAM_MS = 100;
+const PUBLISH_MS = 50;
+/** What may go with the next one, and waits no longer than so. */
+const LAZY: ReadonlySet<Notice> = new Set(["gateway", "handed"]);
+const LAZY_MS = 100;
 /** A notification takes 8 000 bytes. */
 const MOST_BYTES = 7_000;
+
+/** It waits for no disk: what it tells of is kept, and a notification outlives no server. */
+const NOTIFY = "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
 
 export type Heard = { news: number[]; changes: Change[]; notices: [Notice, number | readonly string[]][] };
 
@@ -75,8 +79,8 @@ export class Line {
     const same = this.#unsent.notices.find(([name]) => name === notice);
     if (!same) this.#unsent.notices.push([notice, of]);
     else same[1] = typeof of === "number" ? of : [...new Set([...(same[1] as readonly string[]), ...of])];
-    if (notice !== "gateway") this.#plan();
-    else if (!same) setTimeout(() => this.#plan(), STREAM_MS).unref();
+    if (!LAZY.has(notice)) this.#plan();
+    else if (!same) setTimeout(() => this.#plan(), LAZY_MS).unref();
   }
 
   /** Looks for the database until it is there. */
@@ -93,9 +97,12 @@ export class Line {
     };
     const tryOnce = async () => {
       if (this.#isClosed) return;
-      this.#isLostAgain = false;
       try {
-        await this.#listen(await this.#servers.connect());
+        const client = await this.#servers.find(() =>
+          this.#events.lost(new Error("Another server takes the writes now.")),
+        );
+        this.#isLostAgain = false;
+        await this.#listen(client);
         this.#isSeeking = false;
         if (this.#isLostAgain) this.seek();
       } catch (error) {
@@ -168,7 +175,7 @@ export class Line {
       setTimeout(() => {
         this.#isPlanned = false;
         const { changes, notices } = this.#unsent;
-        if (changes.length > 0 || notices.some(([name]) => name !== "gateway")) this.#plan();
+        if (changes.length > 0 || notices.some(([name]) => !LAZY.has(name))) this.#plan();
       }, PUBLISH_MS).unref();
     });
   }
@@ -180,7 +187,7 @@ export class Line {
     if (!client || (changes.length === 0 && notices.length === 0)) return;
     try {
       for (const payload of payloads(this.#node, news, changes, notices)) {
-        await client.query({ name: "notify", text: "select pg_notify($1, $2)", values: [this.#channel, payload] });
+        await client.query({ name: "notify", text: NOTIFY, values: [this.#channel, payload] });
       }
     } catch {
       // Who is not told finds it at the next look.

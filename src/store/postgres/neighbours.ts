@@ -2,6 +2,7 @@ import type pg from "pg";
 import type { EndedAgent } from "./agent-ends.ts";
 import type { Deltas } from "./counts.ts";
 import { type Change, type Frame, refOf } from "./frame.ts";
+import { readHanded } from "./handing-over.ts";
 import { inboundPoll, type PolledInbound } from "./inbound-poll.ts";
 import type { Heard } from "./line.ts";
 
@@ -66,12 +67,14 @@ export class Neighbours {
     frame.ends.others(polled.ends);
     this.#hearInbound(inbound);
     const unheard = polled.news.filter((id) => !this.#heard.has(id));
+    frame.gatewayTellings.looked();
     if (unheard.length > 0) await this.#readNews(client, unheard);
     if (polled.ready) for (const watcher of frame.watchers) watcher.work();
     for (const turnId of polled.cancelled) frame.shouldEnd(turnId);
     for (const turnId of stopped) if (!polled.cancelled.includes(turnId)) frame.stopped.delete(turnId);
     for (const id of polled.compactions) frame.mayBegin(id);
     for (const id of begun) if (!polled.compactions.includes(id)) frame.begun.delete(id);
+    frame.gateways = 1 + polled.nodes;
     return polled.nodes > 0;
   }
 
@@ -88,9 +91,11 @@ export class Neighbours {
   heard({ news, changes, notices }: Heard): void {
     for (const id of news) this.#note(id);
     for (const change of changes) this.#take(change);
-    const { watchers, gatewayTellings } = this.#frame;
+    const { watchers, gatewayTellings, handingOver } = this.#frame;
     for (const [notice, of] of notices) {
       if (notice === "gateway") void gatewayTellings.elsewhere(of as number);
+      if (notice === "gatewayAsked") gatewayTellings.asked();
+      if (notice === "handed") for (const text of of as readonly string[]) handingOver.handed(...readHanded(text));
       for (const watcher of watchers) {
         if (notice === "beat") watcher.beat();
         if (notice === "announcement") watcher.announcement();

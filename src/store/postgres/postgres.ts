@@ -61,7 +61,11 @@ export const createPostgresStore = async ({
     read: (sessionId, after, limit) => readJournal(frame, sessionId, after, limit),
     hasOthers: () => line.hasOthers,
   });
-  const gatewayTellings = new GatewayTellings(tellings.watchers, (after, limit) => readGateway(frame, after, limit));
+  const gatewayTellings = new GatewayTellings({
+    watchers: tellings.watchers,
+    read: (after, limit) => readGateway(frame, after, limit),
+    notify: (what, last) => line.notify(what, last),
+  });
   const frame: Frame = createFrame({
     clock,
     node,
@@ -128,7 +132,7 @@ export const createPostgresStore = async ({
 
 /** A connection to a database whose schema is up to date. */
 const prepare = async (servers: Servers, now: number, notice: (notice: StoreNotice) => void) => {
-  const client = await servers.connect();
+  const client = await servers.find();
   try {
     const { steps, epoch, channel } = await migrate(client, now);
     if (steps > 0) {

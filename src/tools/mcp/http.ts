@@ -48,10 +48,15 @@ export const openHttpTransport = ({ url, headers, longestMs }: HttpReach) => {
   return { transport, close: () => dispatcher.destroy() };
 };
 
+/** Of a connection that stood. */
+const BROKEN = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
+
 /** undici says "fetch failed" of all of them. The code alone: a message may hold the address, which may be a secret. */
 const unreached = (error: unknown): never => {
   const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
-  throw typeof code === "string" ? new Error(`it cannot be reached (${code})`, { cause: error }) : error;
+  if (typeof code !== "string") throw error;
+  const what = BROKEN.has(code) ? "it broke the connection off" : "it cannot be reached";
+  throw new Error(`${what} (${code})`, { cause: error });
 };
 
 /** Aborts with another signal, or when the time is over; and leaves no listener behind. */

@@ -10,12 +10,23 @@ export type ToolSettings = {
   wanted: readonly string[];
 };
 
+/** By the server's name: what its program said, and why it could not be started. */
+type ToolParts = {
+  clock: Clock;
+  say: (server: string, said: Said) => void;
+  failed: (server: string, reason: string) => void;
+};
+
 /** The servers of tools of one agent, and what of them it may call. */
-export const openToolServers = (
-  { servers, wanted }: ToolSettings,
-  { clock, say }: { clock: Clock; say: (server: string, said: Said) => void },
-): ToolSource =>
+export const openToolServers = ({ servers, wanted }: ToolSettings, { clock, say, failed }: ToolParts): ToolSource =>
   createToolSource(
-    servers.map((server) => createToolServer(server, { clock, say: (said) => say(server.name, said) })),
+    servers.map((server) => {
+      const { name } = server;
+      return createToolServer(server, {
+        clock,
+        say: (said) => say(name, said),
+        failed: (reason) => failed(name, reason),
+      });
+    }),
     wanted,
   );

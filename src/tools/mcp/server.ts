@@ -19,9 +19,11 @@ export type ServerSettings = {
   outputCharacters: number;
 };
 
-type ServerParts = { clock: Clock; say: (said: Said) => void };
+/** `failed` is told of each start that failed: there is at most one in a pause. */
+type ServerParts = { clock: Clock; say: (said: Said) => void; failed: (reason: string) => void };
 /** `large`: names of tools that say too much of themselves. */
 type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
+type Offered = { tools: Tool[]; large: readonly string[]; lacking: readonly string[] };
 type Connection = { client: Client; listed: Listed; close: () => Promise<void> };
 
 const START_MS = 10_000;
@@ -62,14 +64,21 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
         if (open === opening) open = undefined;
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LONGEST_PAUSE_MS);
         failed = { until: clock.monotonic() + pause, reason: reasonOf(error) };
+        if (!closing.signal.aborted) parts.failed(failed.reason);
       },
     );
     return opening;
   };
 
-  const call = async (tool: string, args: unknown, hops: number, signal: AbortSignal): Promise<string> => {
+  const call = async (
+    tool: string,
+    args: unknown,
+    hops: number,
+    signal: AbortSignal,
+    isAgain = false,
+  ): Promise<string> => {
     if (isLoop(hops)) throw new ToolError(`The tool was not called: ${loopWords(hops)}.`);
-    const { client } = await connection();
+    const one = await connection();
     const given = args as Record<string, unknown> | undefined;
     // The client never takes its listener away: it gets a signal that ends with the call.
     const own = new AbortController();
@@ -77,14 +86,21 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) stop();
     const limits = { signal: own.signal, timeout: callMs, maxTotalTimeout: callMs };
-    const answer = (await client
-      .callTool({ name: tool, arguments: given ?? {}, _meta: { [HOPS_KEY]: hops + 1 } }, undefined, limits)
-      .catch((error: unknown) => {
-        if (signal.aborted) throw signal.reason;
-        if (isExpired(error)) void open?.then((one) => one.close());
-        throw new ToolError(`The tool did not answer: ${reasonOf(error)}.`);
-      })
-      .finally(() => signal.removeEventListener("abort", stop))) as CallToolResult;
+    let answer: CallToolResult;
+    try {
+      const wish = { name: tool, arguments: given ?? {}, _meta: { [HOPS_KEY]: hops + 1 } };
+      answer = (await one.client.callTool(wish, undefined, limits)) as CallToolResult;
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (isExpired(error)) {
+        await one.close();
+        // It was not called: the server knows nothing of the session in which it was to be.
+        if (!isAgain) return await call(tool, args, hops, signal, true);
+      }
+      throw new ToolError(`The call failed: ${reasonOf(error)}.`);
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
     const text = textOfAnswer(answer, outputCharacters);
     if (answer.isError) throw new ToolError(text === "" ? "The tool failed, and did not say why." : text);
     return text;
@@ -100,12 +116,16 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
 
   return {
     name,
-    /** The tools that it has now and `allows` lets through, and the names of those that are too large. Throws with why there are none. */
-    async tools(allows: (tool: string) => boolean, hops: number): Promise<{ tools: Tool[]; large: readonly string[] }> {
+    /**
+     * The tools that it has now and `allows` lets through, the names of those that are too large, and those of `named` that it does not have. Throws
+     * with why there are none.
+     */
+    async tools(allows: (tool: string) => boolean, named: readonly string[], hops: number): Promise<Offered> {
       try {
         const { tools, large } = (await connection()).listed;
         const mine = tools.filter((tool) => allows(tool.name)).map((tool) => offered(tool, hops));
-        return { tools: mine, large: large.filter(allows) };
+        const has = new Set(large.concat(tools.map((tool) => tool.name)));
+        return { tools: mine, large: large.filter(allows), lacking: named.filter((tool) => !has.has(tool)) };
       } catch (error) {
         throw new ToolError(reasonOf(error));
       }
@@ -231,10 +251,17 @@ const withoutLarge = (all: readonly ServerTool[]): Listed => {
 /** Its session is over: the next call begins another. */
 const isExpired = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 404;
 
+/** What a server over HTTP said of its refusal, behind the client's own words. */
+const bodyIn = (message: unknown): string => {
+  const [, body = ""] = /Error POSTing to endpoint: (.+)$/s.exec(String(message)) ?? [];
+  return body === "" ? "" : `: ${body}`;
+};
+
 const reasonOf = (error: unknown): string => {
   if (error instanceof ToolError) return error.message;
   if (error instanceof ProgramNotStarted) return "its program cannot be started";
   const { code, message } = error as { code?: unknown; message?: unknown };
+  if (typeof code === "number" && code >= 400) return cleanSentence(`it answered ${code}${bodyIn(message)}`, 200);
   if (code === -32001) return "it did not answer in time";
   if (code === -32000) return "it has ended";
   return cleanSentence(String(message ?? "it failed"), 200);

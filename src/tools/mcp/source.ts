@@ -4,15 +4,19 @@ import type { ToolServer } from "./server.ts";
 
 /** The tools of one agent: of each server that it names, those that it names. `*` is all of a server. */
 export const createToolSource = (servers: readonly ToolServer[], wanted: readonly string[]): ToolSource => {
-  const allows = (server: string) => {
-    const all = wanted.includes(`${server}/*`);
-    return (tool: string) => all || wanted.includes(`${server}/${tool}`);
+  const namedOf = (server: string) =>
+    wanted.flatMap((one) => (one.startsWith(`${server}/`) ? one.slice(server.length + 1) : []));
+  const ask = (server: ToolServer, hops: number) => {
+    const named = namedOf(server.name);
+    const all = named.includes("*");
+    const exact = named.filter((tool) => tool !== "*");
+    return server.tools((tool) => all || exact.includes(tool), exact, hops);
   };
   return {
     async tools(signal, hops) {
       const tools: Tool[] = [];
       const missing: { server: string; reason: string }[] = [];
-      const asked = servers.map((server) => orAborted(server.tools(allows(server.name), hops), signal));
+      const asked = servers.map((server) => orAborted(ask(server, hops), signal));
       for (const [n, outcome] of (await Promise.allSettled(asked)).entries()) {
         const server = servers[n]?.name ?? "";
         if (outcome.status === "rejected") {
@@ -20,7 +24,9 @@ export const createToolSource = (servers: readonly ToolServer[], wanted: readonl
           continue;
         }
         tools.push(...outcome.value.tools);
-        const { large } = outcome.value;
+        const { large, lacking } = outcome.value;
+        if (lacking.length > 0)
+          missing.push({ server, reason: cleanSentence(`none of its tools: ${lacking.join(", ")}`) });
         if (large.length > 0)
           missing.push({ server, reason: cleanSentence(`too large for a model: ${large.join(", ")}`) });
       }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { createCommandBackend } from "#backends/command/command.ts";
 import { systemClock } from "#core/clock.ts";
 import type { BackendError } from "#core/errors.ts";
@@ -53,7 +53,8 @@ export const isAlive = (pid: number): boolean => {
 /** Resolves when these are no more; answers after how long. */
 export const untilGone = async (pids: readonly number[]): Promise<number> => {
   const began = performance.now();
-  await expect.poll(() => pids.filter(isAlive), { interval: 5, timeout: 10_000 }).toEqual([]);
+  // Not by `expect.poll`, which knows no tests that run side by side.
+  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { interval: 5, timeout: 10_000 });
   return performance.now() - began;
 };
 

@@ -36,6 +36,8 @@ export type TokenReport = {
   first: { p50: number; p99: number };
   /** How late the last piece of a stream came after its first, in microseconds. */
   late: { p50: number; p99: number };
+  /** How late pieces came after their time in the plan, which begins with the request, in whole milliseconds. */
+  pieceLate: { p50: number; p99: number };
   /** How long it took, and the share of its core that this client used. */
   micros: number;
   clientBusy: number;
@@ -49,6 +51,10 @@ const STATUS = "200";
 const QUOTE = '"';
 const DUE_MS = wish.perSecond === undefined ? 0 : ((wish.pieces - 1) * 1_000) / wish.perSecond;
 const STUCK_MS = 60_000;
+
+const EVERY_MS = wish.perSecond === undefined ? 0 : 1_000 / wish.perSecond;
+/** How many pieces came so many milliseconds late; the last stands for all that were later. */
+const lateness = new Uint32Array(10_000);
 
 const firsts: number[] = [];
 const lates: number[] = [];
@@ -144,7 +150,18 @@ class Stream {
     }
     events++;
     if (!this.#expected.startsWith(text, this.#got)) wrong++;
+    if (EVERY_MS > 0) this.#countLate(text.length);
     this.#got += text.length;
+  }
+
+  #countLate(length: number): void {
+    const each = this.#expected.length / wish.pieces;
+    const since = performance.now() - this.#began;
+    for (let at = this.#got; at < this.#got + length; at += each) {
+      const ms = Math.floor(since - (at / each) * EVERY_MS);
+      const slot = Math.min(lateness.length - 1, Math.max(0, ms));
+      lateness[slot] = (lateness[slot] as number) + 1;
+    }
   }
 
   #end(isWhole: boolean): void {
@@ -168,13 +185,24 @@ const spread = (values: number[]) => {
   return { p50: atShare(values, 0.5), p99: atShare(values, 0.99) };
 };
 
+/** The same of values that were counted. */
+const atShareOf = (counts: Uint32Array, share: number): number => {
+  let left = counts.reduce((sum, count) => sum + count, 0) * share;
+  return counts.findIndex((count) => {
+    left -= count;
+    return left < 0;
+  });
+};
+
 let began = 0;
 let cpu = process.cpuUsage();
 const report = (): void => {
   const micros = (performance.now() - began) * 1_000;
   const { user, system } = process.cpuUsage(cpu);
   const clientBusy = (user + system) / micros;
-  const found: TokenReport = { pieces, events, wrong, first: spread(firsts), late: spread(lates), micros, clientBusy };
+  const [first, late] = [spread(firsts), spread(lates)];
+  const pieceLate = { p50: atShareOf(lateness, 0.5), p99: atShareOf(lateness, 0.99) };
+  const found: TokenReport = { pieces, events, wrong, first, late, pieceLate, micros, clientBusy };
   process.send?.(found);
 };
 

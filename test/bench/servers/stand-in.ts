@@ -1,5 +1,5 @@
 import { createServer, type Socket } from "node:net";
-import { piecesOf, type StandInWish } from "../stand-in-words.ts";
+import { AT_ONCE_WORD, FEW_PIECES, piecesOf, type StandInWish } from "../stand-in-words.ts";
 
 // A model and an agent's service that answer at once, or piece by piece at a pace. It shares the client's core, so it costs as little as
 // it can: no parser but for requests as our clients, undici and wrk write them, and answers that are made beforehand.
@@ -63,7 +63,8 @@ const WHOLE = {
 };
 const atOnce = (kind: Kind, texts: readonly string[]): string =>
   `${STREAM_HEAD}${framed(kind.first)}${texts.map((text) => pieceOf(kind, text)).join("")}${framed(kind.last)}0\r\n\r\n`;
-const AT_ONCE = Buffer.from(atOnce(CHAT, piecesOf(undefined, pieces)));
+const FEW = piecesOf(undefined, perSecond === undefined ? pieces : FEW_PIECES);
+const AT_ONCE = { chat: Buffer.from(atOnce(CHAT, FEW)), agent: Buffer.from(atOnce(AGENT, FEW)) };
 
 /** A stream that is being written. */
 type Paced = { socket: Socket; kind: Kind; texts: readonly string[]; next: number; due: number };
@@ -97,10 +98,10 @@ const answer = (socket: Socket, head: string, body: string): void => {
   const isChat = head.includes("/chat/completions ");
   const isStream = isChat ? body.includes('"stream":true') : perSecond !== undefined;
   if (!isStream) socket.write(isChat ? WHOLE.chat : WHOLE.agent);
-  else if (perSecond !== undefined) {
+  else if (perSecond !== undefined && !body.includes(AT_ONCE_WORD)) {
     const name = /#(\d{4})/.exec(body)?.[1];
     begin(socket, isChat ? CHAT : AGENT, piecesOf(name, pieces));
-  } else socket.write(AT_ONCE);
+  } else socket.write(isChat ? AT_ONCE.chat : AT_ONCE.agent);
 };
 
 const server = createServer({ noDelay: true }, (socket) => {

@@ -56,6 +56,8 @@ export const watchingTests = (engine: Engine): void => {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       await store.cancelTurn(turnId, world.clock.now());
+      // The turn that is to be seen running ends next.
+      await Promise.all(reads);
       await world.end(claimed, { reply: "hi" });
       await world.hears((what) => what.kind === "entries" && what.entries.at(-1)?.name === "turn.completed");
       const results = await Promise.all(reads);

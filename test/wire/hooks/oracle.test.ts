@@ -31,10 +31,11 @@ beforeAll(async () => {
 });
 
 type Verdict = "taken" | "refused";
-const oracleOf = async ({ path }: Route, body: unknown, headers: Record<string, string> = {}): Promise<Verdict> => {
+const oracleOf = async (route: Route, body: unknown, headers: Record<string, string> = {}): Promise<Verdict> => {
+  const { path } = route;
   const { req, res } = standIn({ method: "POST", url: path.replace("{name}", "x"), headers });
   try {
-    await validate(req, res, body);
+    await validate(req, res, body, route);
     return "taken";
   } catch (error) {
     expect(error).toBeInstanceOf(GatewayError);

@@ -1,3 +1,4 @@
+import { serialize } from "node:v8";
 import { GatewayError } from "#core/errors.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { type Answers, CALL_WIDTH, type Calls, type FromWorker, type Refusal } from "../messages.ts";
@@ -12,8 +13,10 @@ type Parked = { ticket: number; slices: Slices };
 /** So long nothing is written after the disk was full: each try costs a rollback. */
 const FULL_MS = 250;
 const RETRY_MS = 1_000;
-/** Finds out whether there is room again for more than a row. */
-const PROBE = "INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(32768))";
+/** Find out whether there is room again: for more than a row, and at most for so much as what was refused. */
+const LEAST_PROBE = 32 * 1024;
+const MOST_PROBE = 16 * 1024 * 1024;
+const probeOf = (bytes: number): string => `INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(${bytes}))`;
 
 const BUSY: Refusal = refusal("store-unavailable", "Another process holds the SQLite file.");
 const FULL: Refusal = refusal("store-full", "The disk that the store is on is full.");
@@ -28,8 +31,9 @@ export class Batches {
   #parked: Parked[] = [];
   #tickets = 0;
   #fullUntil = 0;
-  /** The disk was full, and nothing was written since. */
+  /** The disk was full, and no ping has found room since for as much as was refused. What fits is written meanwhile. */
   #isFull = false;
+  #refusedBytes = LEAST_PROBE;
   readonly #checkpoints: Checkpoints;
   #toldTotals = "";
   #hasCommitted = false;
@@ -57,6 +61,7 @@ export class Batches {
     const isFull = this.#fullUntil > lastTime(calls);
     this.#hasCommitted = false;
     try {
+      if (this.#isFull && !isFull && asks(calls)) this.#probe();
       try {
         this.#runTogether(calls, answers, isFull ? FULL : undefined);
       } catch (error) {
@@ -84,15 +89,16 @@ export class Batches {
   #runTogether(calls: Calls, answers: Answers, refused?: Refusal): void {
     const writes = refused === undefined && this.#hasWrite(calls);
     if (writes) this.#db.begin();
-    if (writes && this.#isFull) this.#db.exec(PROBE);
+    if (writes && this.#isFull) this.#db.exec(probeOf(LEAST_PROBE));
     for (let at = 0; at < calls.length; at += CALL_WIDTH) {
-      if (refused && this.#writes(calls[at] as string)) refuse(answers, refused);
+      const name = calls[at] as string;
+      if (this.#isFull && name === PING) refuse(answers, FULL);
+      else if (refused && writesWith(name)) refuse(answers, refused);
       else this.#call(calls, at, answers);
     }
     if (writes) {
       flush(this.#state);
       this.#db.commit();
-      if (this.#isFull) this.#goOnWithRoom();
       this.#hasCommitted = true;
     }
     for (const news of this.#state.news) answers.news.push(news);
@@ -100,13 +106,28 @@ export class Batches {
   }
 
   #hasWrite(calls: Calls): boolean {
-    for (let at = 0; at < calls.length; at += CALL_WIDTH) if (this.#writes(calls[at] as string)) return true;
+    for (let at = 0; at < calls.length; at += CALL_WIDTH) if (writesWith(calls[at] as string)) return true;
     return false;
   }
 
-  /** While the disk is full `ping` tries to write: it is to tell when there is room again. */
-  #writes(name: string): boolean {
-    return methods[name]?.writes === true || (this.#isFull && name === "ping");
+  /** Tries to write as much as was refused. */
+  #probe(): void {
+    try {
+      this.#db.begin();
+      this.#db.exec(probeOf(this.#refusedBytes));
+      this.#db.commit();
+      this.#hasCommitted = true;
+      this.#isFull = false;
+      this.#refusedBytes = LEAST_PROBE;
+      this.#notice("available", "The disk that the store is on has room again.");
+      // What it took is free again for what comes.
+      this.#db.begin();
+      this.#db.exec("DELETE FROM meta WHERE name = 'probe'");
+      this.#db.commit();
+    } catch (error) {
+      if (kindOf(error) === "lost") throw error;
+      this.#db.rollback();
+    }
   }
 
   #call(calls: Calls, at: number, answers: Answers): void {
@@ -154,6 +175,7 @@ export class Batches {
     if (kind === "full") {
       if (!this.#isFull) this.#notice("unavailable", "The disk that the store is on is full: what is new is refused.");
       this.#isFull = true;
+      this.#refusedBytes = Math.min(Math.max(this.#refusedBytes, serialize(calls).byteLength), MOST_PROBE);
       this.#fullUntil = time + FULL_MS;
     }
     if (kind !== "unexpected") {
@@ -177,11 +199,6 @@ export class Batches {
       if (kind === "full") refuse(answers, FULL);
       else refuse(answers, kind === "busy" ? BUSY : { ...UNEXPECTED, extra: { cause: `${call[0]}: ${cause}` } });
     }
-  }
-
-  #goOnWithRoom(): void {
-    this.#isFull = false;
-    this.#notice("available", "The disk that the store is on has room again.");
   }
 
   #notice(name: StoreNotice["name"], detail: string): void {
@@ -213,6 +230,10 @@ export class Batches {
     this.#post({ kind: "lost", detail: error instanceof Error ? error.message : String(error) });
   }
 }
+
+const PING = "ping";
+const asks = (calls: Calls): boolean => calls.includes(PING);
+const writesWith = (name: string): boolean => methods[name]?.writes === true;
 
 const newAnswers = (): Answers => ({
   kind: "answers",

@@ -60,9 +60,9 @@ const forgetUnused = (
     if (rest <= 0) return 0;
     rest--;
     places[kind] = { used: session.storedUse, ordinal: session.ordinal };
-    state.sessions.refile(session);
     const isUnfinished = session.queue.length > 0 || state.announcements.hasOf(session.ordinal);
     if (session.updatedAt <= before && !isUnfinished) rest -= forgetSession(state, session, now, time);
+    else state.sessions.refile(session);
   }
   if (found.length < left) places[kind] = START;
   return found.length < left ? rest : 0;

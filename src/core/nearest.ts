@@ -1,8 +1,14 @@
+/** What is longer than a name of ours, or more than a person would name, is not compared: it would take long. */
+const LONGEST = 64;
+const MOST = 100;
+
 /** The name that was probably meant: the nearest of those known, if it is near enough. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
+  if (name.length > LONGEST) return undefined;
   let best: string | undefined;
   let least = Math.max(2, Math.floor(name.length / 3)) + 1;
-  for (const candidate of known) {
+  for (const candidate of known.slice(0, MOST)) {
+    if (candidate.length > LONGEST) continue;
     const steps = distance(name.toLowerCase(), candidate.toLowerCase());
     if (steps < least && steps < candidate.length) {
       best = candidate;

@@ -1,0 +1,73 @@
+import { nearest } from "./nearest.ts";
+
+/** One fault, as Ajv describes it. */
+export type Fault = { keyword: string; params: Readonly<Record<string, unknown>> };
+
+const NAMED = 20;
+const MEANT = "(did you mean ";
+
+/** What a value that breaks a keyword of JSON Schema has to do, as after "must". Undefined for a keyword that has no words here. */
+export const demandOf = ({ keyword, params }: Fault): string | undefined => {
+  const { type, allowedValues, allowedValue, limit, pattern } = params;
+  switch (keyword) {
+    case "type":
+      return `be ${[type].flat().map(withArticle).join(" or ")}`;
+    case "enum":
+      return `be one of ${[allowedValues].flat().map(String).join(", ")}`;
+    case "const":
+      return `be ${JSON.stringify(allowedValue)}`;
+    case "minimum":
+      return `be at least ${limit}`;
+    case "maximum":
+      return `be at most ${limit}`;
+    case "exclusiveMinimum":
+      return `be more than ${limit}`;
+    case "exclusiveMaximum":
+      return `be less than ${limit}`;
+    case "multipleOf":
+      return `be a multiple of ${params.multipleOf}`;
+    case "minLength":
+    case "maxLength":
+      return `have ${sizeOf(keyword)} ${counted(limit, "character")}`;
+    case "minItems":
+    case "maxItems":
+      return `have ${sizeOf(keyword)} ${counted(limit, "entry", "entries")}`;
+    case "minProperties":
+    case "maxProperties":
+      return `have ${sizeOf(keyword)} ${counted(limit, "field")}`;
+    case "uniqueItems":
+      return "not hold the same entry twice";
+    case "pattern":
+      return `have the form ${pattern}`;
+    default:
+      return undefined;
+  }
+};
+
+/** What helps whoever wrote a field that is none: the one that was probably meant, else those that there are; in brackets, behind a blank. */
+export const hintOf = (name: string, known: readonly string[]): string => {
+  const meant = nearest(name, known);
+  if (meant !== undefined) return ` ${MEANT}${meant}?)`;
+  const more = known.length > NAMED ? ", …" : "";
+  const are = known.length === 1 ? "is" : "are";
+  return known.length === 0 ? "" : ` (there ${are} ${known.slice(0, NAMED).join(", ")}${more})`;
+};
+
+/** What helps whoever wrote another name for a field that is required; in brackets, behind a blank. */
+export const insteadOf = (missing: string, given: object): string => {
+  const written = nearest(missing, Object.keys(given));
+  return written === undefined ? "" : ` (did you mean it by ${written}?)`;
+};
+
+/** Which of several faults is told first: a field that was misspelt explains the one that is missing. */
+export const foremost = <Told extends { message: string }>(faults: readonly Told[]): Told | undefined =>
+  faults.find(({ message }) => message.includes(MEANT)) ?? faults[0];
+
+const sizeOf = (keyword: string): string => (keyword.startsWith("min") ? "at least" : "at most");
+
+const withArticle = (type: unknown): string => {
+  if (type === "null") return "null";
+  return type === "array" ? "a list" : `${/^[aeiou]/.test(String(type)) ? "an" : "a"} ${type}`;
+};
+
+const counted = (count: unknown, noun: string, nouns = `${noun}s`): string => `${count} ${count === 1 ? noun : nouns}`;

@@ -1,0 +1,95 @@
+import { demandOf, hintOf } from "#core/fault-words.ts";
+import type { BodyFault } from "./body-fault.ts";
+
+/** One fault, as express-openapi-validator tells it: of what Ajv found it keeps the keyword and the message. */
+export type Found = { path: string; message: string; errorCode?: string };
+
+/** The fields that an object of a request may have: of its body by the way to it, or of its query. */
+export type FieldsOf = (where: "body" | "query", way: readonly string[]) => readonly string[];
+
+const FAULTS = 100;
+const HINTED = 5;
+/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
+const NAME_LIMIT = 100;
+
+/** What was found, in our words; all that there is to choose from is named once, and whoever writes many unknown fields has misspelt none. */
+export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[] => {
+  let isNamed = false;
+  return found.slice(0, FAULTS).map((fault, n) => {
+    const pointer = pointerOf(fault.path);
+    if (fault.errorCode?.startsWith("required.")) return { pointer, message: "is required" };
+    if (!isTooMany(fault)) return { pointer, message: inWords(fault) };
+    if (n >= HINTED) return { pointer, message: "is unknown" };
+    const known = fieldsOfFault(fault.path, fieldsOf);
+    const hint = hintOf(fault.path.split("/").at(-1) ?? "", known);
+    const message = isNamed && hint.startsWith(LIST) ? "is unknown" : `is unknown${hint}`;
+    isNamed ||= hint.startsWith(LIST);
+    return { pointer, message };
+  });
+};
+
+const LIST = " (there ";
+
+const isTooMany = ({ errorCode, message }: Found): boolean =>
+  errorCode?.startsWith("additionalProperties.") === true || message.startsWith("Unknown query");
+
+const fieldsOfFault = (path: string, fieldsOf: FieldsOf): readonly string[] => {
+  const [, where, ...way] = path.split("/");
+  return fieldsOf(where === "body" ? "body" : "query", way.slice(0, -1));
+};
+
+const pointerOf = (path: string): string => {
+  const [, where, ...rest] = path.split("/");
+  const name = rest.join("/").slice(0, NAME_LIMIT);
+  if (where === "body") return rest.length === 0 ? "" : `/${name}`;
+  const kind = where === "params" ? "path" : where === "headers" ? "header" : "query";
+  return `${kind}:${name}`;
+};
+
+/** Ajv's message has what its params had. */
+const inWords = ({ message, errorCode = "" }: Found): string => {
+  const [keyword = ""] = errorCode.split(".");
+  const [, type = ""] = /^must be ([\w,]+)$/.exec(message) ?? [];
+  const [, pattern] = /^must match pattern "(.*)"$/s.exec(message) ?? [];
+  const [, allowed = ""] = /allowed values: (.*)$/s.exec(message) ?? [];
+  const limit = Number(/-?[\d.]+/.exec(message)?.[0]);
+  const params = { type: type.split(","), pattern, limit, allowedValues: allowed.split(",").map((one) => one.trim()) };
+  const hasWords = keyword !== "enum" || allowed !== "";
+  const demand =
+    hasWords && keyword !== "const" && keyword !== "multipleOf" ? demandOf({ keyword, params }) : undefined;
+  return demand === undefined ? message : `must ${demand}`;
+};
+
+type Schema = { $ref?: string; properties?: Record<string, Schema>; items?: Schema };
+type Parameter = { $ref?: string; in?: string; name?: string };
+type Operation = {
+  parameters?: Parameter[];
+  requestBody?: { content?: Record<string, { schema?: Schema }> };
+};
+type Document = {
+  paths: Record<string, Record<string, Operation>>;
+  components?: Record<string, Record<string, object>>;
+};
+
+/** Looks up in a contract which fields an operation's request may have. */
+export const fieldsIn = (document: object, { path, method }: { path: string; method: string }): FieldsOf => {
+  const { paths, components } = document as Document;
+  const named = <T extends { $ref?: string }>(part: T | undefined): T | undefined => {
+    const [, kind = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(part?.$ref ?? "") ?? [];
+    return kind === "" ? part : (components?.[kind]?.[name] as T | undefined);
+  };
+  const { parameters = [], requestBody } = paths[path]?.[method.toLowerCase()] ?? {};
+  return (where, way) => {
+    if (where === "query")
+      return parameters.flatMap((one) => {
+        const { in: place, name } = named(one) ?? {};
+        return place === "query" && name !== undefined ? [name] : [];
+      });
+    let schema = named(requestBody?.content?.["application/json"]?.schema);
+    for (const step of way) {
+      const { properties = {}, items } = schema ?? {};
+      schema = named(Object.hasOwn(properties, step) ? properties[step] : items);
+    }
+    return Object.keys(schema?.properties ?? {});
+  };
+};

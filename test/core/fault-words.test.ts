@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { demandOf, foremost, hintOf, insteadOf } from "#core/fault-words.ts";
+
+it.each([
+  ["type", { type: "array" }, "be a list"],
+  ["type", { type: ["integer", "null"] }, "be an integer or null"],
+  ["const", { allowedValue: "2.0" }, 'be "2.0"'],
+  ["exclusiveMinimum", { limit: 0 }, "be more than 0"],
+  ["minLength", { limit: 1 }, "have at least 1 character"],
+  ["maxItems", { limit: 64 }, "have at most 64 entries"],
+  ["minProperties", { limit: 2 }, "have at least 2 fields"],
+  ["not", {}, undefined],
+])("says what a value that breaks %s %j must do", (keyword, params, demand) => {
+  expect(demandOf({ keyword, params })).toBe(demand);
+});
+
+it("names the field that was meant, else those that there are, and not all of very many", () => {
+  expect(hintOf("massage", ["message", "stream"])).toBe(" (did you mean message?)");
+  expect(hintOf("nothing", ["message", "stream"])).toBe(" (there are message, stream)");
+  expect(hintOf("nothing", ["message"])).toBe(" (there is message)");
+  expect(hintOf("nothing", [])).toBe("");
+  const many = Array.from({ length: 30 }, (_, n) => `field${n}-of-many`);
+  expect(hintOf("x", many)).toMatch(/field19-of-many, …\)$/);
+});
+
+it("tells of a misspelt field before the one that is missing for it", () => {
+  const faults = [{ message: "is required" }, { message: `is unknown${hintOf("massage", ["message"])}` }];
+  expect(foremost(faults)).toBe(faults[1]);
+  expect(foremost(faults.slice(0, 1))).toBe(faults[0]);
+  expect(insteadOf("message", { massage: 1 })).toBe(" (did you mean it by massage?)");
+  expect(insteadOf("message", {})).toBe("");
+});
+
+it("compares no name at length that a stranger has made long", () => {
+  const began = performance.now();
+  const long = "message".repeat(200_000);
+  expect(hintOf(long, ["message"])).toBe(" (there is message)");
+  expect(insteadOf("message", { [long]: 1, [`${long}x`]: 1 })).toBe("");
+  expect(performance.now() - began).toBeLessThan(500);
+});
