@@ -122,8 +122,18 @@ class EventStream {
   }
 
   readonly #wake = (): void => {
-    if (!this.#over && !this.#isBehind) this.#flushSoon();
+    if (this.#over || this.#isBehind) return;
+    if (this.#message === "" && this.#framing === PLAIN) this.#lookForPiece(this.#events as Pulled);
+    else this.#flushSoon();
   };
+
+  /** A reply's first piece is waited for: it leaves at once, and not behind the pieces of other replies. */
+  #lookForPiece(events: Pulled): void {
+    this.#collect(events, performance.now());
+    if (this.#over) return;
+    if (this.#message === "") this.#flushSoon();
+    else if (this.flush()) this.#waitForRoom();
+  }
 
   writeDue(now: number): void {
     const isPulling = !this.#over && !this.#isBehind && isPulled(this.#events);

@@ -73,6 +73,23 @@ describe("a connection", () => {
     );
   });
 
+  it("is there before the request that takes it, where a hundred are open", async () => {
+    await using own = disposable(open());
+    await using server = await startRaw();
+    const asked = () => server.sockets.filter(({ bytesRead }) => bytesRead > 0).length;
+    const askInVain = () => void ask(own, server.url).catch(() => {});
+    for (let n = 0; n < 100; n++) askInVain();
+    await expect.poll(asked).toBe(100);
+    expect(server.sockets).toHaveLength(100);
+    askInVain();
+    await expect.poll(() => server.sockets.length).toBe(102);
+    await expect.poll(asked).toBe(101);
+    const spare = server.sockets.find(({ bytesRead }) => bytesRead === 0);
+    server.say({ bytes: `${KEPT}\r\nhi` });
+    expect((await ask(own, server.url)).body).toBe("hi");
+    expect(spare?.bytesRead).toBeGreaterThan(0);
+  });
+
   it("is closed as soon as its request is aborted, and the handler hears of it once", async () => {
     await using server = await startRaw();
     await using own = disposable(open());

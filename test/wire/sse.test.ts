@@ -167,3 +167,38 @@ test.each(Object.keys(READS))("pieces arrive byte for byte as JSON has them, by 
     expect(got.equals(bytes)).toBe(true);
   }
 });
+
+test("the first piece of a reply does not wait for the end of the turn of the event loop, as later ones do", async () => {
+  const data = { turn_id: "trn_1", message_id: "msg_1", seq: 4, offset: 0, text: "a" };
+  let next: SseEvent | undefined = { event: "turn.started", id: "1", data: {} };
+  let wake = () => {};
+  const pull = (woken: () => void) => {
+    const value = next;
+    next = undefined;
+    wake = woken;
+    return value && { done: false as const, value };
+  };
+  const events = { [Symbol.asyncIterator]: () => ({ pull, next: () => new Promise<never>(() => {}) }) };
+  const answer = new Promise<ServerResponse>((resolve) => {
+    void listenHere((_req, res) => {
+      sendEvents(res, {}, events, () => {});
+      resolve(res);
+    }).then(({ port }) => get({ port, agent: false }).on("error", () => {}));
+  });
+  const write = vi.spyOn(await answer, "write");
+  const tell = (event: SseEvent) => {
+    next = event;
+    wake();
+    return write.mock.calls.length;
+  };
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  await turn();
+  const before = write.mock.calls.length;
+  expect(tell({ event: "message.created", id: "4", data: {} })).toBe(before);
+  await turn();
+  expect(tell({ event: "message.delta", id: "4.1", data })).toBe(before + 2);
+  await turn();
+  expect(tell({ event: "message.delta", id: "4.2", data: { ...data, offset: 1 } })).toBe(before + 2);
+  await turn();
+  expect(write).toHaveBeenCalledTimes(before + 3);
+});

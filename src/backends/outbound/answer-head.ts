@@ -79,7 +79,7 @@ export const framingOf = (status: number, headers: AnswerHeaders): number | "chu
 };
 
 /** Without a word of the server's. One that says how long it keeps a connection is not asked in the last moments of that. */
-const KEPT_MS = 4_000;
+export const KEPT_MS = 4_000;
 const MOST_KEPT_MS = 600_000;
 const LAST_MOMENTS_MS = 2_000;
 

@@ -2,18 +2,33 @@ import { isIP, type Socket } from "node:net";
 import { buildConnector } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { reachWithin } from "#core/lookup.ts";
+import { KEPT_MS } from "./answer-head.ts";
 import { type AnswerHandler, Asked, Connection, type ConnectionOwner, onread } from "./connection.ts";
 import { type Gathering, gathering as shared } from "./gathering.ts";
 import { headOf, hostOf, type OutgoingRequest } from "./request-text.ts";
 
 /** How often is looked for connections that have waited long enough. */
 const LOOK_MS = 1_000;
+/**
+ * With so many connections to a server, each request has one more opened for the next, until so many wait: to connect first is much of what a reply's
+ * first piece waits for.
+ */
+const MANY = 100;
+const SPARE = 5;
 
 /** One that waits for a request, until then. */
 type Idle = { connection: Connection; until: number };
 
 /** The connections to one server. */
-type Place = ConnectionOwner & { url: URL; host: string; servername: string | undefined; idle: Idle[] };
+type Place = ConnectionOwner & {
+  url: URL;
+  host: string;
+  servername: string | undefined;
+  idle: Idle[];
+  /** How many are open, and how many are being opened ahead of their request. */
+  open: number;
+  opening: number;
+};
 
 export type ClientWish = {
   gathering?: Gathering;
@@ -65,6 +80,7 @@ export class Client {
     const connection = this.#take(place);
     if (connection) connection.send(asked, head, body, bytes);
     else this.#begin(place, asked, (opened) => opened.send(asked, head, body, bytes));
+    if (place.open >= MANY && place.idle.length + place.opening < SPARE) this.#openSpare(place);
   }
 
   /** Ends each connection as soon as nobody needs it any more, and takes no more requests. */
@@ -87,6 +103,8 @@ export class Client {
       host: url.host,
       servername: name === undefined || isIP(name) !== 0 ? undefined : name,
       idle: [],
+      open: 0,
+      opening: 0,
       free: (connection, forMs) => this.#free(place, connection, forMs),
       gone: (connection) => this.#gone(place, connection),
     };
@@ -119,9 +137,38 @@ export class Client {
       socket.on("error", () => {}).destroy();
       return;
     }
+    send(this.#own(place, socket));
+  }
+
+  /** One for a request that is yet to come. Where it cannot be had, that request opens its own, and hears why. */
+  #openSpare(place: Place): void {
+    this.#connecting++;
+    place.opening++;
+    this.#connect(place.url, place.servername, (...[error, socket]) => {
+      this.#connecting--;
+      place.opening--;
+      if (!error) this.#keepSpare(place, socket as Socket);
+      this.#tellClosed();
+    });
+  }
+
+  #keepSpare(place: Place, socket: Socket): void {
+    const connection = this.#own(place, socket);
+    if (this.#isClosed) {
+      connection.destroy();
+      return;
+    }
+    socket.unref();
+    // Under those that have been used, so that it goes first when there are fewer requests.
+    place.idle.unshift({ connection, until: this.#clock.monotonic() + KEPT_MS });
+    this.#stopLooking ??= this.#clock.after(LOOK_MS, this.#look);
+  }
+
+  #own(place: Place, socket: Socket): Connection {
     const connection = new Connection(socket, place, this.#gathering);
     this.#open.add(connection);
-    send(connection);
+    place.open++;
+    return connection;
   }
 
   #free(place: Place, connection: Connection, forMs: number): void {
@@ -140,8 +187,9 @@ export class Client {
     for (const { place, one } of answered) if (this.#open.has(one.connection)) place.idle.push(one);
   };
 
-  #gone({ idle }: Place, connection: Connection): void {
-    this.#open.delete(connection);
+  #gone(place: Place, connection: Connection): void {
+    const { idle } = place;
+    if (this.#open.delete(connection)) place.open--;
     const at = idle.findIndex((one) => one.connection === connection);
     if (at >= 0) idle.splice(at, 1);
     this.#tellClosed();

@@ -42,8 +42,8 @@ const IDLE = 0.45;
 const UP_MS = 10;
 const DOWN_MS = 5;
 const TICK_MS = 2;
-/** So many are released in one go: what else has come is read between them and the next. */
-const AT_ONCE = 32;
+/** So many are released in one go: what else has come, as the beginning of another reply, is read between them and the next. */
+const AT_ONCE = 8;
 
 export const createGathering = ({ loopUse, many = MANY, lookMs = LOOK_MS }: GatheringWish): Gathering => {
   let holdMs = 0;
