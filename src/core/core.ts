@@ -148,8 +148,6 @@ export const createCore = async (parts: {
   });
   const unwatch = store.watch(replies ? amongOthers(replies) : own);
 
-  const stopSweeps = startSweeps({ store, clock, events, kept: () => settings });
-
   const readSkills = async ({ skillDirs }: CoreSettings) => {
     const read = await skills.read(skillDirs);
     for (const { dir, reason } of read.invalid) events.skillRefused({ skill: dir, reason });
@@ -164,6 +162,8 @@ export const createCore = async (parts: {
   await removedAgents.begin();
   runner.wake();
   announcements.wake();
+  // What they hand back is begun with all its skills.
+  const stopSweeps = startSweeps({ store, clock, events, kept: () => settings });
 
   let wanted = settings;
   /** Answers the agents that left; undefined where another configuration came meanwhile, and is next. */

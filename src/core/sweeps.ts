@@ -40,7 +40,8 @@ export const startSweeps = (parts: { store: Store; clock: Clock; events: Events;
       sweepAfter(EVERY_MS);
     });
   };
-  sweepAfter(EVERY_MS);
+  // What a gateway left that died goes on at once: by one, too, that dies again and again within its first second.
+  sweepAfter(MORE_MS);
 
   return () => {
     isStopped = true;

@@ -1,9 +1,9 @@
 import type { CrashReport } from "./run.ts";
 
 /** The counts of a run, as people read them. */
-export const reportOf = ({ counts, kills, seconds, ...report }: CrashReport): string =>
+export const reportOf = ({ counts, kills, idle, seconds, ...report }: CrashReport): string =>
   [
-    `  ${kills > 0 ? `killed ${kills} times in ` : ""}${seconds.toFixed(0)} s; ${counts.acknowledged} orders acknowledged, ${counts.repeated} repeats of keys,`,
+    `  ${kills > 0 ? `killed ${kills} times, ${idle} of them with nothing answered since the time before, in ` : ""}${seconds.toFixed(0)} s; ${counts.acknowledged} orders acknowledged, ${counts.repeated} repeats of keys,`,
     `  ${counts.refused} refused, ${counts.unavailable} times 503, ${counts.unknown} without an answer, ${counts.unreachable} times nobody there`,
     `  ${report.turns} turns, of which ${report.again} ran again and ${report.lost} were given up; ${report.events} events`,
     `  ${report.sessions} sessions, ${report.entries} entries of streams`,

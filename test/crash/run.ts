@@ -50,6 +50,8 @@ export type Seen = Record<"acknowledged" | "repeated" | "turns" | "events" | "lo
 export type CrashReport = {
   seed: number;
   kills: number;
+  /** Rounds in which nothing was answered with a 2xx: what was killed then had done nothing. */
+  idle: number;
   seconds: number;
   counts: Counts;
   turns: number;
@@ -115,13 +117,16 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     const { heard: pushed, resumed } = following.counts();
     return { acknowledged, repeated, events, turns: acknowledged - events, looks: watching.looks(), pushed, resumed };
   };
+  let idle = 0;
   try {
     for (let round = 1; goesOn(round, seen()); round++) {
+      const before = traffic.counts.acknowledged + traffic.counts.repeated;
       await pause(random.below(KILL_WITHIN_MS));
       if (wish.disturb) await wish.disturb(fleet, round);
       // Beyond its rounds it only waits.
       else if (round <= kills) await killOne(random.pick(fleet.nodes), random);
       const { acknowledged, repeated, unknown } = traffic.counts;
+      if (acknowledged + repeated === before) idle++;
       say(
         `${round}${wish.goesOn ? "" : ` of ${kills}`}: ${acknowledged} acknowledged, ${repeated} repeats, ${unknown} unknown`,
       );
@@ -159,6 +164,7 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     return {
       seed,
       kills: wish.lastBlow === false ? kills : kills + 1,
+      idle,
       seconds: (performance.now() - began) / 1_000,
       counts: traffic.counts,
       turns: all.length,

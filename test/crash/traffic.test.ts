@@ -82,6 +82,29 @@ test("sends what has no key once, whatever comes of it, and what has one until i
   expect(orders.filter(({ key, outcome }) => key !== undefined && outcome === "unknown")).toEqual([]);
 });
 
+test("goes on with other orders where one gets no answer, and asks for it again between them", async () => {
+  const LANES = 4;
+  const timesOf = new Map<string, number>();
+  let isStuck = true;
+  await using met = await meet(
+    (asked, response) => {
+      const times = timesOf.get(asked.marker);
+      if (asked.key !== undefined && (times !== undefined || timesOf.size < 2 * LANES))
+        timesOf.set(asked.marker, (times ?? 0) + 1);
+      if (isStuck && timesOf.has(asked.marker)) response.destroy();
+      else accept(asked, response);
+    },
+    KINDS,
+    LANES,
+  );
+  while ([...timesOf.values()].some((times) => times < 4)) await new Promise(setImmediate);
+  expect(met.traffic.counts.acknowledged).toBeGreaterThan(10);
+  isStuck = false;
+  await met.traffic.stop();
+  await met.traffic.repeatLast(10);
+  expect(met.traffic.orders.filter(({ key, outcome }) => key !== undefined && outcome === "unknown")).toEqual([]);
+});
+
 test("takes a refusal for one only where nothing may be kept", async () => {
   const problem = (name: string) => JSON.stringify({ type: `urn:agent-gateway:error:${name}`, title: name });
   await using met = await meet(

@@ -30,15 +30,19 @@ const MISMATCHED = 0.02;
 const AT_ONCE = 4;
 const REST_MS = 20;
 const KEPT_FOR_LATER = 2_000;
+/** After so many tries without an answer a client goes on, and asks again between others: its turn may be a dead gateway's for a while. */
+const TRIES_AT_ONCE = 2;
 
 /**
- * Clients at full speed, each with one order after another. What has a key is sent until it is answered; what has none is sent once, as
- * nobody could tell whether a second time is one too many.
+ * Clients at full speed, each with one order after another. What has a key is sent until it is answered, at once or later; what has none is
+ * sent once, as nobody could tell whether a second time is one too many.
  */
 export const startTraffic = (wish: TrafficWish) => {
   const { caller, random, run, urls, lanes, restMs = 0, kinds, file } = wish;
   const orders: Order[] = [];
   const later: Order[] = [];
+  /** With a key, and sent at least once without an answer. */
+  const unheard = new Set<Order>();
   const broken: Broken[] = [];
   const counts: Counts = { acknowledged: 0, repeated: 0, refused: 0, unknown: 0, unavailable: 0, unreachable: 0 };
   const nextOrder = createOrders(random, run);
@@ -75,10 +79,9 @@ export const startTraffic = (wish: TrafficWish) => {
       appendFileSync(file, `${JSON.stringify({ marker: order.marker, kind: order.kind, key: order.key, ...ack })}\n`);
   };
 
-  /** Sends it, and with a key again until it is known what became of it. */
+  /** Sends it, and with a key again, a few times or until it is known what became of it. */
   const settle = async (order: Order, always = false): Promise<void> => {
-    let mayBeKept = false;
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       const answer = await sendOnce(order, "", always);
       const verdict: Verdict | undefined =
         answer === undefined
@@ -92,7 +95,7 @@ export const startTraffic = (wish: TrafficWish) => {
         if (order.outcome === "acknowledged")
           broken.push(breach("one effect per key", `a repeat was refused with ${verdict.why}`, order.marker));
         // An earlier try, of which nothing was heard, may still be on its way to the store.
-        else order.outcome = mayBeKept ? "unknown" : "refused";
+        else order.outcome = unheard.has(order) ? "unknown" : "refused";
         return;
       }
       if (verdict && /^503|unavailable/.test(verdict.why)) counts.unavailable++;
@@ -101,7 +104,8 @@ export const startTraffic = (wish: TrafficWish) => {
         counts.unknown++;
         return;
       }
-      mayBeKept = true;
+      unheard.add(order);
+      if (!always && tries === TRIES_AT_ONCE) return;
       await rest();
     }
   };
@@ -117,6 +121,18 @@ export const startTraffic = (wish: TrafficWish) => {
       broken.push(breach("one effect per key", "a key was taken with another body", order.marker, verdict.ack.work));
   };
 
+  const repeatAtOnce = async (order: Order): Promise<void> => {
+    if (random.chance(MISMATCHED)) await mismatch(order);
+    if (random.chance(REPEATED_AT_ONCE)) await Promise.all(Array.from({ length: AT_ONCE }, () => repeat(order)));
+    else if (random.chance(REPEATED_LATER)) later.push(order);
+  };
+
+  const repeatOneOfLater = async (): Promise<void> => {
+    const order = later.splice(random.below(later.length), 1)[0] as Order;
+    await repeat(order);
+    if (order.outcome === "unknown") later.push(order);
+  };
+
   const lane = async (): Promise<void> => {
     while (!isStopped) {
       const order = nextOrder(performance.now(), kinds);
@@ -124,12 +140,11 @@ export const startTraffic = (wish: TrafficWish) => {
       await settle(order);
       if (order.outcome === "refused") await rest();
       else if (restMs > 0) await rest(restMs);
-      if (order.key === undefined || order.outcome !== "acknowledged") continue;
-      if (random.chance(MISMATCHED)) await mismatch(order);
-      if (random.chance(REPEATED_AT_ONCE)) await Promise.all(Array.from({ length: AT_ONCE }, () => repeat(order)));
-      else if (random.chance(REPEATED_LATER)) later.push(order);
+      if (order.key === undefined || order.outcome === "refused") continue;
+      if (order.outcome === "unknown") later.push(order);
+      else await repeatAtOnce(order);
       if (later.length > KEPT_FOR_LATER || (later.length > 0 && random.chance(REPEATED_LATER)))
-        await repeat(later.splice(random.below(later.length), 1)[0] as Order);
+        await repeatOneOfLater();
     }
   };
   const running = Promise.all(Array.from({ length: lanes }, lane));
