@@ -1,4 +1,7 @@
 import { type IncomingHttpHeaders, IncomingMessage, type ServerResponse } from "node:http";
+import { createRequire } from "node:module";
+import type Express from "express";
+import type * as Validator from "express-openapi-validator";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
 import { GatewayError } from "#core/errors.ts";
 import { foremost } from "#core/fault-words.ts";
@@ -30,11 +33,11 @@ type Settled = IncomingMessage & {
  * milliseconds, so the other doors open first.
  */
 export const createRequestValidation = async (document: object, routes: readonly Route[]): Promise<ValidateRequest> => {
-  const [{ default: express }, OpenApiValidator, { default: ofDocuments }] = await Promise.all([
-    import("express"),
-    import("express-openapi-validator"),
-    import("express-openapi-validator/dist/framework/openapi.schema.validator.js"),
-  ]);
+  // As the CommonJS that they are: imported at once, Node 20 has at times handed out one that had not been run yet, empty.
+  const require = createRequire(import.meta.url);
+  const express = require("express") as typeof Express;
+  const OpenApiValidator = require("express-openapi-validator") as typeof Validator;
+  const ofDocuments = require("express-openapi-validator/dist/framework/openapi.schema.validator.js") as object;
   Object.assign(ofDocuments, { OpenAPISchemaValidator: NoDocumentValidator });
   const app = express();
   app.disable("x-powered-by");
