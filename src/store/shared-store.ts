@@ -33,6 +33,6 @@ export type ReplyText = TextPlace & { turnId: string; messageId: string; text: s
 
 /** What an engine tells of what it does by itself, for the log. `detail` is a sentence, with no secret and no URL's password in it. */
 export type StoreNotice = {
-  name: "unavailable" | "available" | "migrated" | "repaired" | "taken-over";
+  name: "unavailable" | "available" | "migrated" | "repaired" | "taken-over" | "exposed";
   detail: string;
 };

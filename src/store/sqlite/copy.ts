@@ -1,6 +1,7 @@
 import { renameSync, rmSync, statSync } from "node:fs";
 import { newBareId } from "#core/ids.ts";
 import { openDriver } from "./driver.ts";
+import { makeOwn } from "./own-file.ts";
 
 /**
  * Copies the store in the file `from` to the new file `to`, as it is at one moment. A gateway that works with it goes on meanwhile. The
@@ -14,6 +15,7 @@ export const copyStore = async (from: string, to: string, now: number): Promise<
     const driver = openDriver(from);
     try {
       driver.exec("PRAGMA busy_timeout = 10000");
+      makeOwn(partial);
       driver.prepare("VACUUM INTO ?").run([partial]);
     } finally {
       driver.close();

@@ -3,6 +3,7 @@ import type { Store, StoreNotice, StoreWatcher } from "#store/store.ts";
 import { inboundCalls } from "./inbound.ts";
 import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
+import { behindLink, exposureOf, makeOwn } from "./own-file.ts";
 import { readCalls } from "./reads.ts";
 import { turnCalls } from "./turns.ts";
 
@@ -18,7 +19,7 @@ const WORKER = new URL(
  */
 export const createSqliteStore = async ({
   clock,
-  path,
+  path: named,
   notice = () => {},
   worker = WORKER,
 }: {
@@ -28,6 +29,8 @@ export const createSqliteStore = async ({
   /** The thread's program, or who starts one. */
   worker?: URL | StartThread;
 }): Promise<Store> => {
+  makeOwn(named);
+  const path = behindLink(named);
   const unlock = lockFile(path);
   const link = new Link(clock, { path, worker, notice });
   try {
@@ -36,6 +39,8 @@ export const createSqliteStore = async ({
     unlock();
     throw error;
   }
+  const exposure = exposureOf(path);
+  if (exposure !== undefined) notice({ name: "exposed", detail: exposure });
   return {
     kind: "sqlite",
     durable: true,

@@ -1,0 +1,37 @@
+import { closeSync, existsSync, lstatSync, openSync, realpathSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+
+/** Makes a file that only its owner may read, where none is. SQLite gives what it puts beside a database the same mode. */
+export const makeOwn = (path: string): void => {
+  // Only what is not there is opened: closing it would drop the locks that this process has on it.
+  if (existsSync(path)) return;
+  try {
+    closeSync(openSync(path, "a", 0o600));
+  } catch {
+    // Whoever opens the database says why it cannot be made.
+  }
+};
+
+/** Where the file is that a link stands for: its log and its lock lie beside the file itself, whatever it is called by. */
+export const behindLink = (path: string): string => {
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink();
+  return isLink && existsSync(path) ? realpathSync(path) : path;
+};
+
+/** What a start says of a file that others on this machine can read. Its mode is the operator's: it stays as it is. */
+export const exposureOf = (path: string): string | undefined => {
+  if (process.platform === "win32") return undefined;
+  const open = [path, `${path}-wal`, `${path}-shm`].filter((file) => (modeOf(file) & 0o044) !== 0);
+  if (open.length === 0 || !isReachable(path)) return undefined;
+  return `Other users of this machine can read ${path}, which holds what was said (mode ${modeOf(path).toString(8).padStart(4, "0")}). To keep it to the gateway's user: chmod 600 ${open.join(" ")}`;
+};
+
+const modeOf = (file: string): number => (statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+
+/** A folder that lets nobody else in keeps all that is below it. */
+const isReachable = (path: string): boolean => {
+  for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
+    if ((modeOf(folder) & 0o011) === 0) return false;
+    if (folder === dirname(folder)) return true;
+  }
+};

@@ -1,0 +1,79 @@
+import { chmodSync, existsSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { copyStore } from "#store/sqlite/copy.ts";
+import { createSqliteStore } from "#store/sqlite/sqlite.ts";
+import type { StoreNotice } from "#store/store.ts";
+import { createManualClock } from "#test/harness/clock.ts";
+import { newPath, workerUrl } from "./sqlite-engine.ts";
+import { openWorld } from "./world.ts";
+
+const open = async (path: string) => {
+  const notices: StoreNotice[] = [];
+  const notice = (one: StoreNotice) => void notices.push(one);
+  const store = await createSqliteStore({ clock: createManualClock(), path, worker: workerUrl, notice });
+  return { store, notices };
+};
+
+const modesIn = (folder: string): Record<string, string> =>
+  Object.fromEntries(readdirSync(folder).map((name) => [name, modeOf(join(folder, name))]));
+const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+describe("the file of a SQLite store", () => {
+  it("is for its owner alone, with all that lies beside it and its copies, whatever the umask", async () => {
+    const path = newPath();
+    const copy = join(dirname(path), "copy.db");
+    await using world = await openWorld({
+      name: "sqlite",
+      open: async () => (await open(path)).store,
+    });
+    await world.start({ session: "chat:1", text: "Between us" });
+    await copyStore(path, copy, 1);
+    const modes = modesIn(dirname(path));
+    expect(Object.keys(modes)).toEqual(
+      expect.arrayContaining(["copy.db", "store.db", "store.db-shm", "store.db-wal", "store.db.lock"]),
+    );
+    expect([...new Set(Object.values(modes))]).toEqual(["600"]);
+  });
+
+  it("keeps the mode that it was given; where others can read it, the start says so and what to do", async () => {
+    const path = newPath();
+    writeFileSync(path, "");
+    chmodSync(path, 0o640);
+    chmodSync(dirname(path), 0o755);
+    const { store, notices } = await open(path);
+    await store[Symbol.asyncDispose]();
+    expect(modeOf(path)).toBe("640");
+    expect(notices).toEqual([
+      {
+        name: "exposed",
+        detail: `Other users of this machine can read ${path}, which holds what was said (mode 0640). To keep it to the gateway's user: chmod 600 ${path} ${path}-wal ${path}-shm`,
+      },
+    ]);
+    // A folder that is closed to others keeps the file from them.
+    chmodSync(dirname(path), 0o700);
+    const again = await open(path);
+    await again.store[Symbol.asyncDispose]();
+    expect(again.notices).toEqual([]);
+  });
+
+  it.each(["is there", "is not there yet"])(
+    "may be behind a link, where it %s; its log and its lock lie beside it",
+    async (how) => {
+      const path = newPath();
+      const link = newPath();
+      symlinkSync(path, link);
+      if (how === "is there") await (await open(path)).store[Symbol.asyncDispose]();
+      const { store } = await open(link);
+      expect([`${path}-wal`, `${path}.lock`, `${link}-wal`, `${link}.lock`].map((file) => existsSync(file))).toEqual([
+        true,
+        true,
+        false,
+        false,
+      ]);
+      await expect(open(path)).rejects.toThrow(`is in use by another gateway: it holds ${path}.lock.`);
+      await store[Symbol.asyncDispose]();
+      expect(modeOf(path)).toBe("600");
+    },
+  );
+});
