@@ -33,6 +33,8 @@ const notesIn = (chunks: readonly Chunk[]) =>
   chunks.flatMap((chunk) => ("note" in chunk && chunk.note.name !== "usage.unknown" ? [chunk.note] : []));
 const said = (role: BackendMessage["role"], text: string, outside = false): BackendMessage => ({ role, text, outside });
 
+const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
+
 describe("an agent that speaks ACP", () => {
   it("is told who calls, and of no files and shells that it could use here", async () => {
     const told = await tellOf(acpOf());
@@ -103,7 +105,7 @@ describe("an agent that speaks ACP", () => {
   });
 
   it.each([
-    ["deny", "It was reject_once.", { ok: false, reason: "it was not allowed" }],
+    ["deny", "It was reject_once.", { ok: false, reason: NOT_ALLOWED }],
     ["allow", "It was allow_once.", { ok: true }],
   ] as const)("that asks whether it may is told %s, and its tool is noted", async (permissions, text, detail) => {
     const chunks = await chunksOf(acpOf("well", { permissions }), "do: tool");
@@ -111,6 +113,22 @@ describe("an agent that speaks ACP", () => {
     expect(notesIn(chunks)).toEqual([
       { name: "tool.called", detail: { tool: "Read /etc/motd", ms: expect.any(Number), ...detail } },
     ]);
+  });
+
+  it("may ask for a tool that it told nothing of; where it gives up without it, the error names the key", async () => {
+    const chunks: Chunk[] = [];
+    const turn = turnOf(saying("do: surprise"));
+    const error = await failureOf(
+      (async () => {
+        for await (const chunk of acpOf().run(turn, signal())) chunks.push(chunk);
+      })(),
+    );
+    expect(notesIn(chunks)).toEqual([
+      { name: "tool.called", detail: { tool: "Push", ms: expect.any(Number), ok: false, reason: NOT_ALLOWED } },
+    ]);
+    expect(error.message).toBe(
+      "the agent left the turn: it may not do what it asked for, as its acp.permissions is deny",
+    );
   });
 
   it("gives signs of life while it works with a tool", async () => {

@@ -72,7 +72,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
   function connect() {
     const app = client({ name: "agent-gateway" }).onRequest(methods.client.session.requestPermission, ({ params }) => {
       if (!reply) return { outcome: { outcome: "cancelled" } };
-      if (permissions === "deny") reply.refuse(params.toolCall.toolCallId);
+      if (permissions === "deny") reply.refuse(params.toolCall);
       return answerPermission(params, permissions);
     });
     const opened = app.connect(stream);
@@ -154,7 +154,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
           yield chunk;
           if ("text" in chunk) yield { usage: usage() };
         }
-        const reason = reasonOf(response, mine.characters() > 0);
+        const reason = reasonOf(response, mine.characters() > 0, mine.wasRefused());
         if (!usageOf(response)) yield untold("the agent's program", "an estimate");
         yield { usage: usage() };
         if (reason) throw reason;

@@ -40,12 +40,22 @@ const STOPPED: Readonly<Record<string, string>> = {
   cancelled: "the agent left the turn",
 };
 
+/** What an agent may do that is not allowed what it needs. */
+const LEFT = new Set(["refusal", "cancelled"]);
+
 /** Why a prompt that was answered is no reply; undefined where it is one, be it cut by a limit of the agent's. */
-export const reasonOf = (response: PromptResponse | undefined, hasText: boolean): BackendError | undefined => {
+export const reasonOf = (
+  response: PromptResponse | undefined,
+  hasText: boolean,
+  wasDenied: boolean,
+): BackendError | undefined => {
   const stopReason = String(response?.stopReason);
   const isCut = stopReason === "max_tokens" || stopReason === "max_turn_requests";
   if (stopReason === "end_turn" || (isCut && hasText)) return undefined;
-  return new BackendError(STOPPED[stopReason] ?? "the agent stopped for a reason that is not in its protocol");
+  const why = STOPPED[stopReason] ?? "the agent stopped for a reason that is not in its protocol";
+  return new BackendError(
+    wasDenied && LEFT.has(stopReason) ? `${why}: it may not do what it asked for, as its acp.permissions is deny` : why,
+  );
 };
 
 /** What a prompt used, where the agent says so. Not in the stable protocol yet; agents send it. */

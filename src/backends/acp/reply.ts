@@ -10,14 +10,19 @@ const MOST_WAITING = 1024 * 1024;
 /** Tools that one turn may have at work, for all that we note of them. */
 const MOST_TOOLS = 1_000;
 
+/** Whoever reads it on the timeline can do something about it. */
+const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
+
 type Tool = { name: string; began: number; isRefused: boolean };
 
 /** The reply of an agent to one prompt, as its updates tell it. */
 export type Reply = {
   /** Takes an update of the session; a promise where the reader has to come after first. */
   take(update: SessionUpdate): Promise<void> | undefined;
-  /** It was not allowed to do this. */
-  refuse(toolCallId: string): void;
+  /** It was not allowed to do this, of which it need not have told before. */
+  refuse(call: Pick<ToolUpdate, "toolCallId" | "title">): void;
+  /** Whether there was anything that it was not allowed to do. */
+  wasRefused(): boolean;
   /** The agent has said all of it. */
   seal(): void;
   end(): void;
@@ -44,6 +49,7 @@ export const createReply = (clock: Clock, aliveMs: number): Reply => {
   let isApart = false;
   let acted = false;
   let isSealed = false;
+  let wasRefused = false;
 
   const push = (chunk: Chunk): void => {
     waiting.push(chunk);
@@ -72,7 +78,7 @@ export const createReply = (clock: Clock, aliveMs: number): Reply => {
   };
   const note = (tool: Tool, ok: boolean): void => {
     const ms = Math.round(clock.monotonic() - tool.began);
-    const reason = tool.isRefused ? "it was not allowed" : "the tool failed";
+    const reason = tool.isRefused ? NOT_ALLOWED : "the tool failed";
     push({ note: { name: "tool.called", detail: { tool: tool.name, ok, ms, ...(ok ? {} : { reason }) } } });
   };
   const use = ({ toolCallId, title, name, status }: ToolUpdate): void => {
@@ -111,10 +117,14 @@ export const createReply = (clock: Clock, aliveMs: number): Reply => {
       if (isBehind()) room ??= new Promise((resolve) => (makeRoom = resolve));
       return room;
     },
-    refuse(toolCallId) {
-      const tool = tools.get(toolCallId);
+    refuse({ toolCallId, title }) {
+      wasRefused = true;
+      const id = String(toolCallId);
+      if (!tools.has(id)) use({ sessionUpdate: "tool_call_update", toolCallId: id, title });
+      const tool = tools.get(id);
       if (tool) tool.isRefused = true;
     },
+    wasRefused: () => wasRefused,
     seal() {
       isSealed = true;
     },

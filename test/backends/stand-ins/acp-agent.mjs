@@ -85,6 +85,12 @@ const DEEDS = {
     await useTool(isAllowed ? "completed" : "failed");
     await say(`It was ${result.outcome.optionId}.`);
   },
+  async surprise() {
+    const toolCall = { toolCallId: "call-2", title: "Push" };
+    const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
+    const { result } = await ask("session/request_permission", { sessionId, toolCall, options });
+    return result.outcome.outcome === "cancelled" ? "cancelled" : "end_turn";
+  },
   async work() {
     await useTool("pending", { title: "Build" });
     await sleep(400);
