@@ -50,6 +50,7 @@ const SHARED = [
   "src/core/clean-words.ts",
   "src/core/usages.ts",
   "src/core/fault-words.ts",
+  "src/core/utf8.ts",
 ];
 /** What finds the name that was meant. */
 const NEAREST = "src/core/nearest.ts";

@@ -33,12 +33,18 @@ const annotations = [
   "contentSchema",
 ];
 
-/** Compiles validators into one module that needs nothing but the two files beside it. */
+/** The files beside the validators, and what these take of them. */
+const BESIDE = { equal: ["equal"], join: ["join"], lengths: ["isLonger", "isShorter"] };
+
+/** Compiles validators into one module that needs nothing but the files beside it. */
 export function printValidators(header: string, shapes: JsonObject, parts: Part[]): { js: string; dts: string } {
   const chunks = parts.map((part) => printPart(shapes, part));
   const code = chunks.join("\n\n");
-  const imports = ["equal", "ucs2length"].filter((name) => new RegExp(`\\b${name}\\b(?=[(;])`).test(code));
-  const js = [header, ...imports.map((name) => `import { ${name} } from "./${name}.js";`), "", code, ""].join("\n");
+  const imports = Object.entries(BESIDE).flatMap(([file, names]) => {
+    const used = names.filter((name) => new RegExp(`\\b${name}\\b(?=[(;])`).test(code));
+    return used.length === 0 ? [] : [`import { ${used.join(", ")} } from "./${file}.js";`];
+  });
+  const js = [header, ...imports, "", code, ""].join("\n");
   const declarations = parts.flatMap(({ exports }) =>
     exports.map(({ name, about, schemas, single }) => {
       const names = Object.keys(single ? {} : (schemas as Record<string, Schema>)).map(
@@ -89,9 +95,8 @@ function printPart(shapes: JsonObject, { exports, defaults, all, known }: Part):
       ? `    ${name}: ${lines[0]},`
       : `    ${name}: {\n${lines.map((line) => `  ${line}`).join("\n")}\n    },`;
   });
-  const code = withoutRequire(
-    standalone(ajv, Object.fromEntries(Object.entries(locals).map(([id, local]) => [local, id]))),
-  )
+  const written = standalone(ajv, Object.fromEntries(Object.entries(locals).map(([id, local]) => [local, id])));
+  const code = withoutRequire(quick(written))
     .replace(/^"use strict";\n?/, "")
     .replace(/^export const (x\d+) = /gm, "const $1 = ");
   const names = exports.map(({ name }) => name).join(", ");
@@ -149,11 +154,23 @@ function refuseDefaultsInChoices(shapes: JsonObject): void {
   }
 }
 
+/**
+ * Ajv counts the characters of each text to its end, however short it has to be, and copies the faults found so far for each part that has
+ * more: a stranger's body of a megabyte makes everybody wait for both.
+ */
+const quick = (code: string): string =>
+  code
+    .replace(/^const func\d+ = require\("ajv\/dist\/runtime\/ucs2length"\)\.default;\n/gm, "")
+    .replace(/\bfunc\d+\((\w+)\) ([<>]) (\d+)/g, (_all, text, sign, limit) =>
+      sign === ">" ? `isLonger(${text}, ${limit})` : `isShorter(${text}, ${limit})`,
+    )
+    .replace(/\bvErrors === null \? (\w+\.errors) : vErrors\.concat\(\1\)/g, "join(vErrors, $1)");
+
 /** Ajv's standalone code asks for its helpers by `require`, in modules too. */
 function withoutRequire(code: string): string {
   const result = code.replace(
-    /^const (\w+) = require\("ajv\/dist\/runtime\/(equal|ucs2length)"\)\.default;$/gm,
-    "const $1 = $2;",
+    /^const (\w+) = require\("ajv\/dist\/runtime\/equal"\)\.default;$/gm,
+    "const $1 = equal;",
   );
   const other = /require\([^)]*\)/.exec(result);
   if (other !== null) throw new Error(`the generator has no replacement for ${other[0]} in a validator`);

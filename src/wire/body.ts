@@ -1,6 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "#core/errors.ts";
+import { textOfUtf8 } from "#core/utf8.ts";
+import { limitPassed } from "./json-limits.ts";
 
 const NOTHING = Buffer.alloc(0);
 
@@ -56,17 +58,13 @@ const FIRST_ROOM = 1024;
 const tooLarge = (limit: number): GatewayError =>
   new GatewayError("too-large", `The body is larger than ${limit} bytes.`);
 
-const DEPTH_LIMIT = 64;
-/** A body of more values would stand in everybody's way while it is parsed and checked: 80 000 keys took 90 ms. */
-const VALUES_LIMIT = 10_000;
-
 /** The JSON value in a body: UTF-8 to the letter, and what parseText asks for. */
 export const parseJson = (body: Buffer): unknown => parseText(textOf(body));
 
 /** The text of a body that is UTF-8 to the letter. A byte order mark stays in it, which is no JSON. */
 export const textOf = (body: Buffer): string => {
   if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
-  return body.toString("utf8");
+  return textOfUtf8(body);
 };
 
 /** A JSON value that is not nested deeper than anything we write back could be, and of which there is not too much. */
@@ -78,39 +76,4 @@ export const parseText = (text: string): unknown => {
   } catch {
     throw new GatewayError("parse-error", text.trim() === "" ? "The body is empty." : "The body is not JSON.");
   }
-};
-
-const QUOTE = 34;
-const BACKSLASH = 92;
-const COMMA = 44;
-
-/** Whether a text has too few brackets to be nested too deep, be they within strings or not. */
-const hasFewBrackets = (text: string): boolean => {
-  if (text.length < DEPTH_LIMIT * 2) return true;
-  let found = 0;
-  for (let at = text.indexOf("{"); at >= 0 && found <= DEPTH_LIMIT; at = text.indexOf("{", at + 1)) found++;
-  for (let at = text.indexOf("["); at >= 0 && found <= DEPTH_LIMIT; at = text.indexOf("[", at + 1)) found++;
-  return found <= DEPTH_LIMIT;
-};
-
-/** Counts brackets and commas outside strings; most bodies are too short, and have too few, to need the count. */
-const limitPassed = (text: string): string | undefined => {
-  if (text.length < VALUES_LIMIT && hasFewBrackets(text)) return undefined;
-  let depth = 0;
-  let values = 0;
-  let inString = false;
-  for (let at = 0; at < text.length; at++) {
-    const unit = text.charCodeAt(at);
-    if (inString) {
-      if (unit === BACKSLASH) at++;
-      else if (unit === QUOTE) inString = false;
-    } else if (unit === QUOTE) inString = true;
-    else if (unit === 91 || unit === 123) {
-      if (++depth > DEPTH_LIMIT) return `The body is nested deeper than ${DEPTH_LIMIT} levels.`;
-      values++;
-    } else if (unit === 93 || unit === 125) depth--;
-    else if (unit === COMMA) values++;
-    if (values > VALUES_LIMIT) return `The body holds more than ${VALUES_LIMIT} values.`;
-  }
-  return undefined;
 };

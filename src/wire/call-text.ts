@@ -1,3 +1,5 @@
+import { endOfString } from "./json-strings.ts";
+
 /** A text that came in, known to be JSON, and where in it each call of a batch stands. */
 export class CallText {
   readonly #whole: string;
@@ -33,7 +35,6 @@ export const idIn = (call: string): string => {
 const QUOTE = 34;
 const COMMA = 44;
 const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
 const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
@@ -81,10 +82,4 @@ const endOfWord = (text: string, from: number): number => {
     if (unit <= 32 || unit === COMMA || unit === CLOSE_BRACKET || unit === CLOSE_BRACE) break;
   }
   return at;
-};
-
-const endOfString = (text: string, from: number): number => {
-  let at = from + 1;
-  for (let unit = text.charCodeAt(at); unit !== QUOTE; unit = text.charCodeAt(at)) at += unit === BACKSLASH ? 2 : 1;
-  return at + 1;
 };

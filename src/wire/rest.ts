@@ -1,3 +1,4 @@
+import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
@@ -71,7 +72,10 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const raw = reading instanceof Promise ? await reading : reading;
     const loading = validation();
     const validate = loading instanceof Promise ? await loading : loading;
-    const validating = validate(req, res, raw && parseJson(raw), matched.route);
+    const parsed = raw && parseJson(raw);
+    // What is done with it is a stretch of its own.
+    if (raw !== undefined && raw.length > LARGE) await breathe();
+    const validating = validate(req, res, parsed, matched.route);
     const { body, query } = validating instanceof Promise ? await validating : validating;
     const headers = {
       "idempotency-key": req.headers["idempotency-key"],
@@ -82,6 +86,9 @@ export const createRestDoor = (parts: RestDoorParts) => {
     answer(call, matched, await handler({ path: matched.params, query, headers, body }, context), parts);
   };
 };
+
+/** After a body of so many bytes was parsed, others are heard before it is looked at. */
+const LARGE = 65_536;
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 

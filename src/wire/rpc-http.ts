@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { hopsIn } from "#core/hops.ts";
+import { textOfUtf8 } from "#core/utf8.ts";
 import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
@@ -58,7 +59,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
       sendText(call.res, 200, failureText(error, call.requestId, "null"), { "x-request-id": call.requestId });
       return;
     }
-    const answer = dispatch(raw.toString("utf8"), new HttpExchange(parts, call, caller, raw));
+    const answer = dispatch(textOfUtf8(raw), new HttpExchange(parts, call, caller, raw));
     send(call, answer instanceof Promise ? await answer : answer);
   };
 

