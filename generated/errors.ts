@@ -278,7 +278,7 @@ export const errors = {
     code: -32004,
     status: 503,
     title: "Store full",
-    meaning: "The store holds limits.storeBytes. Nothing was stored; nothing acknowledged was let go.",
+    meaning: "The store holds limits.storeBytes, or its disk is full. Nothing was stored; nothing acknowledged was let go.",
     retry: true,
   },
   "store-unavailable": {

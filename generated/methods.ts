@@ -65,7 +65,7 @@ export const methods = {
   },
   "session.delete": {
     permission: "session.delete",
-    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "session-not-found", "store-unavailable"],
+    errors: ["invalid-request", "invalid-params", "unauthenticated", "tls-required", "forbidden", "rate-limited", "internal", "session-not-found", "store-full", "store-unavailable"],
     params: ["sessionId"],
     required: ["sessionId"],
     idempotent: false,

@@ -631,7 +631,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-turn-ended">turn-ended</a></p>
+<p class="errors"><a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-deliveries">deliveries</h2>
 <p>The flight recorder: requests that came in, what came of them, and sending them again; system events and mappings.</p>
@@ -1229,7 +1229,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YJ4Z8CW0M3G8VS1FPY6BTR&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <section id="mappings.dryRun">
 <h3><a href="#mappings.dryRun"><code class="verb">POST</code> <code>/api/v1/mappings/dry-run</code></a></h3>
@@ -1456,7 +1456,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h4>204</h4>
 <p>The key is revoked.</p>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-not-found">key-not-found</a></p>
+<p class="errors"><a href="#error-key-not-found">key-not-found</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-hooks">hooks</h2>
 <p>Inbound HTTP events. <code>/hooks</code> is the configured <code>webhooks.path</code>.</p>
@@ -2520,7 +2520,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
   }
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-session-not-found">session-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-session-not-found">session-not-found</a>, <a href="#error-store-full">store-full</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="system.health">
 <h3><a href="#system.health"><code>system.health</code></a></h3>
@@ -3477,7 +3477,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-rate-limited"><code>rate-limited</code> <i>HTTP 429 · RPC -32004 · may be tried again</i></dt><dd>Rate limit exceeded. More requests than the limit allows in its window.</dd>
 <dt id="error-session-busy"><code>session-busy</code> <i>HTTP 429 · RPC -32004 · may be tried again</i></dt><dd>Session busy. The session's queue holds limits.turnsPerSession turns. Nothing was stored.</dd>
 <dt id="error-gateway-busy"><code>gateway-busy</code> <i>HTTP 503 · RPC -32004 · may be tried again</i></dt><dd>Gateway busy. The gateway's own queues are full, or memory is short. Nothing was stored.</dd>
-<dt id="error-store-full"><code>store-full</code> <i>HTTP 503 · RPC -32004 · may be tried again</i></dt><dd>Store full. The store holds limits.storeBytes. Nothing was stored; nothing acknowledged was let go.</dd>
+<dt id="error-store-full"><code>store-full</code> <i>HTTP 503 · RPC -32004 · may be tried again</i></dt><dd>Store full. The store holds limits.storeBytes, or its disk is full. Nothing was stored; nothing acknowledged was let go.</dd>
 <dt id="error-store-unavailable"><code>store-unavailable</code> <i>HTTP 503 · RPC -32004 · may be tried again</i></dt><dd>Store unavailable. The store does not answer. Nothing was acknowledged.</dd>
 <dt id="error-shutting-down"><code>shutting-down</code> <i>HTTP 503 · RPC -32004 · may be tried again</i></dt><dd>Shutting down. The gateway is draining. Send the request again in a moment.</dd>
 <dt id="error-turn-failed"><code>turn-failed</code> <i>HTTP 502 · RPC -32005</i></dt><dd>Turn failed. The agent's backend failed; the detail says how, turn_id names the turn.</dd>

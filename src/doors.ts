@@ -264,9 +264,18 @@ const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
   return surface !== "metrics" || gateway.rpc.enabled;
 };
 
+/** Where the configuration has what opens a surface. */
+const SECRET_OF = {
+  rest: "gateway.rest.auth.keys",
+  rpc: "gateway.rpc.auth.tokens",
+  webhooks: "webhooks.token",
+  console: "gateway.console.token",
+} as const;
+
 const closedSurfaces = (config: Config): { surface: string; reason: string }[] =>
   (["rest", "rpc", "webhooks", "console"] as const).flatMap((surface) => {
-    if (!isOn(config, surface)) return [{ surface, reason: "it has no secret, or enabled is false" }];
+    if (!isOn(config, surface))
+      return [{ surface, reason: `it has no secret (${SECRET_OF[surface]}), or its enabled is false` }];
     return BUILT_SURFACES.includes(surface) ? [] : [{ surface, reason: "this version does not serve it yet" }];
   });
 

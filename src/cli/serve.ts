@@ -12,13 +12,13 @@ import { UsageError } from "./usage-error.ts";
 
 const HELP = `agent-gateway ${version}: REST, JSON-RPC and webhooks in front of conversational agents.
 
-Usage: npm start -- [options]
+Usage: npm start -- [options]             runs the gateway
+       npm start -- backup TO [options]   copies the SQLite store into a file, while a gateway works with it (backup --help)
 
   --config FILE  the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5, else a try-out with an echo agent)
   --host HOST    the address to listen on; wins over $GATEWAY_HOST and the file
   --port PORT    the port to listen on; wins over $GATEWAY_PORT and the file (default: 18789)
   --version      print the version
-  backup TO      copy the SQLite store into a file, while a gateway works with it (backup --help)
   --help         print this
 
 Environment: LOG_LEVEL (debug, info, warn, error), LOG_FORMAT (json, pretty).

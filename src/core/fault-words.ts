@@ -6,6 +6,17 @@ export type Fault = { keyword: string; params: Readonly<Record<string, unknown>>
 const NAMED = 20;
 const MEANT = "(did you mean ";
 
+const PRINTABLE = "be of printable ASCII characters, without a space at either end";
+
+/** What the patterns of the contract's requests ask for; whoever has broken one does not have to read it. */
+const FORMS: Readonly<Record<string, string>> = {
+  "^[!-~](?:[ -~]{0,254}[!-~])?$": PRINTABLE,
+  "^[!-~](?:[ -~]*[!-~])?$": PRINTABLE,
+  "^webhook:(?:[ -~]{0,247}[!-~])$": "have the form webhook:<name>, of printable characters",
+  "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$":
+    "be a time in UTC, written as 2026-11-21T00:00:00.000Z",
+};
+
 /** What a value that breaks a keyword of JSON Schema has to do, as after "must". Undefined for a keyword that has no words here. */
 export const demandOf = ({ keyword, params }: Fault): string | undefined => {
   const { type, allowedValues, allowedValue, limit, pattern } = params;
@@ -38,7 +49,7 @@ export const demandOf = ({ keyword, params }: Fault): string | undefined => {
     case "uniqueItems":
       return "not hold the same entry twice";
     case "pattern":
-      return `have the form ${pattern}`;
+      return FORMS[String(pattern)] ?? "have the form that the contract shows";
     default:
       return undefined;
   }

@@ -3,6 +3,7 @@ import { addListener, type Listeners, tellListeners } from "./listeners.ts";
 import { IdTable } from "./tables.ts";
 
 export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
+type TurnListener = (turnId: string) => void;
 type EndListener = (entry: Entry | undefined) => void;
 /** A turn, and where it runs. */
 export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
@@ -15,6 +16,7 @@ export const createJournal = ({ isShared = false } = {}) => {
   const followers: Listeners<JournalListener> = new Map();
   const ends: Listeners<EndListener> = new IdTable();
   const awaited: Listeners<EndListener> | undefined = isShared ? new Map() : undefined;
+  const unkept = new Set<TurnListener>();
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries({ sessionId }, entries) {
@@ -46,6 +48,11 @@ export const createJournal = ({ isShared = false } = {}) => {
     },
     turnErased(turnId: string): void {
       tellListeners(ends, turnId, (end) => end(undefined));
+    },
+    /** Calls `hear` with each turn that has run to its end here, which the store had no room for: it runs again, and nobody knows when. */
+    onTurnUnkept: (hear: TurnListener): void => void unkept.add(hear),
+    turnUnkept(turnId: string): void {
+      for (const hear of unkept) hear(turnId);
     },
     /** Somebody follows this session, or waits for one of its turns. */
     wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>

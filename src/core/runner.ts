@@ -24,7 +24,7 @@ export type RunnerParts = AttemptParts & { concurrency: () => number };
  * agent as the agent says. A full agent makes only its own turns wait.
  */
 export const createRunner = (parts: RunnerParts) => {
-  const { store, agents, clock, events, concurrency } = parts;
+  const { store, agents, journal, clock, events, concurrency } = parts;
   const node = newId("node", clock.now());
   const leaseMs = leaseMsOf(store);
   const runs = new IdTable<Run>();
@@ -128,16 +128,19 @@ export const createRunner = (parts: RunnerParts) => {
   };
 
   const forget = (run: Run, failed: { error: unknown } | undefined): void => {
-    if (failed) tellFailed(failed.error);
     const { turnId, agent } = run.claimed.turn;
+    if (failed) tellFailed(turnId, failed.error);
     if (runs.get(turnId) === run) runs.delete(turnId);
     letGo(agent);
   };
 
-  const tellFailed = (error: unknown): void => {
+  const tellFailed = (turnId: string, error: unknown): void => {
+    const { name } = GatewayError.from(error);
     // Past its lease it runs again, wherever the store is by then.
-    if (STORE_TROUBLE.has(GatewayError.from(error).name)) events.storeFailed({ operation: "runTurn", error });
+    if (STORE_TROUBLE.has(name)) events.storeFailed({ operation: "runTurn", error });
     else events.unexpectedError({ error, where: "runner" });
+    // A store that is away comes back, but room has to be made by somebody.
+    if (name === "store-full") journal.turnUnkept(turnId);
   };
   const runParts = { ...parts, watches: createWatches(clock), over: forget };
 

@@ -2,7 +2,7 @@ import type { Entry, Turn } from "#store/store.ts";
 import type { Clock } from "./clock.ts";
 import { isTurnEnd, type Journal } from "./journal.ts";
 
-/** The turn as it ended; `over` when the time was over or the caller had gone; `erased` when it was deleted with its session. */
+/** The turn as it ended; `over` when the time was over, the caller had gone, or it will take too long; `erased` when it was deleted with its session. */
 export type TurnResult = Turn | "over" | "erased";
 
 /** One look after so long, and then each so long, at all who wait: a timer for each would cost more than most turns. */
@@ -52,6 +52,10 @@ export const createTurnWaits = ({ journal, clock }: { journal: Journal; clock: C
     if (signal.aborted) wait.leave();
     else signal.addEventListener("abort", wait.leave, { once: true });
   };
+
+  journal.onTurnUnkept((turnId) => {
+    for (const wait of waits) if (wait.turn.turnId === turnId) wait.leave();
+  });
 
   return {
     /** To be closed when it is over, however it ended. */

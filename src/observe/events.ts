@@ -222,7 +222,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     ]),
     /** What the engine did by itself: that its database is gone or back, what it migrated, repaired or took over. */
     storeNoticed: ({ name, detail }: { name: string; detail: string }): void =>
-      log(name === "unavailable" || name === "repaired" ? "warn" : "info", `store.${name}`, { detail }),
+      log(["unavailable", "repaired", "exposed"].includes(name) ? "warn" : "info", `store.${name}`, { detail }),
     /** Nothing was stored, and the caller was told. The access line has the rest. */
     workRefused: event<{ reason: string; surface?: Surface; requestId?: string }, "reason">("debug", "work.refused", [
       "work_refused",

@@ -16,7 +16,7 @@ export interface LoopLag extends Disposable {
   forget(): Promise<void>;
 }
 
-const RESOLUTION_MS = 20;
+const RESOLUTION_MS = 40;
 /** A read this long after the window began ends it: a block is shown for a while, and then forgotten. */
 const WINDOW_MS = 15_000;
 

@@ -18,7 +18,5 @@ const unknownParam = (method: string, place: string, { params }: ValidationError
   return `\`${path}\` is no param of ${method}${hintOf(name, (params.known as string[]) ?? [])}.`;
 };
 
-const demandOfParam = (fault: ValidationError): string => {
-  if (fault.keyword === "pattern") return "have the form that rpc.discover shows";
-  return demandOf(fault) ?? fault.message?.replace(/^must /, "") ?? "be what rpc.discover shows";
-};
+const demandOfParam = (fault: ValidationError): string =>
+  demandOf(fault) ?? fault.message?.replace(/^must /, "") ?? "be what rpc.discover shows";

@@ -1,5 +1,7 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { demandOf, foremost, hintOf, insteadOf } from "#core/fault-words.ts";
+import openapi from "#generated/openapi.json" with { type: "json" };
+import openrpc from "#generated/openrpc.json" with { type: "json" };
 
 it.each([
   ["type", { type: "array" }, "be a list"],
@@ -37,4 +39,35 @@ it("compares no name at length that a stranger has made long", () => {
   expect(hintOf(long, ["message"])).toBe(" (there is message)");
   expect(insteadOf("message", { [long]: 1, [`${long}x`]: 1 })).toBe("");
   expect(performance.now() - began).toBeLessThan(500);
+});
+
+describe("a pattern that the contract has for what callers send", () => {
+  type Part = Record<string, unknown>;
+  const reached = (part: unknown, document: Part, seen = new Set<unknown>()): Part[] => {
+    if (typeof part !== "object" || part === null || seen.has(part)) return [];
+    seen.add(part);
+    const { $ref } = part as Part;
+    const target =
+      typeof $ref === "string" && $ref.startsWith("#/")
+        ? $ref
+            .slice(2)
+            .split("/")
+            .reduce<unknown>((at, key) => (at as Part)[key.replaceAll("~1", "/").replaceAll("~0", "~")], document)
+        : undefined;
+    return [part as Part, ...[...Object.values(part), target].flatMap((inner) => reached(inner, document, seen))];
+  };
+  const operations = Object.values(openapi.paths).flatMap((path): Part[] => Object.values(path));
+  const sent = [
+    ...operations.flatMap(({ parameters, requestBody }) => reached([parameters, requestBody], openapi)),
+    ...openrpc.methods.flatMap(({ params }) => reached(params, openrpc)),
+  ];
+  const patterns = new Set(sent.flatMap(({ pattern }) => (typeof pattern === "string" ? [pattern] : [])));
+
+  it("is told in words of its own", () => {
+    expect(patterns.size).toBeGreaterThanOrEqual(4);
+    for (const pattern of patterns) {
+      const demand = demandOf({ keyword: "pattern", params: { pattern } });
+      expect(demand, pattern).not.toBe(demandOf({ keyword: "pattern", params: { pattern: "^of no contract$" } }));
+    }
+  });
 });

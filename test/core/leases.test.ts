@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { GatewayError } from "#core/errors.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store } from "#store/store.ts";
+import { createManualClock } from "#test/harness/clock.ts";
 import { joinedNamesOf, startCore, type TestCore } from "./start-core.ts";
 
 const attempts = ({ scripted }: TestCore): number => scripted.runs.length;
@@ -66,6 +68,21 @@ describe("leases", () => {
   });
 });
 
+describe("a start", () => {
+  it("gives on at once what another held whose lease has ended: it may not live for long itself", async () => {
+    const clock = createManualClock();
+    const left = createMemoryStore({ clock });
+    const gone = await startCore({ clock, wrapStore: () => withoutExtending(left, { value: true }) });
+    const turn = await gone.start();
+    await gone.scripted.next();
+    await gone.core.close();
+    await clock.advance(31_000);
+    await using core = await startCore({ clock, wrapStore: () => left });
+    await clock.advance(100);
+    expect(core.scripted.runs[0]?.turn).toMatchObject({ turnId: turn.turnId, attempt: 2 });
+  });
+});
+
 describe("a store that fails", () => {
   it("keeps the end of a turn when the store answers again", async () => {
     let failures = 2;
@@ -85,6 +102,32 @@ describe("a store that fails", () => {
     await core.clock.advance(2_000);
     expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "completed", reply: "hi" });
     expect(await core.logged("store.failed")).toHaveLength(2);
+  });
+
+  it("does not let callers wait out their time for a reply that a full store could not keep: their turn goes on when there is room", async () => {
+    let isFull = true;
+    await using core = await startCore({
+      wrapStore: (store) => ({
+        ...store,
+        endTurn: async (claim, end) => {
+          if (isFull) throw new GatewayError("store-full");
+          return await store.endTurn(claim, end);
+        },
+      }),
+    });
+    const answer = core.startFully({ waitMs: 90_000 });
+    const run = await core.scripted.next();
+    let told: unknown;
+    void Promise.resolve(answer).then((started) => (told = started));
+    run.end();
+    await core.clock.advance(5_000);
+    expect(told).toBeUndefined();
+    await core.clock.advance(2_000);
+    expect(told).toMatchObject({ turn: { turnId: run.turn.turnId, status: "running" } });
+    isFull = false;
+    await core.clock.advance(31_000);
+    (await core.scripted.next()).end();
+    expect(await core.ended(run.turn)).toMatchObject({ status: "completed", attempt: 2 });
   });
 
   it("claims what waits when the store answers again", async () => {

@@ -110,7 +110,8 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(gateway, route);
   },
   "store-full": async (route) => {
-    if (route.operation === "keys.create") return withFailingStore(new GatewayError("store-full"), route);
+    // What is no new work is refused by a full disk alone.
+    if (!route.idempotent) return withFailingStore(new GatewayError("store-full"), route);
     const gateway = await gatewayFor("small store", { config: { limits: { storeBytes: 1 } } });
     await call(gateway, route);
     return call(gateway, route);

@@ -217,6 +217,8 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(stage, gateway, { params: { sessionId: newSession() } });
   },
   "store-full": async (stage) => {
+    // Erasing is refused by a full disk alone.
+    if (stage.method === "session.delete") return withFailingStore(new GatewayError("store-full"), stage);
     const gateway = await stage.gatewayFor(`small store, ${stage.method}`, { config: { limits: { storeBytes: 1 } } });
     const sessionId = newSession();
     await send(stage, gateway, { sessionId, wait: true });
