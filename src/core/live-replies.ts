@@ -17,6 +17,8 @@ export type LiveReply = {
   readonly pieces: string[];
   /** Nothing more is written to it. */
   isOver: boolean;
+  /** Another gateway writes it: what is read here may be behind what a reader has seen there. */
+  readonly isCopy: boolean;
   /** Who is told when it grows, as `readers` has them: looked for once, and not for each piece. */
   readers: Reader | Set<Reader> | undefined;
 };
@@ -29,7 +31,7 @@ export const createLiveReplies = () => {
   const ofSession = new Map<string, LiveReply>();
   const readers: Listeners<Reader> = new IdTable();
   return {
-    open(turnId: string, sessionId: string, messageId: string, seq: number): LiveReply {
+    open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {
       const reply: LiveReply = {
         turnId,
         sessionId,
@@ -38,6 +40,7 @@ export const createLiveReplies = () => {
         length: 0,
         pieces: [],
         isOver: false,
+        isCopy,
         readers: readers.get(turnId),
       };
       replies.set(turnId, reply);

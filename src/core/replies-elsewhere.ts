@@ -108,7 +108,7 @@ export const createRepliesElsewhere = ({ shared, live, clock, events }: Parts) =
     // The beginning is missing: it is asked for again.
     if (offset > (isNew ? 0 : (one.reply?.length ?? 0))) return;
     if (isNew) close(one);
-    one.reply ??= live.open(turnId, sessionId, messageId, seq);
+    one.reply ??= live.open(turnId, sessionId, messageId, seq, true);
     const news = text.slice(one.reply.length - offset);
     if (news !== "") live.append(one.reply, news);
     if (isNew) for (const found of [...one.seekers]) found();

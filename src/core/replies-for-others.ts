@@ -15,14 +15,12 @@ type Asked = { until: number; reply: LiveReply | undefined; put: number };
 type Parts = {
   shared: SharedStore;
   live: LiveReplies;
-  /** The reply is written by another gateway itself. */
-  isCopy: (reply: LiveReply) => boolean;
   clock: Clock;
   events: Pick<Events, "storeFailed">;
 };
 
 /** Puts replies that are being written here where other gateways read them, those of sessions that somebody there follows. */
-export const createRepliesForOthers = ({ shared, live, isCopy, clock, events }: Parts) => {
+export const createRepliesForOthers = ({ shared, live, clock, events }: Parts) => {
   const asked = new Map<string, Asked>();
   let stopTimer: (() => void) | undefined;
   let isClosed = false;
@@ -34,7 +32,7 @@ export const createRepliesForOthers = ({ shared, live, isCopy, clock, events }: 
     const sent: { one: Asked; length: number }[] = [];
     for (const [sessionId, one] of asked) {
       const found = live.ofSession(sessionId);
-      const reply = found && !isCopy(found) && one.until > now ? found : undefined;
+      const reply = found && !found.isCopy && one.until > now ? found : undefined;
       if (one.reply !== reply) {
         if (one.reply && one.put > 0) gone.push({ sessionId, seq: one.reply.seq });
         one.reply = reply;

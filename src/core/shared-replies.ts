@@ -1,7 +1,7 @@
 import type { Events } from "#observe/events.ts";
 import type { SharedStore, StoreWatcher } from "#store/store.ts";
 import type { Clock } from "./clock.ts";
-import { createLiveReplies, type LiveReplies, type LiveReply } from "./live-replies.ts";
+import { createLiveReplies, type LiveReplies } from "./live-replies.ts";
 import { createRepliesElsewhere } from "./replies-elsewhere.ts";
 import { createRepliesForOthers } from "./replies-for-others.ts";
 
@@ -13,19 +13,8 @@ type Parts = { shared: SharedStore; clock: Clock; events: Pick<Events, "storeFai
  */
 export const createSharedReplies = (parts: Parts) => {
   const live = createLiveReplies();
-  const copies = new WeakSet<LiveReply>();
-  const elsewhere = createRepliesElsewhere({
-    ...parts,
-    live: {
-      ...live,
-      open: (...of) => {
-        const copy = live.open(...of);
-        copies.add(copy);
-        return copy;
-      },
-    },
-  });
-  const forOthers = createRepliesForOthers({ ...parts, live, isCopy: (reply) => copies.has(reply) });
+  const elsewhere = createRepliesElsewhere({ ...parts, live });
+  const forOthers = createRepliesForOthers({ ...parts, live });
 
   const all: LiveReplies = {
     ...live,

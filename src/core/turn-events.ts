@@ -175,8 +175,11 @@ class TurnReader<T> implements TurnSteps<T>, JournalListener {
     if (this.#unread || this.#over) return undefined;
     const reply = this.#liveReply();
     if (!reply || reply.seq > this.#read) return undefined;
-    // Past all that was ever written: a mark that this stream never gave.
-    if (this.#offset > reply.length) this.#offset = 0;
+    if (this.#offset > reply.length) {
+      if (reply.isCopy) return undefined;
+      // Past all that was ever written: a mark that this stream never gave.
+      this.#offset = 0;
+    }
     this.#replySeq = reply.seq;
     const text = readSince(reply, this.#offset);
     return text === "" ? undefined : this.#piece(reply.messageId, reply.seq, text);
