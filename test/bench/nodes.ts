@@ -1,7 +1,7 @@
-import { startPostgres } from "#test/harness/postgres-server.ts";
+import { type PostgresServer, startPostgres } from "#test/harness/postgres-server.ts";
 import { type Call, messageCall, wakeCall } from "./calls.ts";
-import { type GatewayWish, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
-import { requireClean, runWrk } from "./load.ts";
+import { type GatewayWish, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type Report, requireClean, runWrk } from "./load.ts";
 import { busyOf, cpuOf, SERVER_CORE } from "./machine.ts";
 import { BEATING } from "./p2.ts";
 import { ALL_ENDED_MS } from "./turns.ts";
@@ -29,105 +29,130 @@ const WARM_UP_SHORT = 5_000;
 const WARM_UP_SLICE_S = 4;
 /** A request has three digits for its seed. */
 const LAST_SEED = 990;
-const COMPLETED = 'gateway_turns_total{agent="main",status="completed"}';
+
+type Kind = keyof typeof LOADS;
 
 export const LOADS = {
   wakes: { call: wakeCall(), how: BEATING },
   turns: { call: messageCall(), how: {} },
 } satisfies Record<string, { call: Call; how: GatewayWish }>;
 
-type Wish = { count: number; connections: number; seconds: number; seed: number; short: boolean };
+/** How the database tells what became of a load: what one gateway knows of the others is a second old. */
+const LEFT: Record<Kind, string> = {
+  wakes: `select count(*) filter (where state = 'queued') as open, count(*) filter (where state = 'handled') as well,
+    count(*) filter (where state = 'dead') as ill from events`,
+  turns: `select count(*) filter (where status in ('queued', 'running')) as open, count(*) filter (where status = 'completed') as well,
+    count(*) filter (where status = 'failed') as ill from turns`,
+};
 
 /**
- * One load, `connections` on each of so many gateways with one database: they share the server's core, as one would have it alone, and
- * the database waits for its disk. It counts when nothing was refused and all of it has ended 2 s later.
+ * So many gateways with one database of their own: they share the server's core, as one would have it alone, and the database waits for
+ * its disk. They stay, so that they can be measured by turns with others; meanwhile they are idle.
  */
-export const loadNodes = async (
-  kind: keyof typeof LOADS,
-  { count, connections, seconds, seed, short }: Wish,
-): Promise<Taken> => {
-  const { call, how } = LOADS[kind];
-  await using server = await startPostgres({ fsync: true });
-  const gateways: Started[] = [];
-  try {
-    for (let n = 0; n < count; n++) {
-      const gateway = await startGateway({ ...how, store: { type: "postgres", url: server.url() } });
-      gateways.push(gateway);
-      await untilAnswers(`${gateway.url}/readyz`);
+export class Nodes implements AsyncDisposable {
+  readonly #kind: Kind;
+  readonly #server: PostgresServer;
+  readonly #gateways: Started[] = [];
+  /** How many each of them has taken in. */
+  readonly #taken: number[] = [];
+  #seeds = 0;
+
+  private constructor(kind: Kind, server: PostgresServer) {
+    this.#kind = kind;
+    this.#server = server;
+  }
+
+  static async start(kind: Kind, count: number): Promise<Nodes> {
+    const nodes = new Nodes(kind, await startPostgres({ fsync: true }));
+    try {
+      for (let n = 0; n < count; n++) await nodes.#add();
+      return nodes;
+    } catch (error) {
+      await nodes[Symbol.asyncDispose]();
+      throw error;
     }
-    const run = async (lasting: number, seeds: number) => {
-      const wish = { call, sessions: SESSIONS, seconds: lasting, connections };
-      const reports = await Promise.all(gateways.map(({ url }, n) => runWrk({ ...wish, url, seed: seeds + n })));
-      for (const report of reports) requireClean(report, `${kind} on ${count} gateways`);
-      return reports;
-    };
+  }
+
+  /** Again after others were measured or warmed up: who was idle for half a minute costs a fifth more for some seconds. */
+  async warmUp(connections: number, short: boolean): Promise<void> {
     const enough = short ? WARM_UP_SHORT : WARM_UP;
-    let warmed: number[] = gateways.map(() => 0);
-    let seeds = seed;
-    for (; Math.min(...warmed) < enough; seeds += count) {
-      if (seeds > LAST_SEED)
-        throw new Error(`${kind} on ${count} gateways: too slow to warm up, ${warmed.join(", ")} of ${enough} each`);
-      const reports = await run(WARM_UP_SLICE_S, seeds);
-      warmed = warmed.map((before, n) => before + (reports[n]?.requests ?? 0));
-    }
-    const cpu = () => gateways.reduce((sum, { pid }) => sum + cpuOf(pid), 0);
-    const beforeDatabase = await cpuOfServer(server);
+    do await this.#run(connections, WARM_UP_SLICE_S);
+    while (Math.min(...this.#taken) < enough);
+    await this.#untilEnded();
+  }
+
+  /**
+   * One load, `connections` on each gateway. It counts when nothing was refused and all of it has ended 2 s later, and what it costs
+   * until then is its cost; the database's is that of the load itself, as to ask it costs, too.
+   */
+  async load(connections: number, seconds: number): Promise<Taken> {
+    const cpu = () => sumOf(this.#gateways, ({ pid }) => cpuOf(pid));
+    const databaseFrom = await cpuOfServer(this.#server);
     const from = { cpu: cpu(), busy: busyOf(SERVER_CORE), at: performance.now() };
-    const reports = await run(seconds, seeds);
+    const reports = await this.#run(connections, seconds);
+    const databaseSpent = (await cpuOfServer(this.#server)) - databaseFrom;
+    await this.#untilEnded();
     const spent = cpu() - from.cpu;
     const others = busyOf(SERVER_CORE) - from.busy - spent;
     const elapsed = (performance.now() - from.at) * 1_000;
-    const spentDatabase = (await cpuOfServer(server)) - beforeDatabase;
     const requests = sumOf(reports, (report) => report.requests);
-    const accepted = requests + sumOf(warmed, (each) => each);
-    if (kind === "wakes") await requireAllHandled(server, accepted);
-    else await requireAllCompleted(gateways, accepted);
     return {
       rate: sumOf(reports, ({ rate }) => rate),
       requests,
       cpu: spent / requests,
-      databaseCpu: spentDatabase / requests,
+      databaseCpu: databaseSpent / requests,
       p99: Math.max(...reports.map(({ p99 }) => p99)),
       disturbed: Math.max(0, others / elapsed),
     };
-  } finally {
-    await Promise.all(gateways.map((gateway) => gateway[Symbol.asyncDispose]()));
   }
-};
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#gateways.map((gateway) => gateway[Symbol.asyncDispose]()));
+    await this.#server[Symbol.asyncDispose]();
+  }
+
+  async #add(): Promise<void> {
+    const store = { type: "postgres", url: this.#server.url() };
+    const gateway = await startGateway({ ...LOADS[this.#kind].how, store });
+    this.#gateways.push(gateway);
+    this.#taken.push(0);
+    await untilAnswers(`${gateway.url}/readyz`);
+  }
+
+  async #run(connections: number, seconds: number): Promise<Report[]> {
+    const first = this.#seeds;
+    this.#seeds += this.#gateways.length;
+    if (this.#seeds > LAST_SEED) throw new Error(`${this.#what}: too slow, ${this.#taken.join(", ")} so far`);
+    const wish = { call: LOADS[this.#kind].call, sessions: SESSIONS, seconds, connections };
+    const reports = await Promise.all(this.#gateways.map(({ url }, n) => runWrk({ ...wish, url, seed: first + n })));
+    for (const [n, report] of reports.entries()) {
+      requireClean(report, this.#what);
+      this.#taken[n] = (this.#taken[n] as number) + report.requests;
+    }
+    return reports;
+  }
+
+  async #untilEnded(): Promise<void> {
+    const accepted = sumOf(this.#taken, (taken) => taken);
+    const end = performance.now() + ALL_ENDED_MS;
+    for (;;) {
+      const [row] = await this.#server.query(LEFT[this.#kind]);
+      const [open, well, ill] = [Number(row?.open), Number(row?.well), Number(row?.ill)];
+      if (ill > 0) throw new Error(`${this.#what}: ${ill} ended badly`);
+      if (open === 0 && well >= accepted) return;
+      if (performance.now() > end)
+        throw new Error(`${this.#what}: after 2 s ${open} wait, and ${well} of ${accepted} have ended well`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  get #what(): string {
+    return `${this.#kind} on ${this.#gateways.length} gateways`;
+  }
+}
 
 const sumOf = <One>(all: readonly One[], pick: (one: One) => number): number =>
   all.reduce((sum, one) => sum + pick(one), 0);
 
-type Server = Awaited<ReturnType<typeof startPostgres>>;
-
 /** All processes of the server so far; those that have ended count as long as their parent lives. */
-const cpuOfServer = async (server: Server): Promise<number> => {
-  const pids = await server.pids();
-  return pids.reduce((sum, pid) => sum + cpuOf(pid), 0);
-};
-
-const untilEnded = async (what: string, count: () => Promise<number>): Promise<void> => {
-  const end = performance.now() + ALL_ENDED_MS;
-  for (;;) {
-    const left = await count();
-    if (left <= 0) return;
-    if (performance.now() > end) throw new Error(`after 2 s ${left} ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-};
-
-/** By the database: what one gateway knows of the others is a second old. */
-const requireAllHandled = async (server: Server, accepted: number): Promise<void> => {
-  const count = async (where: string) => Number((await server.query(`select count(*) from events ${where}`))[0]?.count);
-  await untilEnded("events wait", () => count("where state = 'queued'"));
-  const handled = await count("where state = 'handled'");
-  const dead = await count("where state = 'dead'");
-  if (dead > 0) throw new Error(`${dead} events are dead`);
-  if (handled < accepted) throw new Error(`${accepted} events were accepted, and ${handled} handled`);
-};
-
-const requireAllCompleted = (gateways: readonly Started[], accepted: number): Promise<void> =>
-  untilEnded("turns have not completed", async () => {
-    const reads = await Promise.all(gateways.map(({ url }) => readMetrics(url)));
-    return reads.reduce((left, read) => left - read(COMPLETED), accepted);
-  });
+const cpuOfServer = async (server: PostgresServer): Promise<number> => sumOf(await server.pids(), cpuOf);

@@ -1,9 +1,11 @@
 import { compare, type Figure, measure, median, unmeasured } from "./figures.ts";
 import { whyNoLoad } from "./machine.ts";
-import { CONNECTIONS, type LOADS, loadNodes, type Taken } from "./nodes.ts";
+import { CONNECTIONS, type LOADS, Nodes, type Taken } from "./nodes.ts";
 import type { BenchOptions } from "./options.ts";
 
 const MANY = 3;
+
+type Measured = Record<"one" | "many" | "third", Taken[]>;
 
 /** P17: wakes, and turns, that one gateway and three take in on one PostgreSQL. */
 export const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> => {
@@ -11,27 +13,33 @@ export const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions
   if (why) return [unmeasured("P17", "accepted wakes on PostgreSQL", why)];
   const figures: Figure[] = [];
   for (const kind of ["wakes", "turns"] as const) {
-    const one: Taken[] = [];
-    const many: Taken[] = [];
-    const third: Taken[] = [];
+    say(`P17: ${kind}, warming up`);
+    await using one = await Nodes.start(kind, 1);
+    await using many = await Nodes.start(kind, MANY);
+    // Turns are taken in faster than they run: of more callers than the one's the queue would only grow.
+    const most = kind === "wakes" ? CONNECTIONS : CONNECTIONS / MANY;
+    for (let turn = 0; turn < 2; turn++) {
+      await many.warmUp(most, short);
+      await one.warmUp(CONNECTIONS, short);
+    }
+    const found: Measured = { one: [], many: [], third: [] };
+    const loads = [
+      async () => found.one.push(await one.load(CONNECTIONS, seconds)),
+      async () => most === CONNECTIONS && found.many.push(await many.load(CONNECTIONS, seconds)),
+      async () => found.third.push(await many.load(CONNECTIONS / MANY, seconds)),
+    ];
     for (let round = 0; round < rounds; round++) {
       say(`P17: ${kind}, round ${round + 1} of ${rounds}`);
-      const of = { seconds, seed: 10 * round, short };
-      one.push(await loadNodes(kind, { ...of, count: 1, connections: CONNECTIONS }));
-      // Turns are taken in faster than they run: of more callers than this the queue would only grow.
-      if (kind === "wakes") many.push(await loadNodes(kind, { ...of, count: MANY, connections: CONNECTIONS }));
-      third.push(await loadNodes(kind, { ...of, count: MANY, connections: CONNECTIONS / MANY }));
+      // There and back: what changes with time, as other work on this machine does, is no difference between them.
+      for (const load of [...loads, ...loads.toReversed()]) await load();
     }
-    figures.push(...figuresOf(kind, { one, many, third }));
+    figures.push(...figuresOf(kind, found));
   }
   return figures;
 };
 
 /** `many`: each gateway has as many callers as the one; `third`: they share its callers. */
-const figuresOf = (
-  kind: keyof typeof LOADS,
-  { one, many, third }: { one: readonly Taken[]; many: readonly Taken[]; third: readonly Taken[] },
-): Figure[] => {
+const figuresOf = (kind: keyof typeof LOADS, { one, many, third }: Measured): Figure[] => {
   const list = (taken: readonly Taken[], pick: (one: Taken) => number) => taken.map(pick);
   const middle = (taken: readonly Taken[], pick: (one: Taken) => number) => median(list(taken, pick));
   const noteOf = (taken: readonly Taken[]) =>
