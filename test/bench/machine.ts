@@ -55,11 +55,31 @@ export const pinSelf = (): void => {
 const TICK_US = 10_000; // USER_HZ is 100 on every Linux that Node runs on
 
 /** CPU time of a process so far, in microseconds. */
-export const cpuOf = (pid: number): number => {
+export const cpuOf = (pid: number): number => timeOf(ownTicks(ticksOf(pid)));
+
+/** The same with that of its processes which have ended, or which end while they are looked at. */
+export const cpuOfAll = (parent: number, children: readonly number[]): number => {
+  const all = ticksOf(parent);
+  for (const child of children) {
+    try {
+      all.push(...ownTicks(ticksOf(child)));
+    } catch {
+      // From the next look on its parent has it.
+    }
+  }
+  return timeOf(all);
+};
+
+const timeOf = (ticks: readonly number[]): number => ticks.reduce((sum, some) => sum + some, 0) * TICK_US;
+
+const ownTicks = (ticks: readonly number[]): readonly number[] => ticks.slice(0, 2);
+
+/** Its own in user and system mode, and the same of those of its processes that have ended. */
+const ticksOf = (pid: number): number[] => {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   // Counted from after the name, which may hold anything.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * TICK_US;
+  return fields.slice(11, 15).map(Number);
 };
 
 /** Time that a core has been busy so far, whoever kept it so, in microseconds. */

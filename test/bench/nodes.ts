@@ -2,7 +2,7 @@ import { type PostgresServer, startPostgres } from "#test/harness/postgres-serve
 import { type Call, messageCall, wakeCall } from "./calls.ts";
 import { type GatewayWish, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { type Report, requireClean, runWrk } from "./load.ts";
-import { busyOf, cpuOf, SERVER_CORE } from "./machine.ts";
+import { busyOf, cpuOf, cpuOfAll, SERVER_CORE } from "./machine.ts";
 import { BEATING } from "./p2.ts";
 import { ALL_ENDED_MS } from "./turns.ts";
 
@@ -154,5 +154,8 @@ export class Nodes implements AsyncDisposable {
 const sumOf = <One>(all: readonly One[], pick: (one: One) => number): number =>
   all.reduce((sum, one) => sum + pick(one), 0);
 
-/** All processes of the server so far; those that have ended count as long as their parent lives. */
-const cpuOfServer = async (server: PostgresServer): Promise<number> => sumOf(await server.pids(), cpuOf);
+/** All processes of the server so far. */
+const cpuOfServer = async (server: PostgresServer): Promise<number> => {
+  const [parent, ...children] = await server.pids();
+  return cpuOfAll(parent as number, children);
+};
