@@ -4,6 +4,8 @@ import { CONNECTIONS, type LOADS, Nodes, type Taken } from "./nodes.ts";
 import type { BenchOptions } from "./options.ts";
 
 const MANY = 3;
+/** So many slices of a load in a round: the shorter they are, the less has changed on the machine between those that are compared. */
+const SLICES = 4;
 
 type Measured = Record<"one" | "many" | "third", Taken[]>;
 
@@ -23,15 +25,17 @@ export const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions
       await one.warmUp(CONNECTIONS, short);
     }
     const found: Measured = { one: [], many: [], third: [] };
+    const long = Math.ceil((seconds * 2) / SLICES);
     const loads = [
-      async () => found.one.push(await one.load(CONNECTIONS, seconds)),
-      async () => most === CONNECTIONS && found.many.push(await many.load(CONNECTIONS, seconds)),
-      async () => found.third.push(await many.load(CONNECTIONS / MANY, seconds)),
+      async () => found.one.push(await one.load(CONNECTIONS, long)),
+      async () => most === CONNECTIONS && found.many.push(await many.load(CONNECTIONS, long)),
+      async () => found.third.push(await many.load(CONNECTIONS / MANY, long)),
     ];
     for (let round = 0; round < rounds; round++) {
       say(`P17: ${kind}, round ${round + 1} of ${rounds}`);
       // There and back: what changes with time, as other work on this machine does, is no difference between them.
-      for (const load of [...loads, ...loads.toReversed()]) await load();
+      for (let slice = 0; slice < SLICES; slice += 2)
+        for (const load of [...loads, ...loads.toReversed()]) await load();
     }
     figures.push(...figuresOf(kind, found));
   }
