@@ -8,6 +8,7 @@ import { deliveryOf, LEASE_MS, RECORDER, times, used, type World } from "./world
 
 await postgresTests((server) => {
   const openTwo = twoStores(server);
+  const openElsewhere = twoStores(server);
 
   describe("what two gateways on one PostgreSQL know of each other", () => {
     it("number the gateway's stream without a gap, and tell both of each entry once, in order", async () => {
@@ -34,6 +35,20 @@ await postgresTests((server) => {
         await watcher.done;
         expect(watcher.entries).toEqual(entries);
       }
+    });
+
+    it("sweep also while gateways in another schema of the database do", async () => {
+      await using on = await openTwo();
+      await using elsewhere = await openElsewhere();
+      await using other = await connect(elsewhere.url);
+      await other.query("begin");
+      await other.query("select sweep_turns(0, 1, '', '', '', 0)");
+      await on.one.start();
+      await on.one.claimNext();
+      await on.clock.advance(LEASE_MS);
+      await on.one.sweep({ maxAttempts: 2 });
+      await other.query("rollback");
+      expect(on.one.store.stats()).toMatchObject({ turnsQueued: 1 });
     });
 
     it("tell each other of the gateway's stream only while somebody follows it there", async () => {

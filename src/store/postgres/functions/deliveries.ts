@@ -42,7 +42,7 @@ declare
   bytes bigint;
 begin
   if over > added or over_bytes > added_bytes then
-    if pg_try_advisory_xact_lock(3, of_refused::integer) then
+    if pg_try_advisory_xact_lock(5 + of_refused::integer, this_schema()) then
       select
         sum(case name when 'deliveries' then value when 'refused' then -value end),
         sum(case name when 'deliveryBytes' then value when 'refusedBytes' then -value end)

@@ -5,6 +5,11 @@ create or replace function engine_time(at_ms double precision) returns double pr
   select coalesce(at_ms, extract(epoch from clock_timestamp())::double precision * 1000)
 $$;
 
+-- The schema's own number: advisory locks are the database's, and gateways in another of its schemas are none of ours.
+create or replace function this_schema() returns integer language sql stable as $$
+  select quote_ident(current_schema())::regnamespace::oid::integer
+$$;
+
 -- Keeps what other gateways should know until all have heard of it. Answers its id.
 create or replace function keep_news(in_lane text, in_changes json[]) returns bigint language plpgsql as $$
 declare

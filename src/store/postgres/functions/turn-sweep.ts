@@ -107,7 +107,7 @@ declare
   gone integer;
   answer json;
 begin
-  if not pg_try_advisory_xact_lock(3, 0) then
+  if not pg_try_advisory_xact_lock(4, this_schema()) then
     return json_build_object('left', 0);
   end if;
   perform from sessions where ordinal in (
