@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Chunk } from "#backends/backend.ts";
@@ -11,6 +14,7 @@ import { collect, textOf, turnOf } from "./suite.ts";
 const OUT_OF_ORDER = "the provider is overloaded or out of order";
 const BROKE_OFF = "the provider broke its answer off";
 const WITH_ERROR = "the provider broke its answer off with an error";
+const UNREAD = "what the provider answered could not be read";
 const NO_KEY = "the provider refused its API key";
 const TOO_FAST = "the provider takes no more from the gateway for now";
 const RESET = "the provider broke the connection off";
@@ -106,6 +110,31 @@ describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong",
     expect(await seen.left).toBe(true);
     // Twenty times what it takes, on a machine that has nothing else to do.
     expect(performance.now() - began).toBeLessThan(100);
+  });
+});
+
+describe.each(KIND_NAMES)("a provider of the kind %s whose events are of another form", (kind: KindName) => {
+  it.each([
+    // Anthropic's SDK keeps what it could not read to itself.
+    ['{"error":{"message":"raw words sk-secret"}}', kind === "anthropic" ? UNREAD : WITH_ERROR],
+    // All that an event of Google's holds may be missing.
+    ['{"foo":"raw words sk-secret"}', kind === "google" ? BROKE_OFF : UNREAD],
+  ])("is told of as what it is: %s", async (event, words) => {
+    const server = createServer((_req, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" }).end(`data: ${event}\n\n`);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    try {
+      const backend = openModels({
+        main: modelAt(kind, `http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+      });
+      const { error } = await failure(backend.run(turnOf(), new AbortController().signal));
+      expect(error.message).toBe(words);
+      expect(inspect(error, { depth: 9 })).not.toContain("sk-secret");
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
   });
 });
 

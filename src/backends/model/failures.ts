@@ -27,7 +27,7 @@ const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|dea
 export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told): BackendError => {
   const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
   const said = `${codes} ${message}`.toLowerCase();
-  const cause = new BackendError(redacted(`${answered ?? "in its stream"}: ${codes} ${message}`));
+  const cause = quoted(`${answered ?? "in its stream"}: ${codes} ${message}`);
   const lasting = (words: string) => new BackendError(words, { cause });
   const unavailable = (words: string) => new ModelUnavailable(words, { cause });
   const again = (words: string) =>
@@ -83,6 +83,9 @@ const retryDelayOf = (details: unknown): number | undefined => {
   const seconds = /^(\d{1,6}(?:\.\d+)?)s$/.exec(String(delay))?.[1];
   return seconds === undefined ? undefined : Number(seconds) * 1_000;
 };
+
+/** What a provider said, or an SDK that quotes it, for the log alone. */
+export const quoted = (words: string): BackendError => new BackendError(redacted(words));
 
 const redacted = (words: string): string =>
   cleanSentence(words).replace(/[A-Za-z0-9_-]{16,}|sk-[\w-]+/g, (word) => (/^[a-z_]+$/.test(word) ? word : "…"));

@@ -7,7 +7,7 @@ import type {
 import { BackendError } from "#core/errors.ts";
 import type { Used } from "../backend.ts";
 import type { Exchange } from "./exchange.ts";
-import { brokeOff, FILTER_WORDS, failureOf } from "./failures.ts";
+import { brokeOff, FILTER_WORDS, failureOf, quoted } from "./failures.ts";
 import type { OpenModel } from "./models.ts";
 import type { PlainCall } from "./plain.ts";
 import { countOf, type Ending } from "./wires/wire.ts";
@@ -63,21 +63,25 @@ export const askOnce = async (
     }
     return answer.whole(exchange.hasEnded);
   } catch (error) {
-    throw exchange.failure ?? inOurWords(error);
+    throw exchange.failure ?? inOurWords(error, exchange.sent !== undefined);
   }
 };
 
 const NO_ENDING = () => undefined;
 
-/** What the SDK itself threw, before there was an exchange or of what it could not read. */
-const inOurWords = (error: unknown): BackendError => {
+/** What the SDK itself threw, before there was a request or of what it could not read in the answer. */
+const inOurWords = (error: unknown, wasSent: boolean): BackendError => {
   if (error instanceof BackendError) return error;
-  const name = error instanceof Error ? error.name : "";
+  const { name, message } = error instanceof Error ? error : { name: "", message: String(error) };
   // Its stream ended without saying so.
-  if (name === "AI_InvalidResponseDataError") return brokeOff(error);
-  if (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError")
+  if (name === "AI_InvalidResponseDataError") return brokeOff(quoted(`${name}: ${message}`));
+  if (!wasSent && (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError"))
     return new BackendError("the model's `options` are none that its provider takes", { cause: error });
-  return new BackendError("what the provider answered could not be read", { cause: error });
+  const { value } = Object(error) as { value?: unknown };
+  // A provider tells of its own failure in a form that its SDK does not know.
+  if (typeof value === "object" && value !== null && "error" in value)
+    return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
+  return new BackendError("what the provider answered could not be read", { cause: quoted(`${name}: ${message}`) });
 };
 
 /** Puts an answer together from its parts. */
@@ -115,7 +119,7 @@ class Answer {
         return;
       case "error":
         throw part.error instanceof Error
-          ? inOurWords(part.error)
+          ? inOurWords(part.error, true)
           : failureOf({ status: undefined, error: part.error, retryAfterMs: undefined });
       case "finish":
         this.#finish = part;
