@@ -28,6 +28,7 @@ const measured = [
   "test/stores/ageing.test.ts",
   "test/stores/memory-bounds.test.ts",
   "test/stores/retention.test.ts",
+  "test/stores/sqlite-checkpoints.test.ts",
   "test/stores/sqlite-loop.test.ts",
   "test/wire/rpc/hostile.test.ts",
 ];

@@ -1,4 +1,4 @@
-// Loaded before the gateway: its other doors open a while later, and meanwhile it is asked how ready it is, and stands still.
+// Loaded before the gateway: its door of REST opens a while later, and meanwhile it is asked how ready it is, and stands still.
 import { get } from "node:http";
 import { register } from "node:module";
 import { Server } from "node:net";
@@ -11,9 +11,8 @@ const WATCHED_MS = 50;
 // Not the hook waits: from Node 24 on that would keep the whole process.
 const resolve = `async (name, context, next) => {
   const found = await next(name, context);
-  if (!name.startsWith("express")) return found;
-  const from = JSON.stringify(found.url);
-  const late = "export * from " + from + "; export { default } from " + from +
+  if (!name.startsWith("./rest-hot")) return found;
+  const late = "export * from " + JSON.stringify(found.url) +
     "; await new Promise((resolve) => setTimeout(resolve, ${OPENS_LATER_MS}));";
   return { url: "data:text/javascript," + encodeURIComponent(late), format: "module", shortCircuit: true };
 }`;
