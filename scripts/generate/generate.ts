@@ -18,6 +18,7 @@ import { readMethods, rpcTypes } from "./rpc-types.ts";
 import { openSpecs } from "./spec-files.ts";
 import { configValidators, httpValidators, pushValidators, rpcValidators, socketCallValidators } from "./surfaces.ts";
 import { restTypes } from "./types.ts";
+import { printWriters } from "./writers.ts";
 
 /** Everything that generated/ holds, from the specs of a folder alone: the same specs give the same bytes. */
 export async function generate(folder: string): Promise<Output> {
@@ -55,6 +56,7 @@ export async function generate(folder: string): Promise<Output> {
     ...pushValidators(asyncapi.components.schemas ?? {}, pushes),
     ...socketCallValidators(asyncapi.components.schemas ?? {}, socketCalls),
     ...configValidators(configShapes(config), configRoot),
+    "writers/replies.ts": printWriters(openapi.components.schemas ?? {}, operations),
     ...copied(),
   };
   output["README.md"] = printReadme(Object.keys(output));
@@ -68,7 +70,7 @@ const printJson = (value: JsonObject): string => `${JSON.stringify(value, null, 
 function copied(): Output {
   const folder = fileURLToPath(new URL("runtime/", import.meta.url));
   const output: Output = {};
-  for (const part of ["clients", "validators"]) {
+  for (const part of ["clients", "validators", "writers"]) {
     for (const name of readdirSync(`${folder}${part}`).sort()) {
       const header = `// Copied by "npm run generate" from scripts/generate/runtime/${part}/${name}; do not edit.\n`;
       const source = readFileSync(`${folder}${part}/${name}`, "utf8").replaceAll(`"#generated/`, `"../`);

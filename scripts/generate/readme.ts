@@ -42,6 +42,7 @@ const files: [pattern: RegExp, name: string, what: string][] = [
     "validators/",
     "Validators compiled ahead of time, a module for each surface. They need no library.",
   ],
+  [/^writers\//, "writers/", "What writes the replies of the busiest operations as JSON."],
   [/^clients\/rest/, "clients/rest.ts", "The REST client: `createRestClient`."],
   [/^clients\/rpc\.ts$/, "clients/rpc.ts", "The RPC client over HTTP or WebSocket: `createRpcClient`."],
   [/^clients\//, "clients/…", "What the clients are made of, copied as it is from `scripts/generate/runtime/clients`."],

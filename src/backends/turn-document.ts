@@ -1,5 +1,6 @@
 import { cleanSentence } from "#core/clean-words.ts";
 import { BackendError } from "#core/errors.ts";
+import { quote } from "#generated/writers/quote.ts";
 import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
 
 /**
@@ -24,6 +25,43 @@ export type TurnDocument = {
   /** The header x-gateway-hops, where there are no headers: what the agent sends to the gateway says it again. */
   hops: number;
 };
+
+/** The document as JSON.stringify has it, which costs a short turn as much as all that is done with its answer. */
+export const documentText = (document: TurnDocument): string => {
+  const { skills, message, history } = document;
+  return (
+    `{"kind":"${document.kind}","turnId":` +
+    orNull(document.turnId) +
+    ',"sessionId":' +
+    orNull(document.sessionId) +
+    ',"agent":' +
+    quote(document.agent) +
+    ',"attempt":' +
+    document.attempt +
+    ',"model":' +
+    orNull(document.model) +
+    ',"instructions":' +
+    orNull(document.instructions) +
+    ',"skills":' +
+    listText(skills) +
+    ',"message":{"text":' +
+    quote(message.text) +
+    ',"outside":' +
+    message.outside +
+    ',"context":' +
+    (message.context === null ? "null" : JSON.stringify(message.context)) +
+    '},"history":' +
+    listText(history) +
+    ',"historyOmitted":' +
+    document.historyOmitted +
+    ',"hops":' +
+    document.hops +
+    "}"
+  );
+};
+
+const orNull = (text: string | null): string => (text === null ? "null" : quote(text));
+const listText = (list: readonly unknown[]): string => (list.length === 0 ? "[]" : JSON.stringify(list));
 
 /** So many characters of the conversation are told: the newest messages that fit. */
 const HISTORY_CHARACTERS = 256 * 1024;

@@ -31,10 +31,11 @@ const encodeTime = (ms: number): string => {
 /** A new id: the prefix, 48 bits of time and 80 random bits in Crockford's base 32. Sorts by time as text. */
 export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${string}` =>
   // Added up, as a template asks each part to become a string first.
-  (prefix +
-    "_" +
-    encodeTime(now) +
-    randomPart(word(), word(), word(), word(), word(), word(), word(), word())) as `${P}_${string}`;
+  (prefix + "_" + newBareId(now)) as `${P}_${string}`;
+
+/** A new bare id, for names that have a prefix of their own (`chat:<id>`, `webhook:<id>`). */
+export const newBareId = (now: number): string =>
+  encodeTime(now) + randomPart(word(), word(), word(), word(), word(), word(), word(), word());
 
 /** One call makes one flat string: parts that are added up are put together again when they are first looked at. */
 const randomPart = (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number): string =>
@@ -69,6 +70,3 @@ export const idLike = <P extends IdPrefix>(prefix: P, id: string, now: number): 
 };
 /** What follows the prefix of an id: `_` and 26 characters. */
 const REST = 27;
-
-/** A new bare id, for names that have a prefix of their own (`chat:<id>`, `webhook:<id>`). */
-export const newBareId = (now: number): string => newId("msg", now).slice(4);

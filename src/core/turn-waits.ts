@@ -88,8 +88,17 @@ export const createTurnWaits = ({ journal, clock }: { journal: Journal; clock: C
 const endOf = (turn: Turn, entry: Entry): TurnResult => (isTurnEnd(entry) ? withEnd(turn, entry) : "over");
 
 const withEnd = (turn: Turn, entry: Extract<Entry, { usage: unknown }>): Turn => {
-  const ended = { ...turn, endedAt: entry.at, usage: entry.usage, model: entry.model ?? turn.model };
-  if (entry.name === "turn.completed") return { ...ended, status: "completed", reply: entry.reply };
-  if (entry.name === "turn.cancelled") return { ...ended, status: "cancelled", reply: entry.reply || undefined };
-  return { ...ended, status: "failed", error: entry.error };
+  // One copy: each costs as much as all else that is done here.
+  const ended: Turn = { ...turn, endedAt: entry.at, usage: entry.usage, model: entry.model ?? turn.model };
+  if (entry.name === "turn.completed") {
+    ended.status = "completed";
+    ended.reply = entry.reply;
+  } else if (entry.name === "turn.cancelled") {
+    ended.status = "cancelled";
+    ended.reply = entry.reply || undefined;
+  } else {
+    ended.status = "failed";
+    ended.error = entry.error;
+  }
+  return ended;
 };

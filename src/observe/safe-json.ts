@@ -80,6 +80,18 @@ export const memberOf = (key: string, value: unknown, budget: Budget, above: rea
   return !harmless && isSecretKey(key) ? `"${HIDDEN}"` : jsonOf(value, budget, above);
 };
 
+/** What stands behind the point of so many thousandths. */
+const THOUSANDTHS = Array.from({ length: 1000 }, (_, n) => String((1000 + n) / 1000).slice(1));
+const MOST_THOUSANDTHS = 1e9;
+
+/** A number as String has it. Of times, which have thousandths, it would look for the shortest text that reads as the same, which takes long. */
+const numberText = (value: number): string => {
+  const all = Math.round(value * 1000);
+  if (all < 0 || all > MOST_THOUSANDTHS || all / 1000 !== value) return String(value);
+  const left = all % 1000;
+  return (all - left) / 1000 + (THOUSANDTHS[left] as string);
+};
+
 /** Any value as JSON text within the budget. Never throws, calls no `toJSON`, and ends on every graph. */
 export const jsonOf = (value: unknown, budget: Budget, above: readonly object[] = []): string => {
   budget.left -= 2;
@@ -87,7 +99,7 @@ export const jsonOf = (value: unknown, budget: Budget, above: readonly object[] 
     case "string":
       return stringOf(value, budget);
     case "number":
-      return Number.isFinite(value) ? String(value) : `"${value}"`;
+      return Number.isFinite(value) ? numberText(value) : `"${value}"`;
     case "boolean":
       return value ? "true" : "false";
     case "bigint":

@@ -131,8 +131,10 @@ const hasUnreadBody = (req: IncomingMessage): boolean => {
   return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > DISCARD_LIMIT;
 };
 
-export const sendJson = (call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void => {
-  const text = JSON.stringify(body);
+export const sendJson = (call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void =>
+  sendJsonText(call, status, JSON.stringify(body), headers);
+
+export const sendJsonText = (call: WireCall, status: number, text: string, headers?: Record<string, string>): void => {
   const length = Buffer.byteLength(text);
   const usual = { "content-type": "application/json", "content-length": length, "x-request-id": call.requestId };
   call.res.writeHead(status, headers ? { ...usual, ...headers } : usual);

@@ -1,6 +1,8 @@
+import type { WakeReply } from "#generated/rest-types.ts";
+import { writers } from "#generated/writers/replies.ts";
 import type { Events } from "#observe/events.ts";
 import { readBody } from "./body.ts";
-import { failCall, sendJson, type WireCall } from "./call.ts";
+import { failCall, sendJsonText, type WireCall } from "./call.ts";
 import type { DoorAt } from "./front.ts";
 import { HookExchange, type HookParts } from "./hook-exchange.ts";
 import type { HookReply } from "./hooks-call.ts";
@@ -42,5 +44,8 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
 
 const send = (call: WireCall, { body, replayed }: HookReply): void => {
   call.turnId = (body as { turnId?: string }).turnId;
-  sendJson(call, 200, body, replayed ? REPLAYED : undefined);
+  const write = call.operation === "hooks.wake" ? writeWake : JSON.stringify;
+  sendJsonText(call, 200, write(body as WakeReply), replayed ? REPLAYED : undefined);
 };
+
+const writeWake = writers["hooks.wake"].ok;

@@ -52,6 +52,7 @@ describe("what the generator prints from the pinned specs", () => {
     ...["config", "hooks", "openai", "openai-replies", "pushes", "rest", "rest-bodies", "rpc", "socket-calls"].flatMap(
       (name) => [`validators/${name}.js`, `validators/${name}.d.ts`],
     ),
+    "writers/replies.ts",
   ];
 
   test.each(printed)("%s is what it was", async (path) => {

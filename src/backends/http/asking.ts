@@ -6,7 +6,7 @@ import { type Breaker, keptBack, verdictOf } from "../breaker.ts";
 import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";
 import type { Client } from "../outbound/client.ts";
 import { connectionError } from "../outbound/words.ts";
-import type { TurnDocument } from "../turn-document.ts";
+import { documentText, type TurnDocument } from "../turn-document.ts";
 import { untold } from "../untold.ts";
 import { Answer, type Taker } from "./answer.ts";
 import { type Want, WHO } from "./documents.ts";
@@ -114,7 +114,7 @@ export class Asking implements ChunkSource, Taker {
     if (this.chunks.isOver) return;
     const { client, target, headers } = this.#service;
     const { id, want } = this.#asked;
-    const body = JSON.stringify(told);
+    const body = documentText(told);
     const own = headers.of(id, ACCEPT[want], body, told.hops);
     client.dispatch(
       { origin: target.origin, path: target.path, always: headers.always(), headers: own, body },
