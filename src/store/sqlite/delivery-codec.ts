@@ -1,4 +1,5 @@
 import { isAscii } from "node:buffer";
+import { quote } from "#generated/writers/quote.ts";
 import type {
   Delivery,
   DeliveryAnswer,
@@ -8,6 +9,7 @@ import type {
   RecordedDelivery,
   Surface,
 } from "#store/store.ts";
+import { quoteIf } from "./json.ts";
 
 /** What tells a delivery's outcome: its turn, its event, or its answer. */
 export const KINDS = { turn: 0, event: 1, repeated: 2, unmatched: 3, refused: 4, challenge: 5, gone: 6 } as const;
@@ -50,7 +52,7 @@ type Info = [
   eventId: string | null,
 ];
 type KeptStep = [at: number, name: string, detail: string | null];
-/** Plain text stays text; other bytes are in base64. */
+/** Plain text stays text where it is long; other bytes are in base64. */
 type KeptBody = string | [base64: string] | null;
 
 /** A delivery as it is kept, the whole of it in one. Steps that came later are kept beside it. */
@@ -84,8 +86,10 @@ type Own = [
 /** A delivery without what it shares, in JSON. */
 export type OwnPart = [kind: number, own: Own, steps: KeptStep[], body: KeptBody];
 
-/** A delivery on its way to the worker: what that asks for, and the texts of a `SharedPart` and an `OwnPart`. */
-export type PackedDelivery = readonly [deliveryId: string, kind: number, shared: string, text: string];
+/** A `SharedPart` in JSON, and its bytes. Those that are sent together have one of it, as they have it alike. */
+export type PackedShared = readonly [text: string, bytes: number];
+/** A delivery on its way to the worker: what that asks for, and an `OwnPart` in JSON. */
+export type PackedDelivery = readonly [deliveryId: string, kind: number, shared: PackedShared, text: string];
 
 /** Of a delivery that begins the work of `kind`, or has begun none. */
 export const packDelivery = (
@@ -94,33 +98,24 @@ export const packDelivery = (
   kind = kindOf(delivery.answer),
 ): PackedDelivery => {
   const { deliveryId, at, requestId, bytes, status, mapping, replayOf, senderId } = delivery;
-  const own: Own = [
-    deliveryId,
-    at,
-    requestId,
-    bytes,
-    status ?? null,
-    mapping ?? null,
-    replayOf ?? null,
-    senderId ?? null,
-    work.turnId ?? null,
-    work.sessionId ?? null,
-    work.eventId ?? null,
-  ];
-  const part: OwnPart = [kind, own, packSteps(delivery.steps), packBody(delivery.body)];
-  return [deliveryId, kind, sharedOf(delivery), JSON.stringify(part)];
+  const sent = `${quoteIf(mapping)},${quoteIf(replayOf)},${quoteIf(senderId)}`;
+  const started = `${quoteIf(work.turnId)},${quoteIf(work.sessionId)},${quoteIf(work.eventId)}`;
+  const own = `[${quote(deliveryId)},${at},${quote(requestId)},${bytes},${status ?? null},${sent},${started}]`;
+  const text = `[${kind},${own},[${delivery.steps.map(jsonOfStep).join(",")}],${jsonOfBody(delivery.body)}]`;
+  return [deliveryId, kind, sharedOf(delivery), text];
 };
 
-let last: { of: Delivery; text: string } | undefined;
+let last: { of: Delivery; packed: PackedShared } | undefined;
 
 /** Mostly that of the delivery before. */
-const sharedOf = (delivery: Delivery): string => {
+const sharedOf = (delivery: Delivery): PackedShared => {
   if (last === undefined || !isAlike(last.of, delivery)) {
     const { surface, operation, method, path, address, caller, answer, headers } = delivery;
     const shared: SharedPart = [surface, operation, method, path, address, caller, answer, headers];
-    last = { of: { ...delivery, body: undefined }, text: JSON.stringify(shared) };
+    const text = JSON.stringify(shared);
+    last = { of: { ...delivery, body: undefined }, packed: [text, Buffer.byteLength(text)] };
   }
-  return last.text;
+  return last.packed;
 };
 
 const isAlike = (one: Delivery, other: Delivery): boolean =>
@@ -143,10 +138,24 @@ export const joinParts = ([kind, own, steps, body]: OwnPart, shared: SharedPart)
 
 const kindOf = (answer: DeliveryAnswer): number => KINDS[answer === "accepted" ? "gone" : answer];
 
-const packBody = (body: Uint8Array | undefined): KeptBody => {
-  if (!body) return null;
+/** So short a body is kept in base64 whatever it is: to escape it, as JSON in JSON, takes longer than all else of its delivery. */
+const SHORT = 1_024;
+
+const jsonOfBody = (body: Uint8Array | undefined): string => {
+  if (!body) return "null";
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  return isAscii(bytes) && !bytes.includes(0) ? bytes.toString("latin1") : [bytes.toString("base64")];
+  if (bytes.length > SHORT && isAscii(bytes) && !bytes.includes(0)) return quote(bytes.toString("latin1"));
+  return `["${bytes.toString("base64")}"]`;
+};
+
+let lastStep = { name: "", detail: undefined as string | undefined, rest: '"",null' };
+
+/** Most deliveries have the same steps as the one before, at another time. */
+const jsonOfStep = ({ at, name, detail }: DeliveryStep): string => {
+  if (name !== lastStep.name || detail !== lastStep.detail) {
+    lastStep = { name, detail, rest: `${quote(name)},${quoteIf(detail)}` };
+  }
+  return `[${at},${lastStep.rest}]`;
 };
 
 export const readBody = (body: KeptBody): Uint8Array | undefined => {

@@ -1,4 +1,6 @@
+import { quote } from "#generated/writers/quote.ts";
 import type { EventStatus, SystemEvent } from "#store/store.ts";
+import { quoteAll, quoteIf } from "./json.ts";
 
 /** As they are kept. One that waits may be a turn's: that is told by the turn. One that is gone has left its place empty. */
 export const WAITS = 0;
@@ -43,7 +45,7 @@ export const encodeHead = (
   deliveryIds: readonly (string | null)[],
 ): string => {
   const isOne = agents.every((agent) => agent === agents[0]);
-  return JSON.stringify([ids, isOne ? agents[0] : agents, deliveryIds]);
+  return `[${quoteAll(ids)},${isOne ? quoteIf(agents[0]) : quoteAll(agents)},${quoteAll(deliveryIds)}]`;
 };
 
 export const agentsOf = ([ids, agents]: EventHead): string[] =>
@@ -74,8 +76,9 @@ export const decodeStates = (text: string): EventState[] => {
   return states;
 };
 
+/** An `EventBody` in JSON. */
 export const encodeBody = (text: string, metadata: string | undefined, caller: string, createdAt: number): string =>
-  JSON.stringify([text, metadata ?? null, caller, createdAt] satisfies EventBody);
+  `[${quote(text)},${quoteIf(metadata)},${quote(caller)},${createdAt}]`;
 
 /** An event on its way to the main side. */
 export type EventRow = readonly [

@@ -59,10 +59,10 @@ export class DeliveryRing {
 
   /** Keeps a delivery, whose work begins with it or was none. */
   add(packed: PackedDelivery, limits: RecorderLimits): void {
-    const [deliveryId, kind, shared, text] = packed;
+    const [deliveryId, kind, [, sharedBytes], text] = packed;
     const place = this.#places.next();
     // What it shares weighs as if it were its own: with whom it is shared changes.
-    const bytes = DELIVERY_BYTES + Buffer.byteLength(shared) + Buffer.byteLength(text);
+    const bytes = DELIVERY_BYTES + sharedBytes + Buffer.byteLength(text);
     const batch = this.#rows.add(place, packed, bytes);
     const isFinished = kind !== KINDS.turn && kind !== KINDS.event;
     this.#keep({ deliveryId, batch, place, bytes, isRefused: kind === KINDS.refused, isFinished });

@@ -3,9 +3,11 @@ import {
   type KeptDelivery,
   type OwnPart,
   type PackedDelivery,
+  type PackedShared,
   type packSteps,
   type SharedPart,
 } from "../delivery-codec.ts";
+import { quoteAll } from "../json.ts";
 import type { Database, Rows } from "./database.ts";
 
 type Steps = ReturnType<typeof packSteps>;
@@ -19,14 +21,15 @@ type Stored = [first: number, head: string, gone: string | null, last: number];
 export type DeliveryBatch = { readonly first: number; size: number; left: number; readonly gone: Set<number> };
 export type StoredDelivery = { batch: DeliveryBatch; deliveryId: string; place: number; kind: number; weight: number };
 
-/** `shared`: the texts of what those of the row share, and the place of each. */
+/** `shared`: the texts of what those of the row share. `lastShared` is how the last of them came. */
 type NextRow = {
   batch: DeliveryBatch;
   ids: string[];
   kinds: number[];
   weights: number[];
   sharedAt: number[];
-  shared: Map<string, number>;
+  shared: string[];
+  lastShared: PackedShared | undefined;
   texts: string[];
   length: number;
 };
@@ -98,20 +101,15 @@ export class DeliveryRows {
     if (!next || next.texts.length >= MOST_DELIVERIES || next.length > MOST_TEXT) {
       this.#write();
       const batch = { first: place, size: 0, left: 0, gone: new Set<number>() };
-      next = { batch, ids: [], kinds: [], weights: [], sharedAt: [], shared: new Map(), texts: [], length: 0 };
+      const none = { ids: [], kinds: [], weights: [], sharedAt: [], shared: [], texts: [] };
+      next = { batch, ...none, lastShared: undefined, length: 0 };
       this.#next = next;
       this.#batches.set(place, batch);
-    }
-    let at = next.shared.get(shared);
-    if (at === undefined) {
-      at = next.shared.size;
-      next.shared.set(shared, at);
-      next.length += shared.length;
     }
     next.ids.push(deliveryId);
     next.kinds.push(kind);
     next.weights.push(weight);
-    next.sharedAt.push(at);
+    next.sharedAt.push(placeOfShared(next, shared));
     next.texts.push(text);
     next.length += text.length;
     next.batch.size++;
@@ -211,12 +209,23 @@ export class DeliveryRows {
     const next = this.#next;
     if (!next) return;
     this.#next = undefined;
-    const lists = [next.ids, next.kinds, next.weights, next.sharedAt].map((list) => JSON.stringify(list));
-    const head = `[${lists.join(",")},[${[...next.shared.keys()].join(",")}]]`;
+    const numbers = [next.kinds, next.weights, next.sharedAt].map((list) => list.join(",")).join("],[");
+    const head = `[${quoteAll(next.ids)},[${numbers}],[${next.shared.join(",")}]]`;
     this.#rows.add(next.batch.first, head, `[${next.texts.join(",")}]`);
     this.#rows.flush();
   }
 }
+
+/** Where among what those of the row share this is: mostly where that of the one before is, which came as the same one. */
+const placeOfShared = (next: NextRow, shared: PackedShared): number => {
+  if (next.lastShared === shared) return next.sharedAt.at(-1) as number;
+  next.lastShared = shared;
+  const [text] = shared;
+  const at = next.shared.indexOf(text);
+  if (at >= 0) return at;
+  next.length += text.length;
+  return next.shared.push(text) - 1;
+};
 
 const wholeOf = ([, , , sharedAt = [], shared = []]: Head, kept: OwnPart | KeptDelivery, at: number): KeptDelivery =>
   kept.length === 5 ? kept : joinParts(kept, shared[sharedAt[at] as number] as SharedPart);

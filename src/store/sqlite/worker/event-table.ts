@@ -276,7 +276,7 @@ export class EventTable {
   #count({ batch, at }: EventPlace, by: 1 | -1): void {
     const agent = batch.agents[at] as string;
     const rows = this.#open.get(agent) ?? new Map<number, number>();
-    this.#open.set(agent, rows);
+    if (rows.size === 0) this.#open.set(agent, rows);
     const count = (rows.get(batch.first) ?? 0) + by;
     if (count > 0) rows.set(batch.first, count);
     else rows.delete(batch.first);

@@ -1,3 +1,4 @@
+import { quote } from "#generated/writers/quote.ts";
 import type { GatewayEntry, GatewayNews } from "#store/store.ts";
 import { type KeptNews, lengthOf, lengthOfAll, readNews } from "../gateway-codec.ts";
 import type { Rows } from "./database.ts";
@@ -15,7 +16,8 @@ export class GatewayLog {
   readonly #read;
   readonly #delete;
   readonly #setFirst;
-  #unwritten: KeptNews[] = [];
+  /** As JSON. */
+  #unwritten: string[] = [];
   /** The oldest that is kept, or the next to come; and what the newest row says of it. */
   #first: number;
   #writtenFirst: number;
@@ -38,7 +40,7 @@ export class GatewayLog {
 
   /** Answers the last entry's `seq`. */
   append(news: KeptNews, keep: number): number {
-    this.#unwritten.push(news);
+    this.#unwritten.push(jsonOfNews(news));
     this.#last += lengthOf(news);
     this.#first = Math.max(this.#first, this.#last - keep + 1);
     return this.#last;
@@ -77,7 +79,7 @@ export class GatewayLog {
   flush(): void {
     const hasNew = this.#unwritten.length > 0;
     if (hasNew) {
-      this.#rows.add(this.#last, this.#first, JSON.stringify(this.#unwritten));
+      this.#rows.add(this.#last, this.#first, `[${this.#unwritten.join(",")}]`);
       this.#rows.flush();
       this.#unwritten = [];
     }
@@ -89,6 +91,13 @@ export class GatewayLog {
     if (!hasNew) this.#setFirst([this.#first, this.#last]);
   }
 }
+
+/** One that tells of a queued event comes with every event. */
+const jsonOfNews = (news: KeptNews): string => {
+  if (!Array.isArray(news) || typeof news[1] !== "string") return JSON.stringify(news);
+  const [at, eventId, agent] = news;
+  return `[${at},${quote(eventId)},${quote(agent)}]`;
+};
 
 const entriesOf = ([lastSeq, body]: Row): GatewayEntry[] => {
   const news = JSON.parse(body) as KeptNews[];
