@@ -129,7 +129,7 @@ export const createCore = async (parts: {
     work: runner.wake,
     announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
-    beat: heartbeat.wake,
+    beat: heartbeat.expect,
   };
   /** What is different where others write to the store too. */
   const amongOthers = (one: NonNullable<typeof replies>): StoreWatcher => ({

@@ -33,6 +33,8 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
   let wanted = false;
   let looking = false;
   let stopTimer = () => {};
+  /** When it looks again (monotonic). */
+  let looksAt = 0;
   let stopTick: (() => void) | undefined;
   let stopRetry = () => {};
   let planning = Promise.resolve();
@@ -69,23 +71,33 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     return store.claimBeats({ now: clock.now(), node, leaseMs, agents: names });
   };
 
+  /** Some beat is due in so long: sooner, maybe, than was planned. */
+  const expect = (dueInMs = 0): void => {
+    if (dueInMs <= 0 || looking) wake();
+    else if (clock.monotonic() + dueInMs < looksAt) waitFor(dueInMs);
+  };
+
   const waitFor = (ms: number): void => {
     stopTimer();
+    looksAt = clock.monotonic() + ms;
     if (state === "running") stopTimer = clock.after(ms, wake);
   };
 
   const begin = (claim: BeatClaim): void => {
     const beat = new HeldBeat(claim, clock.monotonic());
     if (state !== "running") beat.stop();
-    const ended = hold(beat).finally(() => {
+    const ended = hold(beat).then((next) => {
       held.delete(claim.agent);
-      wake();
+      // Of the next one it is known when that is due.
+      if (next === undefined || gone.size > 0) wake();
+      else expect(next);
     });
     held.set(claim.agent, { beat, ended });
     stopTick ??= clock.after(leaseMs / 3, tick);
   };
 
-  const hold = async (beat: HeldBeat): Promise<void> => {
+  /** Answers how long until the agent's next beat, as far as is known. */
+  const hold = async (beat: HeldBeat): Promise<number | undefined> => {
     try {
       await runBeat(parts, beat);
     } catch (error) {
@@ -95,12 +107,14 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     const ms = Math.round(clock.monotonic() - beat.began);
     events.beatRan({ agent, events: beat.events, turns: beat.turnIds.length, returned: beat.returned, ms });
     const every = agents.find(agent)?.heartbeatMs;
-    await end(beat, delayAfter(beat, agents.find(agent)));
+    const ended = await end(beat, delayAfter(beat, agents.find(agent)));
     // Another configuration came while the end was being kept: what it planned may be lost.
     if (agents.find(agent)?.heartbeatMs !== every) {
       planned.set(agent, OUTDATED);
       void plan();
+      return undefined;
     }
+    return ended && ended.nextAt !== undefined ? ended.nextAt - clock.now() : undefined;
   };
 
   const end = async (beat: HeldBeat, delayMs: number | undefined): Promise<Beat | false> => {
@@ -206,8 +220,7 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
   };
 
   return {
-    /** Some beat is due sooner than was planned. */
-    wake,
+    expect,
 
     /** Takes the agents over as they are now; resolves when their beats are planned, and the events of those that are gone are dead. */
     async reconfigure(): Promise<void> {

@@ -7,6 +7,8 @@ import { USAGE_KEPT_MS } from "./usage.ts";
 
 const EVERY_MS = 1_000;
 const MORE_MS = 10;
+/** So many gateways on one store sweep by turns, each so much less often. More do not, as those of the others that died are waited for. */
+const MOST_BY_TURNS = 3;
 
 type Kept = { retentionMs: number; webhookRetentionMs: number; eventRetentionMs: number };
 
@@ -32,7 +34,7 @@ export const startSweeps = (parts: { store: Store; clock: Clock; events: Events;
       gatewayBefore: now - GATEWAY_KEPT_MS,
       eventsBefore: now - eventRetentionMs,
     });
-    sweepAfter(more ? MORE_MS : EVERY_MS);
+    sweepAfter(more ? MORE_MS : EVERY_MS * Math.min(store.shared?.gateways() ?? 1, MOST_BY_TURNS));
   };
   const run = (): void => {
     sweep().catch((error: unknown) => {

@@ -7,6 +7,9 @@ export interface SharedStore {
    */
   countRequest(key: string, limit: { maxRequests: number; windowMs: number }): Promise<RateCount>;
 
+  /** How many gateways there are, with this one, as it knows. One that died is known to be gone some seconds later. */
+  gateways(): number;
+
   /** Says which agents this gateway has. It counts as there from now on, until it is closed. */
   haveAgents(agents: readonly string[]): Promise<void>;
   /**

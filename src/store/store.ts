@@ -60,8 +60,8 @@ export interface StoreWatcher {
   cancel(turnId: string): void;
   /** A compaction has become first in its session's queue: it may begin. */
   compaction(compactionId: string): void;
-  /** Some beat is due sooner than was planned. */
-  beat(): void;
+  /** Some beat is due sooner than was planned: in so long, or now. */
+  beat(dueInMs?: number): void;
   /** Some announcement can be claimed now. */
   announcement(): void;
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { A_BEAT, EVERY, MAIN, startBeating } from "./beating-core.ts";
 
@@ -30,6 +30,18 @@ metadata: {"source":"ci","n":1}
 2. ${second.eventId}, 2026-11-21T08:00:00.000Z, from shared
 The disk is full.`,
     );
+  });
+
+  it("is looked for once, when it is due, and begins then though another agent's was due later", async () => {
+    const agents = [
+      { name: "main", heartbeatMs: EVERY },
+      { name: "slow", heartbeatMs: 10 * EVERY },
+    ];
+    await using core = await startBeating({ agents });
+    const looks = vi.spyOn(core.store, "claimBeats");
+    for (let n = 0; n < 5; n++) await core.beat();
+    expect(await core.logged("beat.ran")).toHaveLength(5);
+    expect(looks).toHaveBeenCalledTimes(5);
   });
 
   it("is answered by echo with all of it", async () => {

@@ -1,10 +1,14 @@
-import { describe, expect, it } from "vitest";
+import pg from "pg";
+import { describe, expect, it, vi } from "vitest";
 import type { BeatClaim, GatewayEntry, RateCount } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { queueEvent } from "./inbound.ts";
 import { connect, silent, type Two, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, times, used, type World } from "./world.ts";
+
+/** One turn of the agent, whoever has made it ready. */
+const CLAIM = `select claim_turns(0, 'node_z', 10000, '{"main": 1}', array['msg_z'], true, 'z/1', 1e12) as claim`;
 
 await postgresTests((server) => {
   const openTwo = twoStores(server);
@@ -49,6 +53,45 @@ await postgresTests((server) => {
       await on.one.sweep({ maxAttempts: 2 });
       await other.query("rollback");
       expect(on.one.store.stats()).toMatchObject({ turnsQueued: 1 });
+    });
+
+    it("wait for no other's claim when they find nothing to claim, nor for one in another schema of the database", async () => {
+      await using on = await openTwo();
+      await using elsewhere = await openElsewhere();
+      await using other = await connect(on.url);
+      const { turnId } = await on.one.start();
+      await other.query("begin");
+      const { rows } = await other.query(CLAIM);
+      expect(rows[0].claim.claimed).toHaveLength(1);
+      expect((await on.two.claim({ freeOf: () => 0 })).turns).toEqual([]);
+      await elsewhere.one.start();
+      await elsewhere.one.claimNext();
+      await other.query("rollback");
+      expect((await on.two.claimNext()).turn).toMatchObject({ turnId });
+    });
+
+    it("sweep by one statement, and ask for old sessions only when some may be", async () => {
+      await using on = await openTwo();
+      const made = on.clock.now();
+      await on.one.start();
+      await on.one.end(await on.one.claimNext());
+      const asked = vi.spyOn(pg.Client.prototype, "query");
+      const swept = () =>
+        asked.mock.calls.splice(0).flatMap(([query]) => {
+          const { name = "" } = query as { name?: string };
+          return name.startsWith("sweep") ? [name] : [];
+        });
+      const each = "sweep_turns sweep_inbound";
+      try {
+        for (const sessionsBefore of [0, 1, made - 1]) await on.one.sweep({ sessionsBefore });
+        expect(swept()).toEqual([each, "sweep_sessions", each, each]);
+        await on.clock.advance(1_000);
+        await on.one.sweep({ sessionsBefore: made + 1 });
+        expect(swept()).toEqual([each, "sweep_sessions"]);
+        expect(on.one.store.stats()).toMatchObject({ sessions: 0 });
+      } finally {
+        asked.mockRestore();
+      }
     });
 
     it("tell each other of the gateway's stream only while somebody follows it there", async () => {
@@ -120,6 +163,7 @@ await postgresTests((server) => {
           const end = { now: on.clock.now(), delayMs: 60_000, ran: undefined, streamKeep: 10 };
           return on.one.store.endBeat(held, end);
         },
+        60_000,
       ],
       [
         "held until its lease ended, and a sweep freed whose answer was lost",
@@ -128,17 +172,18 @@ await postgresTests((server) => {
           await using swept = await connect(on.url);
           await swept.query("select free_lost_beats($1)", [on.clock.monotonic()]);
         },
+        0,
       ],
-    ])("hear of a beat that the other %s", async (_, done) => {
+    ])("hear of a beat that the other %s", async (_, done, dueInMs) => {
       await using on = await openTwo();
       await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 0, soonest: false });
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       const now = on.clock.now();
       const { beats } = await on.one.store.claimBeats({ now, node: "node_a", leaseMs: LEASE_MS, agents: ["main"] });
       await on.clock.advance(1_000);
-      const heard = new Promise<void>((resolve) => on.two.store.watch({ ...silent, beat: resolve }));
+      const heard = new Promise<number | undefined>((beat) => on.two.store.watch({ ...silent, beat }));
       await done(on, beats[0] as BeatClaim);
-      await heard;
+      expect(await heard).toBe(dueInMs);
     });
 
     it("add up what both have counted", async () => {

@@ -74,20 +74,21 @@ export type NotedBeats = Map<
 >;
 
 /**
- * Keeps what `agentCounts` tells. Answers whether some beat waits for another time than was known: whoever planned it, or held the one
- * before, may be gone by then.
+ * Keeps what `agentCounts` tells. Answers how long until the first of those beats that wait for another time than was known: whoever
+ * planned one, or held the one before, may be gone by then.
  */
-export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | undefined): boolean => {
-  let isMovedOne = false;
-  for (const { agent, noted, notedIn, running, version } of beats ?? []) {
+export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | undefined): number | undefined => {
+  let firstIn: number | undefined;
+  for (const { agent, noted, notedIn, dueIn, running, version } of beats ?? []) {
     const known = frame.beats.get(agent);
     // A poll may have looked before a call changed it of which this node has heard already.
     if (known && version <= known.version) continue;
     const isMoved = known?.noted !== noted;
     frame.beats.set(agent, { version, noted, at: isMoved ? wallTime(frame, notedIn) : known?.at, running });
-    isMovedOne ||= !running && noted !== null && (isMoved || known?.running === true);
+    if (running || dueIn === null || !(isMoved || known?.running === true)) continue;
+    firstIn = Math.min(firstIn ?? dueIn, dueIn);
   }
-  return isMovedOne;
+  return firstIn;
 };
 
 /** All of the agent up to there were handed over: here, so that the others are told. */

@@ -178,13 +178,20 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     }
   };
 
-  const call = async <T>(name: string, args: readonly unknown[]): Promise<T> => {
-    const places = args.map((_, n) => `$${n + 1}`).join(", ");
-    const { rows, lane } = await run<{ answer: T }>(name, `select ${name}(${places}) as answer`, args);
-    const answer = rows[0]?.answer as T;
-    take(answer, lane.startsWith(`${pool.lanes}/`));
-    return answer;
+  /** Calls of functions that share a statement and a commit, one after another; their answers. */
+  const callAll = async (calls: readonly BatchCall[]): Promise<unknown[]> => {
+    const values: unknown[] = [];
+    const made = calls.map(
+      ([name, args], n) => `${name}(${args.map((arg) => `$${values.push(arg)}`).join(", ")}) as a${n}`,
+    );
+    const name = calls.map(([name]) => name).join(" ");
+    const { rows, lane } = await run<Record<string, unknown>>(name, `select ${made.join(", ")}`, values);
+    const answers = calls.map((_, n) => rows[0]?.[`a${n}`]);
+    for (const answer of answers) take(answer, lane.startsWith(`${pool.lanes}/`));
+    return answers;
   };
+
+  const call = async <T>(name: string, args: readonly unknown[]): Promise<T> => (await callAll([[name, args]]))[0] as T;
 
   const names = new Map<string, string>();
   const frame = {
@@ -201,6 +208,7 @@ export const createFrame = ({ clock, node, pool, tellings, gatewayTellings, publ
     notify,
     handingOver: createHandingOver(clock),
     call,
+    callAll,
     begun,
     mayBegin,
     stopped,

@@ -16,9 +16,9 @@ export const inboundPoll = (frame: Frame): ((polled: PolledInbound) => void) => 
     const keysNow = JSON.stringify(polled.keys);
     const areKeysNew = keys !== undefined && keys !== keysNow;
     keys = keysNow;
-    const isMoved = noteBeats(frame, polled.beats);
+    const dueIn = noteBeats(frame, polled.beats);
     for (const watcher of frame.watchers) {
-      if (isMoved) watcher.beat();
+      if (dueIn !== undefined) watcher.beat(dueIn);
       if (polled.announcement) watcher.announcement();
       if (areKeysNew) watcher.keysChanged?.();
     }

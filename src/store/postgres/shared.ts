@@ -11,6 +11,8 @@ type TextRow = { session_id: string; seq: number; place: number; turn_id: string
 export const sharedStore = (frame: Frame): SharedStore => ({
   countRequest: rateCounter(frame),
 
+  gateways: () => frame.gateways,
+
   haveAgents: async (agents) => {
     await frame.call("have_agents", [frame.node, agents, frame.time()]);
   },

@@ -21,16 +21,23 @@ declare
   changes json[] := '{}';
   deltas jsonb := '{}';
 begin
-  perform pg_advisory_xact_lock(1, 0);
-  select array_agg(row(r.*)::turns order by r.ready_at, r.ready_order) filter (where r.waited),
-    array_agg(row(r.*)::turns order by r.ready_at, r.ready_order) filter (where not r.waited)
-  into waited_turns, other_turns
-  from json_each_text(free_of) as free (agent, room)
-  cross join (values (true), (false)) as kinds (waited)
-  cross join lateral (
-    select * from turns where turns.agent = free.agent and turns.waited = kinds.waited and ready_at <= at_time
-    order by ready_at, ready_order limit least(most, free.room::integer)
-  ) as r;
+  -- Who finds nothing waits for nobody.
+  if exists (
+    select from json_each_text(free_of) as free (agent, room)
+    cross join lateral (select from turns where turns.agent = free.agent and ready_at <= at_time limit 1) as r
+    where most > 0 and free.room::integer > 0
+  ) then
+    perform pg_advisory_xact_lock(3, this_schema());
+    select array_agg(row(r.*)::turns order by r.ready_at, r.ready_order) filter (where r.waited),
+      array_agg(row(r.*)::turns order by r.ready_at, r.ready_order) filter (where not r.waited)
+    into waited_turns, other_turns
+    from json_each_text(free_of) as free (agent, room)
+    cross join (values (true), (false)) as kinds (waited)
+    cross join lateral (
+      select * from turns where turns.agent = free.agent and turns.waited = kinds.waited and ready_at <= at_time
+      order by ready_at, ready_order limit least(most, free.room::integer)
+    ) as r;
+  end if;
   while cardinality(chosen) < most loop
     t := null;
     lanes := case when first_waited then '{1, 2}'::integer[] else '{2, 1}' end;

@@ -191,7 +191,7 @@ end
 $$;
 
 -- Sessions past their retention, of those behind \`in_after\`, and heads of journals: a slice. \`next\` is where the following one begins;
--- null behind the last that is old enough. \`kept\`: how many of them stay.
+-- null behind the last that is old enough. \`kept\`: how many of them stay; \`young\`: when the first one that is too young was made.
 create or replace function sweep_sessions(
   in_after bigint, before bigint, webhooks_before bigint, at_wall bigint, most integer, in_lane text, at_ms double precision
 ) returns json language plpgsql as $$
@@ -201,6 +201,7 @@ declare
   s sessions;
   looked integer := 0;
   next_after bigint;
+  first_young bigint;
   erased record;
   ends json[] := '{}';
   deltas jsonb := '{}';
@@ -215,7 +216,10 @@ begin
     where ordinal > in_after order by ordinal limit most
   loop
     -- Those behind it are younger still.
-    exit when known.created_at > greatest(before, webhooks_before);
+    if known.created_at > greatest(before, webhooks_before) then
+      first_young := known.created_at;
+      exit;
+    end if;
     looked := looked + 1;
     next_after := known.ordinal;
     at_limit := case when known.session_id like 'webhook:%' then webhooks_before else before end;
@@ -248,7 +252,7 @@ begin
     next_after := null;
   end if;
   if deltas = '{}' and cardinality(deleted) = 0 then
-    return json_build_object('next', next_after, 'kept', looked);
+    return json_build_object('next', next_after, 'kept', looked, 'young', first_young);
   end if;
   answer := conclude(ends, deltas, deleted, at_wall, in_lane);
   return (answer::jsonb || jsonb_build_object(
