@@ -2,6 +2,7 @@ import { createBeatEvents } from "#observe/beat-events.ts";
 import { createEventTools } from "#observe/event-tools.ts";
 import type { Logger } from "#observe/logger.ts";
 import type { Counter, Histogram, Registry } from "#observe/metrics.ts";
+import { createStoreEvents } from "#observe/store-events.ts";
 import { createUsageEvents } from "#observe/usage-events.ts";
 
 type Surface = "rest" | "rpc" | "hooks" | "public";
@@ -215,14 +216,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     ),
     ...createBeatEvents(tools),
     ...createUsageEvents(tools, { logger, registry }),
-    storeFailed: event<{ operation: string; error: unknown }, "operation">("error", "store.failed", [
-      "store_failures",
-      "Calls to the store that failed.",
-      "operation",
-    ]),
-    /** What the engine did by itself: that its database is gone or back, what it migrated, repaired or took over. */
-    storeNoticed: ({ name, detail }: { name: string; detail: string }): void =>
-      log(["unavailable", "repaired", "exposed"].includes(name) ? "warn" : "info", `store.${name}`, { detail }),
+    ...createStoreEvents(tools),
     /** Nothing was stored, and the caller was told. The access line has the rest. */
     workRefused: event<{ reason: string; surface?: Surface; requestId?: string }, "reason">("debug", "work.refused", [
       "work_refused",
