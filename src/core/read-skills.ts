@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { Node } from "yaml";
 import { readPlainFile, TooLarge } from "./skill-files.ts";
 import { readSkillParams, type SkillParams } from "./skill-params.ts";
 
@@ -72,10 +73,9 @@ const readSkill = async (dir: string, folder: string): Promise<Skill | string | 
   }
   const parts = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)([\s\S]*)$/.exec(text);
   if (!parts) return "SKILL.md does not begin with a front matter between two lines of ---";
-  const { parse } = await import("yaml");
   let matter: unknown;
   try {
-    matter = parse(parts[1] as string, { maxAliasCount: 0 });
+    matter = await readMatter(parts[1] as string);
   } catch (error) {
     return `the front matter is not YAML: ${(error as Error).message.split("\n")[0]}`;
   }
@@ -83,6 +83,21 @@ const readSkill = async (dir: string, folder: string): Promise<Skill | string | 
   if (typeof skill === "string") return skill;
   const params = await readSkillParams(dir);
   return typeof params === "string" ? params : { ...skill, params };
+};
+
+/** What a front matter holds; its metadata are texts, as they are written: a version 1.0 is no number. Throws for what is no YAML. */
+const readMatter = async (text: string): Promise<unknown> => {
+  const { isMap, isScalar, parseDocument } = await import("yaml");
+  const document = parseDocument(text);
+  if (document.errors[0]) throw document.errors[0];
+  const matter: unknown = document.toJS({ maxAliasCount: 0 });
+  if (!isMap(document.contents)) return matter;
+  const metadata: unknown = document.contents.get("metadata");
+  if (!isMap(metadata)) return matter;
+  const written = (node: unknown): string =>
+    isScalar(node) ? (node.source ?? "") : JSON.stringify((node as Node).toJS(document));
+  const texts = metadata.items.map(({ key, value }) => [written(key), written(value)]);
+  return { ...(matter as object), metadata: Object.fromEntries(texts) };
 };
 
 const skillOf = (dir: string, folder: string, matter: unknown, body: string): Omit<Skill, "params"> | string => {
@@ -99,12 +114,12 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
     return "name is not 1 to 64 lower-case letters, digits and single hyphens";
   }
   if (name !== folder) return `name is ${name}, but the folder is ${folder}`;
-  if (typeof description !== "string" || description.trim() === "" || description.length > DESCRIPTION_LIMIT) {
+  if (typeof description !== "string" || description.trim() === "" || charactersOf(description) > DESCRIPTION_LIMIT) {
     return "description is not a text of 1 to 1024 characters";
   }
   if (license !== undefined && typeof license !== "string") return "license is not a text";
-  if (compatibility !== undefined && (typeof compatibility !== "string" || compatibility.length > COMPATIBILITY_LIMIT))
-    return "compatibility is not a text of at most 500 characters";
+  if (compatibility !== undefined && !isCompatibility(compatibility))
+    return "compatibility is not a text of 1 to 500 characters";
   if (tools !== undefined && typeof tools !== "string")
     return "allowed-tools is not a text, its tools parted by spaces";
   if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)) return "metadata is not a map";
@@ -113,9 +128,15 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
     description,
     license,
     compatibility,
-    metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, String(value)])),
+    metadata: metadata as Record<string, string>,
     allowedTools: tools?.split(/\s+/).filter(Boolean) ?? [],
     body,
     dir,
   };
 };
+
+const isCompatibility = (value: unknown): value is string =>
+  typeof value === "string" && value.trim() !== "" && charactersOf(value) <= COMPATIBILITY_LIMIT;
+
+/** As the format counts them: a character outside of the first 65536 is one. */
+const charactersOf = (text: string): number => [...text].length;

@@ -69,6 +69,42 @@ unknown: ignored
     });
   });
 
+  it("gives metadata as they are written, whatever YAML makes of them", async () => {
+    const more = `metadata:
+  version: 1.0
+  since: 2024-01-02
+  build: 0x10
+  size: 1e3
+  draft: yes
+  ready: True
+  owner: null
+  next: ~
+  empty:
+  quoted: "1.0"
+  text: |
+    two
+    lines
+  tool: { "bins": ["git"], always: true }
+  2.0: a key
+`;
+    await using made = await makeDir({ a: skill("a", more) });
+    expect((await load(made.dir)).skills.find("a")?.metadata).toEqual({
+      version: "1.0",
+      since: "2024-01-02",
+      build: "0x10",
+      size: "1e3",
+      draft: "yes",
+      ready: "True",
+      owner: "null",
+      next: "~",
+      empty: "",
+      quoted: "1.0",
+      text: "two\nlines\n",
+      tool: '{"bins":["git"],"always":true}',
+      "2.0": "a key",
+    });
+  });
+
   it("reads files with the line ends of Windows", async () => {
     await using made = await makeDir({ a: skill("a").replaceAll("\n", "\r\n") });
     expect((await load(made.dir)).skills.find("a")).toMatchObject({ description: "Does a.", body: "Do it well." });
@@ -137,6 +173,22 @@ const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }>
   "has a description of 1025 characters": {
     text: matter(`name: a\ndescription: ${"x".repeat(1_025)}`),
     reason: /^description is not/,
+  },
+  "has a description of 1025 characters that are two units each": {
+    text: matter(`name: a\ndescription: ${"\u{1f30a}".repeat(1_025)}`),
+    reason: /^description is not/,
+  },
+  "has an empty compatibility": {
+    text: skill("a", "compatibility: ''\n"),
+    reason: /^compatibility is not a text of 1 to 500 characters$/,
+  },
+  "has a compatibility of 501 characters": {
+    text: skill("a", `compatibility: ${"x".repeat(501)}\n`),
+    reason: /^compatibility is not a text of 1 to 500 characters$/,
+  },
+  "has metadata with an alias": {
+    text: skill("a", "metadata: { b: &x c, d: *x }\n"),
+    reason: /front matter is not YAML/,
   },
   "has metadata that are no map": { text: skill("a", "metadata: [1]\n"), reason: /^metadata is not a map$/ },
   "is larger than 256 KiB": { text: skill("a", "", "x".repeat(256 * 1024)), reason: /larger than 256 KiB/ },
@@ -213,15 +265,17 @@ describe("a folder that is no skill", () => {
       [name]: matter(`name: ${name}\ndescription: ${"x".repeat(1_024)}`),
       "a-1-b2": skill("a-1-b2"),
       "7": matter('name: "7"\ndescription: A.'),
+      // A character is one, however many units it has.
+      wave: matter(`name: wave\ndescription: ${"\u{1f30a}".repeat(1_024)}\ncompatibility: ${"\u{1f30a}".repeat(500)}`),
     });
-    expect(await load(made.dir)).toMatchObject({ ids: ["7", "a-1-b2", name], invalid: [] });
+    expect(await load(made.dir)).toMatchObject({ ids: ["7", "a-1-b2", name, "wave"], invalid: [] });
   });
 
   it("does not change any object but its own with its metadata", async () => {
     await using made = await makeDir({ a: skill("a", "metadata: { __proto__: { polluted: yes }, b: c }\n") });
     const { skills } = await load(made.dir);
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
-    expect(skills.find("a")?.metadata.b).toBe("c");
+    expect(skills.find("a")?.metadata).toEqual(JSON.parse('{ "__proto__": "{\\"polluted\\":\\"yes\\"}", "b": "c" }'));
   });
 });
 
