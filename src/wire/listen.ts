@@ -137,12 +137,12 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   server.on("drop", () => pressure("connections"));
   const port = await openPort(server, options);
   server.on("error", (error: NodeJS.ErrnoException) => pressure(error.code ?? "accept"));
-  const checks = setInterval(() => {
+  const checks = everyMs(checkMs, () => {
     prefaces.endWaiting(performance.now() - headersMs);
     plain.check();
     http2.check();
     slowReaders.check();
-  }, checkMs).unref();
+  });
   let idleTimer: NodeJS.Timeout | undefined;
   const shownHost = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
@@ -157,11 +157,11 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       // HTTP's own `close` ends idle connections at once: a request that is on its way would find no answer.
       NetServer.prototype.close.call(server);
       http2.drain();
-      idleTimer ??= setInterval(() => {
+      idleTimer ??= everyMs(IDLE_MS, () => {
         server.closeIdleConnections();
         plain.endIdle(performance.now() - IDLE_MS);
         prefaces.endWaiting(performance.now() - IDLE_MS);
-      }, IDLE_MS).unref();
+      });
       await gone;
     },
     close: async () => {
@@ -178,6 +178,12 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     },
   };
 };
+
+/**
+ * Looks at connections each so many milliseconds, once what has come on them was read. After the process stood still its timers are the first to run, and
+ * would take for idle who has sent a request meanwhile.
+ */
+const everyMs = (ms: number, check: () => void): NodeJS.Timeout => setInterval(() => setImmediate(check), ms).unref();
 
 /** Loads HTTP/2 for the first connection that speaks it: it costs 8 ms and 4 MB. */
 const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: RequestListener }) => {

@@ -6,11 +6,12 @@ import { hopsIn } from "#core/hops.ts";
 import { hashOf } from "#core/secrets.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
+import { writers } from "#generated/writers/replies.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
 import { type GuessGuard, tokenHashOf } from "./auth.ts";
 import { parseJson, readBody } from "./body.ts";
-import { failCall, sendJson, type WireCall } from "./call.ts";
+import { failCall, sendJsonText, type WireCall } from "./call.ts";
 import { createDelivery } from "./delivery.ts";
 import { letGo } from "./let-go.ts";
 import { requireJson } from "./media-type.ts";
@@ -114,16 +115,27 @@ const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
 /** The body of an operation that takes one; undefined for the others, which must not bring one. */
 const readRaw = (call: WireCall, route: Route, limit: number): Buffer | undefined | Promise<Buffer | undefined> => {
   const { req } = call;
-  if (route.bodyLimit === null) return readBody(call, 0).then(() => undefined, refuseBody);
+  if (route.bodyLimit === null) return readNothing(call, route);
   requireJson(req);
   const { whole } = req as { whole?: Buffer };
   return whole !== undefined && whole.length <= limit ? whole : readBody(call, limit);
 };
 
+/** Many clients send an empty object with each POST: it says nothing, and is taken as nothing. */
+const readNothing = async (call: WireCall, { method }: Route): Promise<undefined> => {
+  const raw = await readBody(call, method === "POST" ? NOTHING_LIMIT : 0).catch(refuseBody);
+  if (!NOTHING.test(raw.toString("latin1"))) throw noBodyTaken();
+};
+const NOTHING = /^\s*(\{\s*\})?\s*$/;
+const NOTHING_LIMIT = 64;
+
 const refuseBody = (error: GatewayError): never => {
-  if (error.name !== "too-large") throw error;
+  throw error.name === "too-large" ? noBodyTaken() : error;
+};
+
+const noBodyTaken = (): GatewayError => {
   const errors = [{ pointer: "", message: "is not taken" }];
-  throw new GatewayError("invalid-request", "This call takes no body.", { errors });
+  return new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
 
 /** The context of one call. A class for the same reason as WireCall. */
@@ -184,8 +196,15 @@ const answer = (call: WireCall, { route }: Match, reply: unknown, { events, styl
   if (reply === undefined) {
     call.res.writeHead(status, { "x-request-id": call.requestId }).end();
   } else {
-    sendJson(call, status, tagged ? tagged.body : reply, headers);
+    sendJsonText(call, status, tagged ? textOf(route, tagged) : JSON.stringify(reply), headers);
   }
+};
+
+type Writers = Readonly<Record<string, Readonly<Record<string, (body: unknown) => string>> | undefined>>;
+
+const textOf = ({ operation }: Route, { as, body }: Tagged): string => {
+  const write = (writers as Writers)[operation]?.[as] ?? JSON.stringify;
+  return write(body);
 };
 
 /** What a handler answered, as the contract sends it: by its name, or the only one there is. */

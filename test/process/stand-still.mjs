@@ -5,7 +5,7 @@ import { Server } from "node:net";
 
 const OPENS_LATER_MS = 500;
 const STALL_MS = 1_200;
-/** Who asks first begins the watch over the loop, which has a beat of 20 ms. */
+/** Who asks first begins the watch over the loop, which has a beat of 40 ms. */
 const WATCHED_MS = 50;
 
 // Not the hook waits: from Node 24 on that would keep the whole process.

@@ -185,6 +185,22 @@ test("a connection that waits for nothing is ended while the gateway stops; one 
   await stopped;
 });
 
+test.each([
+  ["a plain connection", ""],
+  ["one that Node's parser has", "X-A: 1\r\nX-A: 2\r\n"],
+])("F22: what came while the process stood still is answered before it stops: on %s", async (_, more) => {
+  const listening = await listenHere(echo);
+  const { socket, until } = await open(listening.port);
+  socket.write(post("first", more));
+  await until("<first>");
+  const stopped = listening.stopAccepting();
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  socket.write(post("late", more));
+  for (const until = performance.now() + 1_200; performance.now() < until; );
+  await until("<late>");
+  await stopped;
+});
+
 test("what follows a wish to upgrade waits for whoever takes the connection, also after plain requests", async () => {
   const taken: Socket[] = [];
   const { port, readers } = await listenHere(echo, { onUpgrade: (_req, socket) => void taken.push(socket) });

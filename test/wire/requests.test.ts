@@ -88,13 +88,21 @@ describe("a request that has not the shape of the contract", () => {
   });
 
   test.each([
-    ["GET", "/api/v1/skills/list"],
-    ["POST", "/api/v1/turns/x/cancel"],
-    ["DELETE", "/api/v1/keys/x"],
-  ])("is 400 for a body that %s %s does not take", async (method, path) => {
+    ["GET", "/api/v1/skills/list", "{}"],
+    ["POST", "/api/v1/turns/x/cancel", '{"reason":"late"}'],
+    ["POST", "/api/v1/turns/x/cancel", "[]"],
+    ["POST", "/api/v1/turns/x/cancel", `{${" ".repeat(100)}}`],
+    ["DELETE", "/api/v1/keys/x", "{}"],
+  ])("is 400 for a body that %s %s does not take: %s", async (method, path, body) => {
     const headers = { authorization: `Bearer ${SECRETS.consoleToken}` };
-    const reply = await exchange(gateway.url, { method, path }, headers, "{}");
+    const reply = await exchange(gateway.url, { method, path }, headers, body);
     expect([reply.error, reply.problem.detail]).toEqual(["invalid-request", "This call takes no body."]);
+  });
+
+  test.each(["", "{}", "{ }\r\n"])("may bring an empty object where a POST takes no body: %j", async (body) => {
+    const place = { method: "POST", path: "/api/v1/turns/turn_01M7YN0XEMM1B7E5S8YF3GKP2N/cancel" };
+    const headers = { authorization, "content-type": "application/json" };
+    expect(await exchange(gateway.url, place, headers, body)).toMatchObject({ error: "turn-not-found" });
   });
 
   test.each(["%", "%zz", "%ff", "%c0%80"])("is 400 for a path that is no percent-encoded UTF-8: %s", async (id) => {

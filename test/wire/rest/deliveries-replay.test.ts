@@ -167,7 +167,7 @@ describe("deliveries.replay", () => {
 
   test("takes no body, and an id that the recorder has", async () => {
     const path = { delivery_id: idOf(await hooks.wake({ text: "hi" })) };
-    expect((await console.call("deliveries.replay", { path, body: {} })).error).toBe("invalid-request");
+    expect((await console.call("deliveries.replay", { path, body: { again: true } })).error).toBe("invalid-request");
     expect((await recorder.replay("dlv_01M7YN0XENG6PX2VW8BN0JQS4T")).error).toBe("delivery-not-found");
   });
 });
