@@ -189,8 +189,8 @@ export const createDoors = (parts: DoorsParts) => {
   const arrange = () => {
     doorsOf = config.gateway.listeners.map((_, n) => {
       const surfaces = surfacesOf(n);
-      const withOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
-      return [...surfaces.flatMap((surface) => all[surface] ?? []), ...(withOpenAi ? [openAi] : []), ...always];
+      const forOpenAi = config.gateway.openai.enabled && surfaces.includes("rest") ? openAi.open : openAi.closed;
+      return [...surfaces.flatMap((surface) => all[surface] ?? []), forOpenAi, ...always];
     });
     const { allowedOrigins, listeners } = config.gateway;
     guards = listeners.map(({ host, tls }) => {

@@ -1,11 +1,15 @@
 import type { Core } from "#core/core.ts";
+import { GatewayError } from "#core/errors.ts";
 import type { DoorAt } from "#wire/front.ts";
 
 type Loaded = typeof import("./openai-surface.ts");
 export type WithRestKeys = Parameters<Loaded["createOpenAiSurface"]>[1];
 
-/** The door for clients of OpenAI. All that is behind it is loaded with the first request. */
-export const createOpenAiDoor = (core: Core, parts: WithRestKeys): DoorAt => {
+/**
+ * The door for clients of OpenAI, and what stands in its place where it is closed: that says so in the shape that those clients read. All that
+ * is behind it is loaded with the first request.
+ */
+export const createOpenAiDoor = (core: Core, parts: WithRestKeys): { open: DoorAt; closed: DoorAt } => {
   let loading: Promise<ReturnType<Loaded["createOpenAiSurface"]>> | undefined;
   let there: Awaited<typeof loading>;
   const load = async () => {
@@ -14,7 +18,7 @@ export const createOpenAiDoor = (core: Core, parts: WithRestKeys): DoorAt => {
     return there;
   };
   const surface = () => (loading ??= load());
-  return {
+  const open: DoorAt = {
     prefix: "/v1",
     // Once it is there, it is not waited for.
     door: (call) => (there ? there.door(call) : surface().then(({ door }) => door(call))),
@@ -25,4 +29,11 @@ export const createOpenAiDoor = (core: Core, parts: WithRestKeys): DoorAt => {
       );
     },
   };
+  const door = () => {
+    throw new GatewayError("not-found", CLOSED);
+  };
+  return { open, closed: { ...open, door } };
 };
+
+const CLOSED =
+  "The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";

@@ -1,19 +1,30 @@
 import { describe, expect, test } from "vitest";
+import type { OpenAiError } from "#generated/rest-types.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { createHooks } from "#test/harness/hooks.ts";
 import { openHttp2 } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
-import { createChunkReader } from "#test/harness/openai-contract.ts";
+import { createChunkReader, openAiErrorNameOf } from "#test/harness/openai-contract.ts";
 import { checkReply } from "#test/harness/rest.ts";
 import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
 
 const authorization = `Bearer ${SECRETS.key}`;
 
-/** What is answered where the door is closed. The contract of an operation says nothing of that: it is a path like any other. */
+/** What is answered where the door is closed. The contract of an operation says nothing of that: it is a path like any other below `/v1`. */
 const askClosed = async (url: string, path: string) => {
-  const response = await fetch(url + path, { headers: { authorization } });
-  return checkReply({ method: "GET", path: "/nowhere" }, response.status, response.headers, await response.text());
+  const response = await fetchClosed(url + path, { headers: { authorization } });
+  return { status: response.status, error: openAiErrorNameOf((await response.json()) as OpenAiError) };
 };
+const fetchClosed = async (target: string | URL | Request, init?: RequestInit) => {
+  const response = await fetch(target, init);
+  const text = await response.text();
+  checkReply({ method: "GET", path: "/v1/nowhere" }, response.status, response.headers, text);
+  return new Response(text, response);
+};
+
+const CLOSED =
+  "404 Not found: The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";
 
 describe("the door for clients of OpenAI", () => {
   test("is closed unless it is opened, and a reload opens and closes it", async () => {
@@ -24,6 +35,18 @@ describe("the door for clients of OpenAI", () => {
     expect((await openClient(gateway.url).models.list()).data.map(({ id }) => id)).toEqual(["main"]);
     await gateway.reload({});
     expect(await askClosed(gateway.url, "/v1/models")).toMatchObject({ status: 404, error: "not-found" });
+  });
+
+  test("says how it is opened, in words that OpenAI's own client shows", async () => {
+    await using gateway = await startGateway();
+    const { chat, models } = openClient(gateway.url, { fetch: fetchClosed });
+    for (const ask of [() => chat.completions.create(hello()), () => models.list()])
+      expect(await refusalOf(ask())).toMatchObject({ status: 404, code: "not_found", message: CLOSED });
+    // Webhooks may be below it.
+    await using other = await startGateway({ config: { webhooks: { path: "/v1/hooks" } } });
+    expect(await askClosed(other.url, "/v1/models")).toMatchObject({ status: 404 });
+    const hooks = createHooks(other.url, "/v1/hooks");
+    expect((await hooks.wake({ text: "hi" })).status).toBe(200);
   });
 
   test("is where REST is, and the start says so", async () => {
@@ -48,10 +71,14 @@ describe("the door for clients of OpenAI", () => {
     await expect(startGateway({ config: { gateway: OPEN, webhooks } })).rejects.toThrow(/webhooks\.path/);
   });
 
-  test("says in its own words that nothing is at a path, once it knows who asks", async () => {
+  test("says in its own words what there is where nothing is at a path, once it knows who asks", async () => {
     await using gateway = await startGateway({ config: { gateway: OPEN } });
-    const send = (key: string | null) => gateway.rest.send("GET", "/v1/embeddings", { key });
-    expect(await send(SECRETS.key)).toMatchObject({ status: 404, error: "not-found" });
+    const send = (key: string | null) => gateway.rest.send("POST", "/v1/responses", { key });
+    const { status, error, json } = await send(SECRETS.key);
+    expect([status, error]).toEqual([404, "not-found"]);
+    expect(json.error).toMatchObject({
+      message: "Not found: Nothing is served at this path: of OpenAI's there are /v1/chat/completions and /v1/models.",
+    });
     expect(await send(null)).toMatchObject({ status: 401, error: "unauthenticated" });
   });
 
