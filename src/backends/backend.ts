@@ -15,7 +15,7 @@ export interface Backend {
    * The reply, piece by piece, and at the end what it used. Throws a BackendError, or anything: what is not a BackendError
    * is taken as a failure that is not worth another try. Where it is HeardChunks, it is heard and not read.
    */
-  run(turn: BackendTurn, signal: StopSignal): AsyncIterable<Chunk>;
+  run(turn: BackendTurn, signal: StopSignal): Chunks;
   /**
    * The whole reply of a backend that needs not wait for it; undefined where it must, and then `run` is asked. What can be
    * stopped costs a signal, a stream and a dozen promises: more than all the rest of a short turn.
@@ -27,6 +27,10 @@ export interface Backend {
   summarise(messages: readonly BackendMessage[], signal: AbortSignal, used?: TellUsed): Promise<string>;
   /** What it can be told at once, in tokens, by the model that is named; undefined where it does not know. Near it a session is compacted. */
   contextTokens?(model: string | undefined): number | undefined;
+  /**
+   * For how long nothing is asked of it, in milliseconds, as all that could answer such a turn has failed several times in a row; 0: it is asked.
+   */
+  restMs?(model: string | undefined): number;
   /** Ends what it keeps open, processes and connections, each as soon as no turn needs it any more; takes no turn afterwards. */
   close?(): Promise<void>;
 }
@@ -60,6 +64,10 @@ export type BackendTurn = {
   tools(signal: StopSignal): readonly Tool[] | Promise<readonly Tool[]>;
   /** Waits for what is not the agent's doing, as code that is loaded: no limit of how long it may be silent counts meanwhile. */
   aside<T>(work: Promise<T>): Promise<T>;
+  /**
+   * Who is asked when it gave no sign for too long: true where it goes on with somebody else, who has as long to begin; else the turn is stopped.
+   */
+  whenLate(goesOn: () => boolean): void;
   /** Whether it may ask again what failed: each time takes from the agent's budget of retries. */
   mayRetry(): boolean;
   /** Skills that it may load by a tool, beside those it was started with. */
@@ -81,12 +89,16 @@ export type Used = {
 /** `model` is which one answered, where it is not the agent's. */
 export type TellUsed = (usage: Used, model?: string) => void;
 
+/** The chunks of a reply. Who stops them hears none any more, and asks here what was used for them, where that is known. */
+export type Chunks = AsyncIterable<Chunk> & { used?(): Used | undefined };
+
 /**
  * Chunks that whoever wants them is told of as they come, without a promise for each. They are heard once, or read as an iterator, and never
  * both; `return` leaves them either way.
  */
 export interface HeardChunks extends AsyncIterableIterator<Chunk> {
   hear(hearer: ChunkHearer): void;
+  used(): Used | undefined;
 }
 
 export type ChunkHearer = {

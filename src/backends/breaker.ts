@@ -5,11 +5,15 @@ import { BackendError } from "#core/errors.ts";
 const FAILURES = 5;
 const FIRST_REST_MS = 5_000;
 const LONGEST_REST_MS = 60_000;
+/** While one call tries it. */
+const LOOK_AGAIN_MS = 1_000;
 
 /** How a call went that the breaker let through. `unknown`: nobody waited for its end. */
 export type Verdict = "answered" | "failed" | "unknown";
 
 export type Breaker = {
+  /** How long it is left alone from now on, in milliseconds; 0: it may be asked. Looking changes nothing. */
+  restMs(): number;
   /** How long nothing is asked of it, in milliseconds; 0: it may be asked now, and `tell` has to hear once how that went. */
   wait(): number;
   tell(verdict: Verdict, retryAfterMs?: number): void;
@@ -21,31 +25,35 @@ export type Breaker = {
  */
 export const createBreaker = (clock: Clock): Breaker => {
   let failures = 0;
-  let restMs = FIRST_REST_MS;
+  let nextMs = FIRST_REST_MS;
   let opensAt: number | undefined;
   let isTried = false;
+  const restMs = (): number => {
+    if (opensAt === undefined) return 0;
+    const left = opensAt - clock.monotonic();
+    if (left > 0) return left;
+    return isTried ? LOOK_AGAIN_MS : 0;
+  };
   return {
+    restMs,
     wait() {
-      if (opensAt === undefined) return 0;
-      const left = opensAt - clock.monotonic();
-      if (left > 0) return left;
-      if (isTried) return FIRST_REST_MS / 5;
-      isTried = true;
-      return 0;
+      const left = restMs();
+      if (left === 0 && opensAt !== undefined) isTried = true;
+      return left;
     },
     tell(verdict, retryAfterMs = 0) {
       isTried = false;
       if (verdict === "unknown") return;
       if (verdict === "answered") {
         failures = 0;
-        restMs = FIRST_REST_MS;
+        nextMs = FIRST_REST_MS;
         opensAt = undefined;
         return;
       }
       // Those that were under way when it opened tell nothing new.
       if (++failures < FAILURES || (opensAt !== undefined && opensAt > clock.monotonic())) return;
-      opensAt = clock.monotonic() + Math.max(restMs, Math.min(retryAfterMs, LONGEST_REST_MS));
-      restMs = Math.min(restMs * 2, LONGEST_REST_MS);
+      opensAt = clock.monotonic() + Math.max(nextMs, Math.min(retryAfterMs, LONGEST_REST_MS));
+      nextMs = Math.min(nextMs * 2, LONGEST_REST_MS);
     },
   };
 };

@@ -1,4 +1,4 @@
-import type { Backend } from "./backend.ts";
+import type { Backend, Chunks } from "./backend.ts";
 
 type Known = Pick<Backend, "kind" | "models" | "asksOutside" | "contextTokens" | "countTokens">;
 
@@ -19,14 +19,20 @@ export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend
     );
     return loading;
   };
-  async function* first(...[turn, signal]: Parameters<Backend["run"]>) {
-    const backend = await turn.aside(loaded());
-    yield* backend.run(turn, signal);
-  }
+  const first = (...[turn, signal]: Parameters<Backend["run"]>): Chunks => {
+    let chunks: Chunks | undefined;
+    async function* read() {
+      const backend = await turn.aside(loaded());
+      chunks = backend.run(turn, signal);
+      yield* chunks;
+    }
+    return Object.assign(read(), { used: () => chunks?.used?.() });
+  };
   return {
     ...known,
     // Once it is there, nothing stands between its pieces and who reads them.
     run: (turn, signal) => (there ? there.run(turn, signal) : first(turn, signal)),
+    restMs: (model) => there?.restMs?.(model) ?? 0,
     async summarise(messages, signal, used) {
       const backend = await loaded();
       return await backend.summarise(messages, signal, used);

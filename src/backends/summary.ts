@@ -1,18 +1,25 @@
-import type { Chunk, TellUsed, Used } from "./backend.ts";
+import { BackendError } from "#core/errors.ts";
+import type { Chunks, TellUsed, Used } from "./backend.ts";
+
+/** What grows past this is no summary: its writer is left. The core takes none that is longer, whoever wrote it. */
+const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
 /** The text of a summary that comes in pieces. What it used is told once, as it was told last, also where it fails. */
-export const summaryOf = async (chunks: AsyncIterable<Chunk>, used: TellUsed | undefined): Promise<string> => {
+export const summaryOf = async (chunks: Chunks, used: TellUsed | undefined): Promise<string> => {
   let text = "";
   let usage: Used | undefined;
   let model: string | undefined;
   try {
     for await (const chunk of chunks) {
-      if ("text" in chunk) text += chunk.text;
-      else if ("usage" in chunk) usage = chunk.usage;
+      if ("text" in chunk) {
+        text += chunk.text;
+        if (text.length > SUMMARY_LIMIT) throw new BackendError("the summary is longer than 4 MiB");
+      } else if ("usage" in chunk) usage = chunk.usage;
       else if ("model" in chunk) model = chunk.model;
     }
     return text;
   } finally {
+    usage = chunks.used?.() ?? usage;
     if (usage) used?.(usage, model);
   }
 };

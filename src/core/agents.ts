@@ -62,6 +62,17 @@ export const countedModel = (agent: Agent, model: string | undefined): string =>
 export const labelOfModel = ({ backend }: Pick<Agent, "backend">, model: string): string =>
   backend.models?.includes(model) ? model : backend.kind;
 
+/** For how long an agent's backend is left alone, in milliseconds; 0: it is asked. */
+export const restMsOf = ({ backend, model: own }: Agent, model = own): number => backend.restMs?.(model) ?? 0;
+
+/** Refuses a turn that somebody would wait for, while the agent's backend is left alone. */
+export const requireAwake = (agent: Agent, model: string | undefined): void => {
+  const retryAfterMs = restMsOf(agent, model);
+  if (retryAfterMs === 0) return;
+  const words = `The backend of the agent ${agent.name} has failed several times in a row, and is left alone for a while.`;
+  throw new GatewayError("agent-unavailable", words, { retryAfterMs });
+};
+
 /** Refuses a model that the agent does not take, naming those it does. */
 export const checkModel = (agent: Agent, model: string | undefined): void => {
   const known = agent.backend.models;

@@ -64,6 +64,10 @@ export class AskedTurn implements BackendTurn {
     return this.watch ? this.watch.pause(work) : work;
   }
 
+  whenLate(goesOn: () => boolean) {
+    this.watch?.whenLate(goesOn);
+  }
+
   mayRetry() {
     return this.#parts.retries.take(this.agent);
   }

@@ -40,18 +40,23 @@ export class GatewayError extends Error {
   }
 }
 
+type Failure = { retryable?: boolean; retryAfterMs?: number; isLate?: boolean; cause?: unknown };
+
 /** A failure of a backend that knows its kind. `retryable` counts only before the first piece of text. */
 export class BackendError extends Error {
   override readonly name = "BackendError";
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
+  /** It was waited for as long as the agent's timeouts say. */
+  readonly isLate: boolean;
   /** The name of the model that failed, for the log. */
   model: string | undefined = undefined;
 
-  constructor(message: string, options: { retryable?: boolean; retryAfterMs?: number; cause?: unknown } = {}) {
-    super(message, { cause: options.cause });
-    this.retryable = options.retryable ?? false;
-    this.retryAfterMs = options.retryAfterMs;
+  constructor(message: string, { retryable = false, retryAfterMs, isLate = false, cause }: Failure = {}) {
+    super(message, { cause });
+    this.retryable = retryable;
+    this.retryAfterMs = retryAfterMs;
+    this.isLate = isLate;
   }
 
   /** Its words are all that there is to say: the log leaves out where it was thrown. */

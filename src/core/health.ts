@@ -1,7 +1,7 @@
 import type { Health } from "#generated/rpc-types.ts";
 import type { Events } from "#observe/events.ts";
 import type { EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
-import type { Agents } from "./agents.ts";
+import { type Agent, type Agents, restMsOf } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
@@ -53,7 +53,7 @@ export const createHealth = (parts: HealthParts) => {
       queuePart(store, limits()),
       eventsPart(store, limits(), parts.eventsRefused()),
       ...process(isAsked),
-      ...agents.list().map(({ name }) => agentPart(store, name, parts.eventsDelayedBy(name))),
+      ...agents.list().map((agent) => agentPart(store, agent, parts.eventsDelayedBy(agent.name))),
       ...channels(),
       ...tokenParts(tokensSince(), clock.now()),
     ];
@@ -179,9 +179,12 @@ const eventsPart = (store: Store, limits: EventOrder["limits"], refused: number)
   return { name: "events", status: isFull ? "degraded" : "ok", detail: said.join(" ") || null };
 };
 
-const agentPart = (store: Store, name: string, delayedBy: string | undefined): HealthPart => {
+const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): HealthPart => {
+  const { name } = agent;
+  const restMs = restMsOf(agent);
   const said = [
     store.agentCounts(name).failing ? "Its backend failed in its last turn; the log has backend.failed." : "",
+    restMs > 0 ? `It failed several times in a row, and is left alone for ${Math.ceil(restMs / 1_000)} s.` : "",
     delayedBy === undefined ? "" : `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.`,
   ].filter(Boolean);
   return part(`agents.${name}`, said.join(" ") || undefined);

@@ -1,4 +1,4 @@
-import type { Backend, BackendTurn, Chunk, ChunkHearer, HeardChunks } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk, ChunkHearer, Chunks, HeardChunks } from "#backends/backend.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 import { BackendError, GatewayError } from "./errors.ts";
 import { isLoop, loopWords } from "./hops.ts";
@@ -72,7 +72,7 @@ export const runTurn = (backend: Backend, turn: BackendTurn, signal: StopSignal,
 
 /** The same for chunks that are read. */
 const readTurn = async (
-  running: AsyncIterable<Chunk>,
+  running: Chunks,
   outcome: Outcome,
   signal: StopSignal,
   listener: RunListener,
@@ -94,6 +94,7 @@ const readTurn = async (
     for (;;) {
       const step = signal.aborted ? "interrupted" : await nextOf(iterator);
       if (step === "interrupted" || signal.aborted) {
+        takeUsed(outcome, running);
         leave(iterator);
         return stop(outcome, signal.reason as StopReason);
       }
@@ -103,6 +104,7 @@ const readTurn = async (
       tellChunk(outcome, step.value, listener);
     }
   } catch (thrown) {
+    takeUsed(outcome, running);
     if (chunks) leave(chunks);
     return failOrStop(outcome, thrown, signal);
   } finally {
@@ -134,7 +136,7 @@ class HeardTurn implements ChunkHearer {
     try {
       this.#chunks.hear(this);
     } catch (thrown) {
-      this.#leave(failOrStop(this.#soFar(), thrown, this.#signal));
+      this.#leave(failOrStop(this.#cut(), thrown, this.#signal));
     }
   }
 
@@ -147,7 +149,7 @@ class HeardTurn implements ChunkHearer {
     try {
       tellChunk(this.#outcome, chunk, this.#listener);
     } catch (thrown) {
-      this.#leave(fail(this.#soFar(), thrown));
+      this.#leave(fail(this.#cut(), thrown));
     }
   }
 
@@ -158,7 +160,7 @@ class HeardTurn implements ChunkHearer {
       this.#listener.alive();
       if (text !== "") this.#listener.text(text);
     } catch (thrown) {
-      this.#leave(fail(this.#soFar(), thrown));
+      this.#leave(fail(this.#cut(), thrown));
     }
   }
 
@@ -169,14 +171,21 @@ class HeardTurn implements ChunkHearer {
   // Who stops a turn may be in the middle of what it does to the store: the end is told after that.
   readonly #onAbort = (): void => {
     this.#isOver = true;
+    const outcome = this.#cut();
     leave(this.#chunks);
-    queueMicrotask(() => this.#end(stop(this.#soFar(), this.#signal.reason as StopReason)));
+    queueMicrotask(() => this.#end(stop(outcome, this.#signal.reason as StopReason)));
   };
 
   /** With the reply as far as it was told: it is put together once, and not with each piece. */
   #soFar(): Outcome {
     this.#outcome.reply = this.#listener.written.pieces.join("");
     return this.#outcome;
+  }
+
+  /** The same of one that is not heard to its end. */
+  #cut(): Outcome {
+    takeUsed(this.#outcome, this.#chunks);
+    return this.#soFar();
   }
 
   #leave(ended: Outcome): void {
@@ -231,6 +240,12 @@ const takeChunk = (outcome: Outcome, chunk: Chunk): string => {
   return "";
 };
 
+/** What was used by who is stopped, and tells it no more. */
+const takeUsed = (outcome: Outcome, chunks: Chunks): void => {
+  const used = chunks.used?.();
+  if (used && isCount(used.input) && isCount(used.output)) outcome.usage = usageOf(used);
+};
+
 const LATE: Partial<Record<StopReason, string>> = {
   timeout: "the turn passed its deadline",
   "no-answer": "the agent's backend did not begin to answer in time",
@@ -249,7 +264,10 @@ const fail = (outcome: Outcome, thrown: unknown): Outcome => {
   const error: TurnError =
     thrown instanceof GatewayError
       ? { name: thrown.name, detail: thrown.detail }
-      : { name: "turn-failed", detail: known ? known.message : "the agent's backend failed" };
+      : {
+          name: known?.isLate ? "turn-timeout" : "turn-failed",
+          detail: known ? known.message : "the agent's backend failed",
+        };
   const retry = known?.retryable === true && outcome.reply === "";
   // Nothing is as bad as something, and has to be heard of.
   const told = thrown ?? new Error(`the backend threw ${thrown}`);

@@ -6,6 +6,8 @@ export type TurnWatch = {
   alive(): void;
   /** Somebody else is asked now: who has as long to begin as the first had. */
   anew(): void;
+  /** Who is asked before the backend is told of as late: true where it goes on, with somebody else. */
+  whenLate(goesOn: () => boolean): void;
   /** Waits for what is not the backend's doing, a tool, without taking it for silence. Afterwards it has as long as to begin. */
   pause<T>(work: Promise<T>): Promise<T>;
   stop(): void;
@@ -33,8 +35,8 @@ export const createWatches = (clock: Clock) => {
     for (const watch of watches.list()) {
       // One that was told of may have ended another.
       if (watch.at === NOWHERE) continue;
-      const at = watch.isPaused ? now + watch.limit : watch.last + watch.limit;
-      if (at > now) first = Math.min(first, at);
+      if (watch.isPaused) first = Math.min(first, now + watch.limit);
+      else if (watch.last + watch.limit > now || watch.goesOn()) first = Math.min(first, watch.last + watch.limit);
       else watch.tell();
     }
     lookBy(first);
@@ -74,6 +76,7 @@ class Watch implements TurnWatch {
   readonly #watcher: Watcher;
   #hasBegun = false;
   #paused = 0;
+  #whenLate: (() => boolean) | undefined = undefined;
 
   constructor(waits: Waits, late: Late, watcher: Watcher) {
     this.#waits = waits;
@@ -97,6 +100,17 @@ class Watch implements TurnWatch {
   anew(): void {
     this.last = this.#watcher.clock.monotonic();
     this.#allow(this.#waits.firstByteMs);
+  }
+
+  whenLate(goesOn: () => boolean): void {
+    this.#whenLate = goesOn;
+  }
+
+  /** Nothing came in time, and somebody else is asked now. */
+  goesOn(): boolean {
+    if (!this.#whenLate?.()) return false;
+    this.anew();
+    return true;
   }
 
   async pause<T>(work: Promise<T>): Promise<T> {

@@ -8,7 +8,7 @@ import type {
   TurnOrder,
   TurnStart,
 } from "#store/store.ts";
-import { type Agents, checkModel, countedModel } from "./agents.ts";
+import { type Agents, checkModel, countedModel, requireAwake } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import { idLike, newId } from "./ids.ts";
@@ -121,6 +121,7 @@ export const createTurns = (parts: {
     const agent = agents.get(wish.place.agent);
     checkModel(agent, wish.model);
     if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
+    if (isWaitedFor(wish)) requireAwake(agent, wish.model);
     const slot = runner.reserve(agent.name);
     // One moment for both: a turn never begins before it was queued.
     const now = slot?.request.now ?? clock.now();
@@ -178,6 +179,8 @@ export const createTurns = (parts: {
   };
 };
 
+const isWaitedFor = ({ waitMs, streamed }: TurnWish): boolean => waitMs !== undefined || streamed === true;
+
 export type Turns = ReturnType<typeof createTurns>;
 
 export const isEnded = ({ status }: Pick<Turn, "status">): boolean => status !== "queued" && status !== "running";
@@ -219,7 +222,7 @@ const orderOf = (
     model: wish.model,
     countedModel: counted,
     skillIds: wish.skillIds ?? [],
-    waited: wish.waitMs !== undefined || wish.streamed === true,
+    waited: isWaitedFor(wish),
     idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
     delivery: wish.delivery,
     events: wish.events,

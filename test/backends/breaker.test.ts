@@ -40,6 +40,18 @@ describe("a breaker", () => {
     expect([breaker.wait(), breaker.wait()]).toEqual([0, 0]);
   });
 
+  it("says how long it rests to whoever asks, and lets none through for that", async () => {
+    const { clock, breaker, fail } = open();
+    expect(breaker.restMs()).toBe(0);
+    fail(5);
+    expect(breaker.restMs()).toBe(5_000);
+    await clock.advance(5_000);
+    expect([breaker.restMs(), breaker.restMs(), breaker.wait()]).toEqual([0, 0, 0]);
+    expect(breaker.restMs()).toBe(1_000);
+    breaker.tell("answered");
+    expect(breaker.restMs()).toBe(0);
+  });
+
   it("rests no longer for calls that were under way when it opened, and as long as it was asked to, up to a minute", () => {
     const { breaker, fail } = open();
     fail(4);

@@ -8,16 +8,18 @@ import { failureOf, ModelUnavailable } from "#backends/model/failures.ts";
 import type { BackendError } from "#core/errors.ts";
 import { API_KEY, KIND_NAMES, KINDS, type KindName, modelAt, openModels } from "./model-kinds.ts";
 import { FAULTS, type Fault, HANGING } from "./stand-ins/faults.ts";
-import type { ModelStandIn } from "./stand-ins/model-answers.ts";
+import { type ModelStandIn, USAGE } from "./stand-ins/model-answers.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
 const OUT_OF_ORDER = "the provider is overloaded or out of order";
 const BROKE_OFF = "the provider broke its answer off";
 const WITH_ERROR = "the provider broke its answer off with an error";
-const UNREAD = "what the provider answered could not be read";
 const NO_KEY = "the provider refused its API key";
 const TOO_FAST = "the provider takes no more from the gateway for now";
 const RESET = "the provider broke the connection off";
+
+const otherFormOf = (kind: KindName) =>
+  `what answered is no provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
 
 /** What each fault is called, and whether another try may help. */
 const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
@@ -115,10 +117,9 @@ describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong",
 
 describe.each(KIND_NAMES)("a provider of the kind %s whose events are of another form", (kind: KindName) => {
   it.each([
-    // Anthropic's SDK keeps what it could not read to itself.
-    ['{"error":{"message":"raw words sk-secret"}}', kind === "anthropic" ? UNREAD : WITH_ERROR],
-    // All that an event of Google's holds may be missing.
-    ['{"foo":"raw words sk-secret"}', kind === "google" ? BROKE_OFF : UNREAD],
+    ['{"error":{"message":"raw words sk-secret"}}', WITH_ERROR],
+    ['{"foo":"raw words sk-secret"}', otherFormOf(kind)],
+    ["[DONE]", otherFormOf(kind)],
   ])("is told of as what it is: %s", async (event, words) => {
     const server = createServer((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" }).end(`data: ${event}\n\n`);
@@ -135,6 +136,31 @@ describe.each(KIND_NAMES)("a provider of the kind %s whose events are of another
       server.closeAllConnections();
       server.close();
     }
+  });
+});
+
+describe.each(KIND_NAMES)("a model of the kind %s", (kind: KindName) => {
+  it.each(KIND_NAMES.filter((other) => other !== kind))(
+    "says what to check where its address is that of a provider of the kind %s, and has nothing left open there",
+    async (other) => {
+      await using standIn = await KINDS[other].start();
+      const backend = openModels({ main: modelAt(kind, standIn.url) });
+      const { error, text } = await failure(backend.run(turnOf(), new AbortController().signal));
+      expect({ message: error.message, retryable: error.retryable, text }).toEqual({
+        message: otherFormOf(kind),
+        retryable: false,
+        text: "",
+      });
+      expect(error).toBeInstanceOf(ModelUnavailable);
+    },
+  );
+
+  it("completes with an empty reply where its provider says that this is all", async () => {
+    await using standIn = await KINDS[kind].start({ text: [] });
+    const backend = openModels({ main: modelAt(kind, standIn.url) });
+    const chunks = await collect(backend.run(turnOf(), new AbortController().signal));
+    expect(textOf(chunks)).toBe("");
+    expect(chunks.at(-1)).toMatchObject({ usage: { input: USAGE.input, output: USAGE.output } });
   });
 });
 

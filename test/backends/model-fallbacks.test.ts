@@ -72,10 +72,35 @@ describe("an agent with several models", () => {
     expect(second.seen).toHaveLength(0);
   });
 
-  it("is worth another try when one of them is", async () => {
+  it("is worth another try when one of them is, and says of the last why it failed, and how many were tried", async () => {
     first.fail("429 with Retry-After");
     second.fail("401");
-    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toMatchObject({ retryable: true, retryAfterMs: 7_000 });
+    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toMatchObject({
+      message: "none of the 2 models that were tried answered; the last, spare: the provider refused its API key",
+      model: "spare",
+      retryable: true,
+      retryAfterMs: 7_000,
+    });
+  });
+
+  it("has the reason of each on the timeline when all of them fail", async () => {
+    first.fail("529");
+    second.fail("400");
+    const notes: unknown[] = [];
+    const running = open({ fallbacks: ["spare"] }).run(turnOf({ model: "good" }), new AbortController().signal);
+    const read = async () => {
+      for await (const chunk of running) if ("note" in chunk) notes.push(chunk.note.detail);
+    };
+    await expect(read()).rejects.toThrow("the last, spare: the provider refused the request (400)");
+    expect(notes).toEqual([
+      { model: "good", reason: "the provider is overloaded or out of order", next: "spare" },
+      { model: "spare", reason: "the provider refused the request (400)" },
+    ]);
+  });
+
+  it("has its own words for it where one alone was asked", async () => {
+    first.fail("400");
+    await expect(run(open({ fallbacks: ["spare"] }))).rejects.toThrow(/^the provider refused the request \(400\)$/);
   });
 
   it("spares a model that failed five times, and asks the next at once", async () => {
@@ -128,6 +153,48 @@ describe("an agent with several models", () => {
     expect(calls).toHaveLength(2);
     expect(second.seen[0]?.text).toContain("ordered");
     expect(second.seen[0]?.text).not.toContain("signed I order.");
+  });
+
+  it("F06: leaves one that hangs before it has said anything, and asks the next, after tools, too", async () => {
+    const tool: Tool = {
+      name: "order",
+      description: "Orders.",
+      isOutside: false,
+      parameters: { type: "object" },
+      call: async () => "ordered",
+    };
+    first.say({ calls: [{ name: "order", args: "{}" }] });
+    first.failNext(undefined, "hang before the first byte");
+    let goesOn: (() => boolean) | undefined;
+    const more = { tools: async () => [tool], whenLate: (late: () => boolean) => (goesOn = late) };
+    const running = run(open({ fallbacks: ["spare"] }), "good", more);
+    await first.next();
+    const hanging = await first.next();
+    expect(goesOn?.()).toBe(true);
+    expect(textOf(await running)).toBe("I am the second.");
+    expect(await hanging.left).toBe(true);
+    expect(second.seen[0]?.text).toContain("ordered");
+    // Its answer is there.
+    expect(goesOn?.()).toBe(false);
+  });
+
+  it("leaves the turn's end to its limits where there is no other model", async () => {
+    const whenLate = () => expect.fail("nobody else can be asked");
+    expect(textOf(await run(open(), "good", { whenLate }))).toBe("I am the first.");
+  });
+
+  it("F08: leaves a summary that has no end, and tells what that used", async () => {
+    const used: { output: number }[] = [];
+    first.failNext("a body without end");
+    first.say({ text: Array.from({ length: 4 }, () => "x".repeat(64 * 1024)) });
+    const messages = [{ role: "user", text: "I live in Bern.", outside: false } as const];
+    await expect(
+      open().summarise(messages, new AbortController().signal, (usage) => used.push(usage)),
+    ).rejects.toMatchObject({ name: "BackendError", message: "the summary is longer than 4 MiB" });
+    expect(await first.seen[0]?.left).toBe(true);
+    expect(used).toHaveLength(1);
+    expect(used[0]?.output).toBeGreaterThan(1024 * 1024);
+    expect(used[0]?.output).toBeLessThan(2 * 1024 * 1024);
   });
 
   it("writes summaries with the model that is named for it, and tells what that used", async () => {

@@ -95,6 +95,25 @@ describe("F28: text from outside", () => {
     expect(marksIn(told?.text ?? "")).toHaveLength(6);
   });
 
+  it("is the same bytes in all later prompts of its session, which a provider's cache then serves", () => {
+    const history: BackendMessage[] = [];
+    const prompts = ["One.", "Two.", "Three."].map((text) => {
+      const prompt = promptFor({ instructions: "Be kind.", message: { text, outside: true, context: undefined } }, [
+        ...history,
+      ]);
+      history.push(said("user", text, true), said("assistant", `${text} Yes.`));
+      return prompt;
+    });
+    for (const [n, prompt] of prompts.entries())
+      for (const later of prompts.slice(n + 1)) expect(later.slice(0, prompt.length)).toEqual(prompt);
+    // What came beside a message is behind it, and told with it alone.
+    const message = { text: "One.", outside: true, context: '{"order":7}' };
+    const [, withMore] = promptFor({ instructions: "Be kind.", message });
+    const [, alone] = prompts[0] as ReturnType<typeof promptFor>;
+    expect(withMore?.text.startsWith(alone?.text as string)).toBe(true);
+    expect(marksIn(withMore?.text ?? "")).toHaveLength(4);
+  });
+
   it("has a mark that differs for each text, that its author cannot know, and that stays for the same text", () => {
     const markOf = (text: string) => marksIn(fence("A message.", text))[0];
     expect(markOf("a")).not.toBe(markOf("b"));

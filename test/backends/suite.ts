@@ -35,6 +35,7 @@ export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
   tools: async () => [],
   offered: () => [],
   aside: (work) => work,
+  whenLate: () => {},
   mayRetry: () => true,
   ...more,
 });

@@ -30,7 +30,7 @@ describe("a store that fails", () => {
     await core.clock.advance(70_000);
     expect(ops.calls.map(({ reply }) => reply.turnId)).toEqual([turnId, turnId]);
     expect(await core.namesOf({ deliveryId })).toEqual(["delivered"]);
-    expect(await core.logged("store.failed")).toHaveLength(5);
+    expect(core.figures()).toContain('gateway_store_failures_total{operation="endAnnouncement"} 5\n');
   });
 
   it("holds announcements up only as long as it fails", async () => {

@@ -59,13 +59,14 @@ export const startCore = async (options: CoreOptions = {}) => {
     tokensSince: [],
     ...options.settings,
   });
+  const registry = createRegistry();
   const memory = createMemoryStore({ clock });
   const store = options.wrapStore?.(memory) ?? memory;
   const core = await createCore({
     settings: settingsWith(options.agents),
     store,
     clock,
-    events: createEvents({ logger, registry: createRegistry() }),
+    events: createEvents({ logger, registry }),
     admit: options.admit ?? (() => {}),
     processHealth: options.processHealth,
     warmth: options.warmth,
@@ -100,6 +101,8 @@ export const startCore = async (options: CoreOptions = {}) => {
       await logger.flush();
       return event === undefined ? lines : lines.filter((line) => line.event === event);
     },
+    /** The figures, as they are read. */
+    figures: registry.text,
     /** Follows a turn from a place on, in the background. */
     follow: (turn: Turn, from?: StepMark) => followInBackground(core.followTurn, turn, from),
     [Symbol.asyncDispose]: async () => {

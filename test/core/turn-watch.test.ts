@@ -92,6 +92,25 @@ describe("F06: how long an agent may be silent", () => {
     expect(await core.core.turns.get(hanging.turnId)).toMatchObject({ status: "queued" });
   });
 
+  it("MUST end the turn of one that is late only where nobody else can be asked", async () => {
+    await using core = await startCore({ agents: [LIMITS] });
+    const turn = await core.start();
+    const run = await core.scripted.next();
+    const late: number[] = [];
+    run.turn.whenLate(() => late.push(core.clock.monotonic()) < 3);
+    const began = core.clock.monotonic();
+    await core.clock.advance(1_999);
+    expect(late).toEqual([]);
+    await core.clock.advance(1);
+    await core.clock.advance(2_000);
+    expect(late).toEqual([began + 2_000, began + 4_000]);
+    expect((await core.core.turns.get(turn.turnId)).status).toBe("running");
+    await core.clock.advance(2_000);
+    await core.clock.settle();
+    expect(late).toHaveLength(3);
+    expect(await core.core.turns.get(turn.turnId)).toMatchObject({ status: "queued" });
+  });
+
   it("is `firstByte` again after a tool has worked, and tries nothing again that has begun", async () => {
     await using core = await startCore({ agents: [LIMITS] });
     const turn = await core.start();

@@ -115,6 +115,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
     run,
     // The agent reads its own record of the conversation, never this.
     summarise: async (messages) => digestOf(messages),
+    restMs: () => breaker.restMs(),
     close: () => agent.close(),
   };
 };

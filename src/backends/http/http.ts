@@ -32,6 +32,7 @@ export const createHttpBackend = (settings: HttpSettings): Backend => {
       const document = () => summaryDocument(settings.agent, messages);
       return await summaryOf(ask({ want: "summary", id, document, signal }), tell);
     },
+    restMs: () => service.breaker.restMs(),
     close: () => client.close(),
   };
 };

@@ -1,4 +1,5 @@
 import { BackendError } from "#core/errors.ts";
+import type { Used } from "../backend.ts";
 import type { Pieces } from "../outbound/alike.ts";
 import type { AnswerHeaders } from "../outbound/answer-head.ts";
 import type { Client } from "../outbound/client.ts";
@@ -53,10 +54,15 @@ export class Exchange implements AnswerHandler, Pieces {
   /** The request, as soon as it is made. */
   sent: OutgoingRequest | undefined;
   #ending: Ending = {};
+  /** What the provider has told so far of what was used. */
+  told: Used | undefined;
   /** Why it failed. The SDK may have put it into an error of its own. */
   failure: unknown;
   /** The stream said that it is at its end. */
   hasEnded = false;
+  /** Whether events came, and none in a form of this provider. */
+  isStrange = false;
+  #isKnown = false;
   #refused: Refusal | undefined;
   #bytes = 0;
   #isOver = false;
@@ -178,17 +184,24 @@ export class Exchange implements AnswerHandler, Pieces {
     if (this.#isOver) return false;
     if (data === "[DONE]") {
       this.hasEnded = true;
+      this.isStrange = !this.#isKnown;
       return false;
     }
     const kind = kindOf(this.#wire, data);
+    this.#isKnown ||= kind !== "strange";
+    this.isStrange = !this.#isKnown;
     if (typeof kind !== "object") {
       if (kind !== "quiet") this.#hearer.alive();
       if (kind === "mixed") this.#isMixed = true;
-      if (kind === "mixed" || kind === "sdk") this.#needSdk();
+      if (kind === "mixed" || kind === "sdk" || kind === "strange") this.#needSdk();
       this.#pass(data);
     } else if ("error" in kind) throw failureOf({ status: undefined, error: kind.error, retryAfterMs: undefined });
-    else if (this.#isMixed) this.#pass(data);
     else {
+      this.told = ("ending" in kind ? kind.ending.used : kind.used) ?? this.told;
+      if (this.#isMixed) {
+        this.#pass(data);
+        return false;
+      }
       if (kind.text !== "") this.#hearer.text(kind.text, kind.block);
       if (!("ending" in kind)) return true;
       this.#ending = { ...this.#ending, ...kind.ending };

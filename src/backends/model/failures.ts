@@ -53,6 +53,24 @@ export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told
 
 export const FILTER_WORDS = "the provider's content filter refused this";
 
+export type Again = Pick<BackendError, "retryable" | "retryAfterMs">;
+
+/** What a turn fails with where no other model is asked after this one, the last of those that were tried. `again`: whether the turn is worth another try. */
+export const noneLeft = (last: BackendError, tried: number, { retryable, retryAfterMs }: Again): BackendError => {
+  if (tried === 1 && retryable === last.retryable) return last;
+  const { message, isLate, model } = last;
+  const words =
+    tried === 1 ? message : `none of the ${tried} models that were tried answered; the last, ${model}: ${message}`;
+  const after = retryAfterMs === undefined ? {} : { retryAfterMs };
+  return Object.assign(new BackendError(words, { retryable, isLate, cause: last, ...after }), { model });
+};
+
+/** What came is in no form that a provider of this type has. */
+export const otherForm = (type: string): BackendError =>
+  new ModelUnavailable(
+    `what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``,
+  );
+
 /** What came was not what this provider should send. */
 export const noStream = (what: string): BackendError =>
   new BackendError(`the provider sent ${what} where a stream of events was to come`);

@@ -44,6 +44,7 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
         steps,
         aside: (work) => turn.aside(work),
         mayRetry: () => turn.mayRetry(),
+        whenLate: (goesOn) => turn.whenLate(goesOn),
         tools: () => turn.tools(signal),
         prompt(tools) {
           const said = turn.history();
@@ -62,10 +63,19 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
         steps: 1,
         aside: (work) => work,
         mayRetry: () => false,
+        whenLate: () => {},
         tools: () => [],
         prompt: () => summaryPromptOf(messages),
       };
       return await summaryOf(reply(parts, asking, signal), used);
+    },
+    restMs(model) {
+      let least = Number.POSITIVE_INFINITY;
+      for (const name of order(model ?? own)) {
+        least = Math.min(least, models.restMs(name));
+        if (least === 0) break;
+      }
+      return least;
     },
     close: () => models.close(),
   };

@@ -39,7 +39,6 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
   let client: Client | undefined;
   const open = new Map<string, OpenModel | Promise<OpenModel>>();
   const providers = new Map<string, Promise<Provider>>();
-  const breakers = new Map<string, Breaker>();
   /** The SDK hands a call's signal to `fetch` as it is: by it the call finds its exchange. */
   const exchanges = new WeakMap<AbortSignal, Exchange>();
   const fetch: typeof globalThis.fetch = async (address, init) => {
@@ -52,12 +51,7 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
     providers.set(providerName, known);
     return known;
   };
-  const breakerOf = ({ providerName, model }: ModelSettings): Breaker => {
-    const key = `${providerName}\n${model}`;
-    const known = breakers.get(key) ?? createBreaker(clock);
-    breakers.set(key, known);
-    return known;
-  };
+  const breakers = breakersOf(table, clock);
   const make = async (name: string): Promise<OpenModel> => {
     const settings = table[name] as ModelSettings;
     const provider = await providerOf(settings);
@@ -68,7 +62,7 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
       settings,
       provider,
       sdk: provider.model(settings.model),
-      breaker: breakerOf(settings),
+      breaker: breakers.get(name) as Breaker,
       plain: provider.plainBody && new PlainRequests(settings.model, provider.plainBody),
       exchange: (hearer) => new Exchange(its, provider.wire, clock.now, hearer),
       keyOf(exchange) {
@@ -94,10 +88,24 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
       );
       return opening;
     },
+    restMs: (name: string): number => breakers.get(name)?.restMs() ?? 0,
     async close(): Promise<void> {
       await client?.close();
     },
   };
+};
+
+/** By the names of an agent's models: one for those that are the same. */
+const breakersOf = (table: Readonly<Record<string, ModelSettings>>, clock: Clock): Map<string, Breaker> => {
+  const breakers = new Map<string, Breaker>();
+  const ofModels = new Map<string, Breaker>();
+  for (const [name, { providerName, model }] of Object.entries(table)) {
+    const key = `${providerName}\n${model}`;
+    const breaker = ofModels.get(key) ?? createBreaker(clock);
+    ofModels.set(key, breaker);
+    breakers.set(name, breaker);
+  }
+  return breakers;
 };
 
 export type Models = ReturnType<typeof createModels>;

@@ -53,9 +53,12 @@ export const summaryPromptOf = (messages: readonly BackendMessage[]): LanguageMo
 };
 
 const messageText = ({ message: { text, outside, context } }: BackendTurn): string => {
-  const shown = outside ? fence("The message.", text) : text;
+  const shown = messageShown(text, outside);
   return context === undefined ? shown : `${shown}\n\n${fence("What came with the message, as JSON.", context)}`;
 };
+
+/** The same while it is answered and ever after: what a provider has read once, its cache serves. */
+const messageShown = (text: string, isOutside: boolean): string => (isOutside ? fence("A message.", text) : text);
 
 const isFenced = ({ role, outside }: BackendMessage): boolean => outside || role === "tool";
 
@@ -72,7 +75,7 @@ const saidOf = (message: BackendMessage): Said => {
     case "tool":
       return { role: "user", text: fence("A tool answered.", text) };
     default:
-      return { role: "user", text: fenced ? fence("A message.", text) : text };
+      return { role: "user", text: messageShown(text, fenced) };
   }
 };
 const EARLIER = "What was said before, in short.";

@@ -8,19 +8,18 @@ import { keptBack, verdictOf } from "../breaker.ts";
 import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";
 import { untold } from "../untold.ts";
 import type { Exchange } from "./exchange.ts";
-import { ModelUnavailable } from "./failures.ts";
+import { type Again, ModelUnavailable, noneLeft } from "./failures.ts";
 import type { Models, OpenModel } from "./models.ts";
-import { type Price, priced } from "./prices.ts";
-import { askOnce, type PlainText, type Step } from "./step.ts";
+import { Spending } from "./spending.ts";
+import { askOnce, type PlainText, type Step, type StepHearer } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
-import { added, countTokens, NOTHING, tokensOf } from "./usage.ts";
+import { NOTHING } from "./usage.ts";
 
-/** So many pieces of text between two estimates of what was used: a turn that is cancelled books the last. */
-const PIECES_PER_ESTIMATE = 8;
 /** Once tools were called, the turn cannot be begun anew: a model that fails then is asked again here. */
 const TRIES = 3;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
+const LATE = "the model did not begin its reply in time";
 
 /** What is asked, of whom, and how often. */
 export type Asking = {
@@ -32,6 +31,8 @@ export type Asking = {
   /** Waits for what is not the models' doing. */
   aside<T>(work: Promise<T>): Promise<T>;
   mayRetry(): boolean;
+  /** Who is asked when the model gave no sign for too long: true where that ends its call, and not the turn. */
+  whenLate(goesOn: () => boolean): void;
   tools(): readonly Tool[] | Promise<readonly Tool[]>;
   prompt(tools: readonly Tool[]): LanguageModelV3Prompt | Promise<LanguageModelV3Prompt>;
 };
@@ -53,14 +54,10 @@ class Reply implements ChunkSource {
   #isFull = false;
   #stopped: { reason: unknown } | undefined;
   #endPause: (() => void) | undefined;
-  #booked: Used = NOTHING;
-  /** Of the model that is asked. */
-  #price: Price | undefined;
-  #promptTokens = 0;
+  readonly #spending = new Spending();
   /** What was said in this step, in code units, and whether anything was in an earlier one. */
   #said = 0;
   #hasSpoken = false;
-  #pieces = 0;
   #hasActed = false;
   #isEstimated = false;
   /** The model that answers, as soon as it does: what is told before would pass for a sign of life. */
@@ -78,6 +75,7 @@ class Reply implements ChunkSource {
       return;
     }
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    if (this.#asking.names.length > 1) this.#asking.whenLate(this.#leaveLate);
     this.#answer().then(
       () => this.#end(undefined),
       (error: unknown) => this.#end({ error }),
@@ -93,7 +91,19 @@ class Reply implements ChunkSource {
     this.#stop(new Error("nobody reads the reply any more"));
   }
 
+  used(): Used {
+    return this.#exchange ? this.#spending.soFar(this.#exchange.told) : this.#spending.booked;
+  }
+
+  /** One that hangs before it has said anything, where others can be asked: they are, though it was the last one that hangs. */
+  readonly #leaveLate = (): boolean => {
+    if (!this.#exchange || this.#said > 0) return false;
+    this.#exchange.abort(new BackendError(LATE, { retryable: true, isLate: true }));
+    return true;
+  };
+
   readonly #onAbort = (): void => {
+    this.#tellUsed();
     this.chunks.fail(this.#signal.reason);
     this.#stop(this.#signal.reason);
   };
@@ -106,9 +116,10 @@ class Reply implements ChunkSource {
 
   #end(failed: { error: unknown } | undefined): void {
     this.#signal.removeEventListener("abort", this.#onAbort);
-    if (failed && this.#said > 0) this.chunks.push({ usage: this.#estimate() });
-    if (failed) this.chunks.fail(failed.error);
-    else this.chunks.end();
+    if (failed) {
+      this.#tellUsed();
+      this.chunks.fail(failed.error);
+    } else this.chunks.end();
   }
 
   async #answer(): Promise<void> {
@@ -121,14 +132,14 @@ class Reply implements ChunkSource {
     const told: LanguageModelV3Message[] = [];
     for (let step = 1; ; step++) {
       const isLast = step >= steps;
-      this.#promptTokens = tokensOf(prompt) + tokensOf(told);
+      this.#spending.begin(prompt, told);
       const { content, calls, used } = await this.#ask(prompt, told, tools, isLast);
-      this.#booked = used ? added(this.#booked, priced(used, this.#price)) : this.#estimate();
+      this.#spending.bookStep(used);
       this.#hasSpoken ||= this.#said > 0;
       this.#said = 0;
       this.#isEstimated ||= !used;
       if (this.#isEstimated && calls.length === 0) this.chunks.push(untold("the provider", "an estimate"));
-      this.chunks.push({ usage: this.#booked });
+      this.chunks.push({ usage: this.#spending.booked });
       if (calls.length === 0) return;
       if (isLast)
         throw new BackendError(`the model was asked ${steps} times, the most that is allowed, and still calls tools`);
@@ -158,7 +169,7 @@ class Reply implements ChunkSource {
         const open = this.#parts.models.open(name);
         const model = open instanceof Promise ? await aside(open) : open;
         if (this.#stopped) throw this.#stopped.reason;
-        this.#price = model.settings.price;
+        this.#spending.price = model.settings.price;
         this.#untold = name === wanted ? undefined : name;
         const step = await this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
         this.#tellModel();
@@ -172,10 +183,16 @@ class Reply implements ChunkSource {
           this.chunks.push({ note: { name: "model.unavailable", detail }, anew: true });
           this.#at++;
           told.splice(0, told.length, ...portable(told));
-        } else if (!this.#hasActed) throw worthAnother ?? error;
-        else if (!(await this.#mayTryAgain(error, tries++))) throw new BackendError(error.message, { cause: error });
+        } else if (!this.#hasActed) throw this.#noneLeft(error, worthAnother ?? error);
+        else if (!(await this.#mayTryAgain(error, tries++))) throw this.#noneLeft(error, LASTING);
       }
     }
+  }
+
+  #noneLeft(error: BackendError, again: Again): BackendError {
+    const { model, message: reason } = error;
+    if (this.#at > 0) this.chunks.push({ note: { name: "model.unavailable", detail: { model, reason } } });
+    return noneLeft(error, this.#at + 1, again);
   }
 
   async #askModel(
@@ -210,15 +227,21 @@ class Reply implements ChunkSource {
       ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
     };
     try {
-      const step = await askOnce(model, options, exchange, plain, (text) => this.#say(text));
+      const step = await askOnce(model, options, exchange, plain, this.#hearer);
       breaker.tell("answered");
       return step;
     } catch (error) {
+      this.#spending.bookSoFar(exchange.told);
       breaker.tell(verdictOf(error, this.#signal), error instanceof BackendError ? error.retryAfterMs : undefined);
       throw error;
     } finally {
       this.#exchange = undefined;
     }
+  }
+
+  #tellUsed(): void {
+    const usage = this.used();
+    if (usage !== NOTHING) this.chunks.push({ usage });
   }
 
   #tellModel(): void {
@@ -231,18 +254,18 @@ class Reply implements ChunkSource {
     if (this.#said === 0 && this.#hasSpoken) this.chunks.say("\n\n");
     this.chunks.say(text);
     this.#said += text.length;
-    if (this.#pieces++ % PIECES_PER_ESTIMATE === 0) this.chunks.push({ usage: this.#estimate() });
+    this.#spending.write(text.length);
   }
+
+  readonly #hearer: StepHearer = {
+    text: (text) => this.#say(text),
+    unseen: (text) => this.#spending.write(text.length),
+  };
 
   readonly #tellRefused = (tool: string, reason: string): void =>
     this.chunks.push({ note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } });
 
   readonly #alive = (): void => this.chunks.push(ALIVE);
-
-  #estimate(): Used {
-    const used = { input: this.#promptTokens, output: countTokens(this.#said) };
-    return added(this.#booked, priced(used, this.#price));
-  }
 
   async #mayTryAgain({ retryable, retryAfterMs }: BackendError, tries: number): Promise<boolean> {
     const pause = retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random() / 2);
@@ -260,3 +283,5 @@ class Reply implements ChunkSource {
 }
 
 const ALIVE: Chunk = { alive: true };
+/** The turn cannot be begun anew. */
+const LASTING: Again = { retryable: false, retryAfterMs: undefined };

@@ -7,7 +7,7 @@ import type {
 import { BackendError } from "#core/errors.ts";
 import type { Used } from "../backend.ts";
 import type { Exchange } from "./exchange.ts";
-import { brokeOff, FILTER_WORDS, failureOf, quoted } from "./failures.ts";
+import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted } from "./failures.ts";
 import type { OpenModel } from "./models.ts";
 import type { PlainCall } from "./plain.ts";
 import { countOf, type Ending } from "./wires/wire.ts";
@@ -28,14 +28,24 @@ export type Step = {
 /** The text of an answer by its parts, in pieces, as far as it went past the SDK. */
 export type PlainText = Map<string | undefined, string[]>;
 
-/** Asks a model once. Its text is heard while it comes; `plain` is what of it the SDK has not seen. Throws a BackendError. */
+export type StepHearer = {
+  text(text: string): void;
+  /** What it thinks, and the arguments of its calls. */
+  unseen(text: string): void;
+};
+
+/** Asks a model once. What it writes is heard while it comes; `plain` is what of its text the SDK has not seen. Throws a BackendError. */
 export const askOnce = async (
   model: OpenModel,
   call: PlainCall,
   exchange: Exchange,
   plain: PlainText,
-  onText: (text: string) => void,
+  hearer: StepHearer,
 ): Promise<Step> => {
+  const { type } = model.settings.provider;
+  const requireKnown = () => {
+    if (exchange.isStrange) throw otherForm(type);
+  };
   const askSdk = () => {
     const asked = Promise.resolve(model.sdk.doStream({ ...call, abortSignal: model.keyOf(exchange) }));
     // It is left alone with an answer that it need not read.
@@ -53,17 +63,26 @@ export const askOnce = async (
     const ending = await (asked ? Promise.race([exchange.plainly(), asked.then(NO_ENDING)]) : exchange.plainly());
     if (asked && body !== undefined && exchange.sent) model.plain?.learn(exchange.sent, body);
     const answer = new Answer(plain);
-    if (ending) return answer.plainly(ending);
+    if (ending) {
+      requireKnown();
+      return answer.plainly(ending);
+    }
     const reader = (await (asked ?? askSdk())).stream.getReader();
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      if (value.type === "text-delta") onText(value.delta);
+      if (value.type === "text-delta") hearer.text(value.delta);
+      else if (value.type === "reasoning-delta" || value.type === "tool-input-delta") hearer.unseen(value.delta);
       answer.take(value);
     }
+    requireKnown();
     return answer.whole(exchange.hasEnded);
   } catch (error) {
-    throw exchange.failure ?? inOurWords(error, exchange.sent !== undefined);
+    const strange = exchange.isStrange ? otherForm(type) : undefined;
+    const failure = exchange.failure ?? strange ?? inOurWords(error, exchange.sent !== undefined);
+    // What still comes is for nobody.
+    exchange.abort(failure);
+    throw failure;
   }
 };
 

@@ -1,4 +1,4 @@
-import type { Chunk, ChunkHearer, HeardChunks } from "../backend.ts";
+import type { Chunk, ChunkHearer, HeardChunks, Used } from "../backend.ts";
 
 type Reader = { resolve: (step: IteratorResult<Chunk>) => void; reject: (error: unknown) => void };
 
@@ -13,6 +13,8 @@ export interface ChunkSource {
   full(isFull: boolean): void;
   /** Nobody reads any more. */
   leave(): void;
+  /** What was used so far, where that is known before the end. */
+  used?(): Used | undefined;
 }
 
 /**
@@ -39,6 +41,10 @@ export class ChunkQueue implements HeardChunks {
 
   get isOver(): boolean {
     return this.#end !== undefined;
+  }
+
+  used(): Used | undefined {
+    return this.#source.used?.();
   }
 
   /** The same as `push` of a chunk of text. */

@@ -1,5 +1,5 @@
 import type { Used } from "#backends/backend.ts";
-import { countOf, ended, isObject, type Json, type Kind, type Wire } from "./wire.ts";
+import { countOf, ended, isNothing, isObject, type Json, type Kind, type Wire } from "./wire.ts";
 
 const FINISHES: Record<string, "stop" | "length" | "filter" | undefined> = {
   end_turn: "stop",
@@ -19,7 +19,7 @@ export const anthropic: Wire = (event) => {
     case "error":
       return { error: event.error };
     case "message_start":
-      return "quiet";
+      return beginOf(event.message);
     case "content_block_start":
       return isObject(event.content_block) && event.content_block.type === "text" ? "beside" : "sdk";
     case "ping":
@@ -29,9 +29,13 @@ export const anthropic: Wire = (event) => {
     case "message_delta":
       return endOf(event);
     default:
-      return "sdk";
+      return isNothing(event.error) ? "strange" : { error: event.error };
   }
 };
+
+/** What it has read is known before its first word. */
+const beginOf = (message: unknown): Kind =>
+  isObject(message) && isObject(message.usage) ? ended({ used: usedOf(message.usage) }) : "quiet";
 
 /** Older servers tell what they read with the first event alone: then what we know is not all, and the SDK has it. */
 const endOf = ({ delta, usage }: Json): Kind => {

@@ -11,7 +11,7 @@ export const chat: Wire = (event) => {
   if (!isNothing(event.error)) return { error: event.error };
   const { choices } = event;
   // Some say an error without a name for it.
-  if (!Array.isArray(choices)) return event.object === "error" ? { error: event } : "mixed";
+  if (!Array.isArray(choices)) return event.object === "error" ? { error: event } : "strange";
   if (choices.length === 0) return isObject(event.usage) ? ended({ used: usedOf(event.usage) }) : "quiet";
   const choice: unknown = choices[0];
   if (!isObject(choice) || !isObject(choice.delta)) return "mixed";

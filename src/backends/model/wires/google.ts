@@ -1,10 +1,11 @@
-import { countOf, hasOnly, isNothing, isObject, type Json, type Kind, type Wire } from "./wire.ts";
+import { countOf, hasOnly, isNothing, isObject, type Json, type Kind, type Plain, type Wire } from "./wire.ts";
 
 /** Google's Gemini. */
 export const google: Wire = (event) => {
   if (!isNothing(event.error)) return { error: event.error };
-  const { candidates } = event;
-  if (!Array.isArray(candidates) || candidates.length !== 1 || !isNothing(event.promptFeedback)) return "mixed";
+  const { candidates, promptFeedback, usageMetadata } = event;
+  if (isNothing(candidates) && isNothing(promptFeedback) && isNothing(usageMetadata)) return "strange";
+  if (!Array.isArray(candidates) || candidates.length !== 1 || !isNothing(promptFeedback)) return "mixed";
   const candidate: unknown = candidates[0];
   if (!isObject(candidate) || !isNothing(candidate.groundingMetadata)) return "mixed";
   const content = isObject(candidate.content) ? candidate.content : {};
@@ -16,10 +17,14 @@ export const google: Wire = (event) => {
       return parts.length === 1 && isObject(part) && part.thought === true ? "sdk" : "mixed";
     text += part.text;
   }
-  if (isNothing(candidate.finishReason)) return text === "" ? "quiet" : { text, block: undefined };
+  if (isNothing(candidate.finishReason)) return text === "" ? "quiet" : withUsed(text, usageMetadata);
   const rest = () => JSON.stringify({ ...event, candidates: [{ ...candidate, content: { ...content, parts: [] } }] });
-  return endOf(text, candidate.finishReason, event.usageMetadata, rest);
+  return endOf(text, candidate.finishReason, usageMetadata, rest);
 };
+
+/** Each piece tells the sums so far. */
+const withUsed = (text: string, usage: unknown): Plain =>
+  isObject(usage) ? { text, block: undefined, used: usedOf(usage) } : { text, block: undefined };
 
 const endOf = (text: string, reason: unknown, usage: unknown, rest: () => string): Kind => {
   const finish = FINISHES[String(reason)];

@@ -30,9 +30,11 @@ export const responses: Wire = (event) => {
     case "response.refusal.delta":
       return "mixed";
     default:
-      return "sdk";
+      return String(event.type).startsWith("response.") ? "sdk" : strangeOf(event);
   }
 };
+
+const strangeOf = ({ error }: Json): Kind => (isNothing(error) ? "strange" : { error });
 
 const endOf = (response: unknown): Kind => {
   if (!isObject(response)) return "mixed";

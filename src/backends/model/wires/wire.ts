@@ -1,7 +1,10 @@
 import type { Used } from "#backends/backend.ts";
 
-/** Text that is nothing else. `block` is the SDK's name for the part of the answer it belongs to, where it has one. */
-export type Plain = { text: string; block: string | undefined };
+/**
+ * Text that is nothing else. `block` is the SDK's name for the part of the answer it belongs to, where it has one; `used` what the event tells of all
+ * that was used so far.
+ */
+export type Plain = { text: string; block: string | undefined; used?: Used };
 
 /** How an answer ended, or a part of that. */
 export type Ending = { finish?: "stop" | "length" | "filter"; used?: Used };
@@ -13,6 +16,7 @@ export type Ending = { finish?: "stop" | "length" | "filter"; used?: Used };
  * - how the answer ended, with the last text, and then as `rest` the event without it;
  * - `sdk`: more than we read; the SDK has to, though text may still go past it;
  * - `mixed`: the same, but from there on the SDK reads the text too, so that nothing changes its order;
+ * - `strange`: in no form that we know of this provider, for the SDK to read all the same;
  * - an error of the provider's.
  */
 export type Kind =
@@ -22,6 +26,7 @@ export type Kind =
   | (Plain & { ending: Ending; rest?: string })
   | "sdk"
   | "mixed"
+  | "strange"
   | { error: unknown };
 
 export type Json = Record<string, unknown>;

@@ -1,0 +1,123 @@
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import type { Chunk } from "#backends/backend.ts";
+import { startGateway } from "#test/harness/gateway.ts";
+import { KIND_NAMES, KINDS, type KindName, modelAt, openModels } from "./model-kinds.ts";
+import { USAGE } from "./stand-ins/model-answers.ts";
+import { collect, turnOf } from "./suite.ts";
+
+const PIECE = "x".repeat(3_429);
+/** These tell with the first piece what was read. */
+const TELLS_INPUT: readonly KindName[] = ["anthropic", "google"];
+
+const lastUsage = (chunks: readonly Chunk[]) =>
+  chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
+
+/** The chunks of a run that is stopped as soon as one is what is waited for, with those that tell how it ended. */
+const collectUntil = async (
+  run: AsyncIterable<Chunk>,
+  isDue: (chunks: readonly Chunk[]) => boolean,
+  stop: () => void,
+) => {
+  const chunks: Chunk[] = [];
+  try {
+    for await (const chunk of run) {
+      chunks.push(chunk);
+      if (isDue(chunks)) stop();
+    }
+  } catch {
+    // It was stopped.
+  }
+  return chunks;
+};
+
+describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to its end", async (kind) => {
+  const standIn = await KINDS[kind].start();
+  const gateway = await startGateway({
+    config: {
+      gateway: { defaultAgent: "main" },
+      providers: { theirs: { type: kind, baseUrl: `${standIn.url}${KINDS[kind].base}`, apiKey: "key-of-the-tests" } },
+      agents: { main: { backend: "model", models: { only: { provider: "theirs", model: "the-model" } } } },
+    },
+  });
+  afterAll(async () => {
+    await gateway[Symbol.asyncDispose]();
+    await standIn[Symbol.asyncDispose]();
+  });
+  afterEach(() => standIn.reset());
+  const open = () => openModels({ main: modelAt(kind, standIn.url) });
+
+  it.each(["the first", "another"])(
+    "F09: is all that came of its reply when it is cancelled: %s of a gateway",
+    async () => {
+      standIn.say({ text: Array.from({ length: 14 }, () => PIECE) });
+      standIn.failNext("hang in the middle");
+      const { rest } = gateway;
+      const stream = await rest.stream("chat.send", { body: { message: "one" } });
+      let turnId = "";
+      let length = 0;
+      for await (const { event, data } of stream.events) {
+        const { turn_id, text = "" } = data as { turn_id?: string; text?: string };
+        turnId ||= String(turn_id ?? "");
+        if (event === "message.delta") length += text.length;
+        if (length >= 3 * PIECE.length) break;
+      }
+      await rest.call("turns.cancel", { path: { turn_id: turnId } });
+      const { json } = await rest.call("turns.get", { path: { turn_id: turnId } });
+      const { status, reply, usage } = json as {
+        status: string;
+        reply: string;
+        usage: { input: number; output: number };
+      };
+      expect(status).toBe("cancelled");
+      expect(reply.length).toBeGreaterThanOrEqual(3 * PIECE.length);
+      expect(usage.output).toBe(Math.ceil(reply.length / 4));
+      if (TELLS_INPUT.includes(kind)) expect(usage.input).toBe(USAGE.input);
+      else expect(usage.input).toBeGreaterThan(0);
+    },
+  );
+
+  it("holds what it thought, and what its provider told of it", async () => {
+    standIn.say({ thought: "hm, ".repeat(1_000), text: Array.from({ length: 14 }, () => PIECE) });
+    standIn.failNext("hang in the middle");
+    const controller = new AbortController();
+    const chunks = await collectUntil(
+      open().run(turnOf(), controller.signal),
+      (sofar) => sofar.some((chunk) => "text" in chunk),
+      // Its SDK reads what is no text a little later.
+      () => setTimeout(() => controller.abort("cancelled"), 50),
+    );
+    const said = chunks.reduce((sum, chunk) => sum + ("text" in chunk ? chunk.text.length : 0), 0);
+    // OpenAI keeps to itself what its models think.
+    const thought = kind === "openai" ? 0 : 4_000;
+    expect(lastUsage(chunks)?.output).toBe((said + thought + 3) >> 2);
+  });
+
+  it("is what came before its provider broke off", async () => {
+    standIn.say({ text: Array.from({ length: 14 }, () => PIECE) });
+    standIn.failNext("reset in the middle");
+    const chunks = await collectUntil(
+      open().run(turnOf(), new AbortController().signal),
+      () => false,
+      () => {},
+    );
+    const said = chunks.reduce((sum, chunk) => sum + ("text" in chunk ? chunk.text.length : 0), 0);
+    expect(lastUsage(chunks)?.output).toBe(Math.ceil(said / 4));
+    if (TELLS_INPUT.includes(kind)) expect(lastUsage(chunks)?.input).toBe(USAGE.input);
+  });
+
+  it("is nothing of a call that never began, and what the provider counted of one that ended", async () => {
+    standIn.failNext("reset before the answer");
+    const running = open().run(turnOf(), new AbortController().signal);
+    expect(
+      lastUsage(
+        await collectUntil(
+          running,
+          () => false,
+          () => {},
+        ),
+      ),
+    ).toBeUndefined();
+    const whole = await collect(open().run(turnOf(), new AbortController().signal));
+    expect(lastUsage(whole)).toMatchObject({ input: USAGE.input, output: USAGE.output });
+  });
+});
