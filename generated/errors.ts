@@ -274,6 +274,13 @@ export const errors = {
     meaning: "The gateway's own queues are full, or memory is short. Nothing was stored.",
     retry: true,
   },
+  "agent-unavailable": {
+    code: -32004,
+    status: 503,
+    title: "Agent unavailable",
+    meaning: "The agent's backend has failed several times in a row, and nobody who waits for a reply is let through until Retry-After. Nothing was stored.",
+    retry: true,
+  },
   "store-full": {
     code: -32004,
     status: 503,

@@ -123,7 +123,7 @@ export interface paths {
         /**
          * Cancel a turn
          * @description Ends a queued or running turn as `cancelled`. What was written so far is kept, and what it cost is counted. The call takes no
-         *     body.
+         *     body; an empty object is none.
          */
         post: operations["turns.cancel"];
         delete?: never;
@@ -185,7 +185,8 @@ export interface paths {
         /**
          * Send a delivery again
          * @description Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a
-         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call takes no body.
+         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call
+         *     takes no body; an empty object is none.
          */
         post: operations["deliveries.replay"];
         delete?: never;
@@ -247,7 +248,7 @@ export interface paths {
         /**
          * Queue a dead system event again
          * @description Puts a dead event behind all others of its agent, with no attempt counted. The agent handles it at its next heartbeat, or now
-         *     where its heartbeat is off. The call takes no body.
+         *     where its heartbeat is off. The call takes no body; an empty object is none.
          */
         post: operations["events.replay"];
         delete?: never;
@@ -1600,7 +1601,7 @@ export interface components {
              *     `detail`, `usage` and `latency_ms`), `turn.cancelled` (with what there was of the `reply`, and `usage`).
              *
              *     While it ran: `tool.called` (the `tool`, whether that was `ok`, its `ms`, and the `reason` where it was not), `tool.unavailable` (the
-             *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead), `usage.unknown` (the agent
+             *     `server`, and the `reason`), `model.unavailable` (the `model`, the `reason`, and the `next` that was asked instead, where there was one), `usage.unknown` (the agent
              *     does not tell what it used, for this `reason`: its zeros stand for that, or with `estimated` a token for each four characters).
              *
              *     Its event: `event.queued`, `event.taken` (by `turn_id`, whose steps follow), `event.returned` (that turn failed: `turn_id`, `attempts`, `reason`),
@@ -2554,6 +2555,16 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The gateway cannot take work now, or its agent none that somebody waits for. Nothing was stored. */
+        UnavailableToAnswer: {
+            headers: {
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The gateway cannot answer now, or cannot keep more. */
         UnavailableToKeep: {
             headers: {
@@ -2727,7 +2738,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             502: components["responses"]["TurnFailed"];
-            503: components["responses"]["UnavailableToStart"];
+            503: components["responses"]["UnavailableToAnswer"];
             504: components["responses"]["TurnTimeout"];
         };
     };
@@ -2796,7 +2807,7 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             502: components["responses"]["TurnFailed"];
-            503: components["responses"]["UnavailableToStart"];
+            503: components["responses"]["UnavailableToAnswer"];
             504: components["responses"]["TurnTimeout"];
         };
     };

@@ -4,6 +4,7 @@ import { gathering } from "#backends/outbound/gathering.ts";
 import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
 import type { ReloadCause } from "#config/watch.ts";
+import { type Agents, restMsOf } from "#core/agents.ts";
 import { systemClock } from "#core/clock.ts";
 import { createCore } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
@@ -113,7 +114,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       throw error;
     },
   );
-  registerGauges(registry, store);
+  registerGauges(registry, store, core.agents);
   /** Resolves when the latest configuration is in force. */
   let taken: Promise<unknown> = Promise.resolve();
   const readConfig: ReadConfig = async (agent) => {
@@ -240,7 +241,7 @@ const attempt = async <T>(work: () => Promise<T>): Promise<T> => await work();
 
 const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 
-const registerGauges = (registry: ReturnType<typeof createRegistry>, store: Store): void => {
+const registerGauges = (registry: ReturnType<typeof createRegistry>, store: Store, agents: Agents): void => {
   const gauge = (name: string, help: string, read: () => number) =>
     registry.read("gauge", `gateway_${name}`, help, read);
   gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
@@ -251,5 +252,8 @@ const registerGauges = (registry: ReturnType<typeof createRegistry>, store: Stor
   gauge("events_queued", "System events that wait or that a turn works on.", () => store.stats().eventsQueued);
   gauge("events_dead", "System events that were given up and are still kept.", () => store.stats().eventsDead);
   gauge("deliveries", "Requests in the flight recorder.", () => store.stats().deliveries);
+  registry.read("gauge", "gateway_agent_rest_seconds", "How long a backend that keeps failing is left alone.", () =>
+    agents.list().map((agent) => ({ labels: { agent: agent.name }, value: restMsOf(agent) / 1_000 })),
+  );
   gauge("gathering_seconds", "How long pieces of replies are gathered.", () => gathering.holdMs / 1_000);
 };

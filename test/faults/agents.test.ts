@@ -221,7 +221,7 @@ describe("F07: a remote agent that fails", () => {
     server.fail("500");
     const ask = async () => (await other.rest.call("chat.send", { body: { message: "hi", agent } })).problem.detail;
     await Promise.all(Array.from({ length: 5 }, ask));
-    expect(await ask()).toMatch(/has failed several times in a row, and is left alone for a while$/);
+    expect(await ask()).toMatch(/has failed several times in a row, and is left alone for a while\.$/);
     // Of the five, none asked again, though each may within its deadline.
     expect(server.seen).toHaveLength(5);
   });

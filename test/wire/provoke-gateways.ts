@@ -15,7 +15,9 @@ export type Provoke = (route: Route) => Promise<Reply>;
 export const skills = { dirs: [skillsFolder(SUMMARISE)] };
 const stuck: Backend = { ...createPuppet().backend, kind: "stuck" };
 const choosy: Backend = { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" };
-const backends: Record<string, Backend> = { stuck, choosy };
+/** It has failed so often that it is left alone. */
+const resting: Backend = { ...createPuppet().backend, kind: "resting", restMs: () => 4_200 };
+const backends: Record<string, Backend> = { stuck, choosy, resting };
 
 export const agents = {
   main: { backend: "echo" },
@@ -23,6 +25,7 @@ export const agents = {
   broken: { backend: "echo", echo: { fail: "The backend answered 503 three times." } },
   late: { backend: "echo", deadline: "1ms", echo: { delayMs: 60_000 } },
   stuck: { backend: "echo" },
+  resting: { backend: "echo" },
   choosy: { backend: "echo" },
 } as const;
 
@@ -53,12 +56,13 @@ export const closeGateways = async (): Promise<void> => {
 
 /** A store that fails when told to, as an engine that lost its disk or its database does. */
 let storeError: GatewayError | undefined;
+/** What is answered from memory, or is no question. */
+const NO_CALLS: ReadonlySet<string | symbol> = new Set(["watch", "stats", "agentCounts", Symbol.asyncDispose]);
 const failingStore = (store: Store): Store =>
   new Proxy(store, {
     get: (own, name) => {
       const method = own[name as keyof Store];
-      if (typeof method !== "function" || name === "watch" || name === "stats" || name === Symbol.asyncDispose)
-        return method;
+      if (typeof method !== "function" || NO_CALLS.has(name)) return method;
       return async (...args: never[]) => {
         if (storeError) throw storeError;
         return await (method as (...args: never[]) => unknown).apply(own, args);

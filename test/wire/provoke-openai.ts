@@ -53,6 +53,7 @@ const completions: Partial<Record<ErrorName, Provoke>> = {
     await queueStuck(gateway, sessionOf("stuck", user));
     return call(gateway, route, { fields: { model: "stuck", user } });
   },
+  "agent-unavailable": async (route) => call(await usual(), route, { fields: { model: "resting" } }),
   "turn-failed": async (route) => call(await usual(), route, { fields: { model: "broken" } }),
   "turn-timeout": async (route) => call(await usual(), route, { fields: { model: "late" } }),
   "turn-running": async (route) =>

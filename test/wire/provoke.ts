@@ -109,6 +109,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     await queued.events.return(undefined);
     return call(gateway, route);
   },
+  "agent-unavailable": async (route) => call(await usual(), route, { fields: { agent: "resting" } }),
   "store-full": async (route) => {
     // What is no new work is refused by a full disk alone.
     if (!route.idempotent) return withFailingStore(new GatewayError("store-full"), route);

@@ -23,6 +23,8 @@ const never = () => new Promise<never>(() => {});
 const backends: Record<string, Backend> = {
   stuck: { ...createPuppet().backend, kind: "stuck" },
   choosy: { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" },
+  // It has failed so often that it is left alone.
+  resting: { ...createPuppet().backend, kind: "resting", restMs: () => 4_200 },
   // What has run ended badly, and what is to be summarised never is.
   speechless: {
     ...makeBackendOf({ fail: "The backend is away." }),
@@ -42,6 +44,7 @@ const agents = {
   late: { backend: "echo", deadline: "1ms", echo: { delayMs: 60_000 } },
   stuck: { backend: "echo" },
   choosy: { backend: "echo" },
+  resting: { backend: "echo" },
   speechless: { backend: "echo" },
   endless: { backend: "echo", deadline: "20ms" },
 } as const;
@@ -216,6 +219,8 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     await fillQueue(stage, gateway);
     return call(stage, gateway, { params: { sessionId: newSession() } });
   },
+  "agent-unavailable": async (stage) =>
+    call(stage, await usual(stage), { params: { agentName: "resting", wait: true } }),
   "store-full": async (stage) => {
     // Erasing is refused by a full disk alone.
     if (stage.method === "session.delete")

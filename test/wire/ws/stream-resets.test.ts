@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { startGateway } from "#test/harness/gateway.ts";
+import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { send, shareLiveGateway } from "./live-gateway.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
@@ -41,7 +41,8 @@ test("a store that fails for a moment is asked again, and nothing is missed", as
   await reader.call("rpc.subscribe", { sessions });
   await reader.pushed("turn.completed", ({ reply }) => reply === "2");
   expect(reader.names()).toHaveLength(6);
-  expect(failing.linesOf("store.failed", { operation: "readEntries" })).toHaveLength(2);
+  const { text } = await failing.rest.send("GET", "/metrics", { key: SECRETS.rpcToken });
+  expect(text).toContain('gateway_store_failures_total{operation="readEntries"} 2\n');
 });
 
 describe("a stream that began anew", () => {
