@@ -48,4 +48,26 @@ await postgresTests((server) => {
       });
     }
   });
+
+  it("a store whose server lets no more connections in goes on with those that it has, and waits for none", async () => {
+    using door = await createDoor(await server.createSchema());
+    const told: string[] = [];
+    await using store = await createPostgresStore({
+      clock: systemClock,
+      url: [door.url],
+      connections: 4,
+      notice: ({ name }) => told.push(name),
+    });
+    await store.ping();
+    door.set("held");
+    const began = performance.now();
+    await Promise.all(Array.from({ length: 20 }, () => store.ping()));
+    expect(performance.now() - began).toBeLessThan(900);
+    expect(door.held()).toBeGreaterThan(0);
+    // Longer than a connection may take to be opened.
+    while (performance.now() - began < 1_500) await store.ping();
+    door.set("open");
+    while (performance.now() - began < 3_500) await Promise.all([store.ping(), store.ping(), store.ping()]);
+    expect(told).not.toContain("unavailable");
+  });
 });

@@ -6,9 +6,13 @@ import { failureOf, unavailable } from "./errors.ts";
 const MOST_WAITING = 5_000;
 /** A call that takes so long is given up. Whether the server is there at all, the line finds out sooner. */
 const SILENT_MS = 15_000;
+/** Where a server did not let one more connection in, those that are there have to do for so long. */
+const REST_MS = 1_000;
 
 /** A connection, or the place of one. One call at a time runs on it, so that its lane's rows are nobody else's. */
 type Slot = { readonly n: number; client: pg.Client | undefined; isBusy: boolean };
+/** One that has its connection. */
+type OpenSlot = Slot & { client: pg.Client };
 
 export type PoolEvents = {
   /** No server can be reached: calls are refused until `reachable` is called. */
@@ -22,7 +26,10 @@ export class Pool {
   readonly #events: PoolEvents;
   readonly #node: string;
   #generation = 1;
-  readonly #waiting: ((slot: Slot | undefined) => void)[] = [];
+  readonly #waiting: ((slot: OpenSlot | undefined) => void)[] = [];
+  /** How many connections are being opened, and when that may be tried again. */
+  #opening = 0;
+  #opensAt = 0;
   #isAway = false;
   #isClosed = false;
 
@@ -50,14 +57,13 @@ export class Pool {
   /** Runs what asks a connection something; `wasSent` in what it throws tells that it may have been kept. */
   async run<T>(ask: (client: pg.Client, lane: string) => Promise<T>): Promise<T> {
     const slot = await this.#take();
-    let client = slot.client;
+    const { client } = slot;
     try {
-      client ??= await this.#connect(slot);
       return await withPatience(client, ask(client, `${this.lanes}/${slot.n}`));
     } catch (error) {
       const failure = failureOf(error);
-      if (client && (failure === "lost" || failure === "refused")) {
-        slot.client = undefined;
+      if (failure === "lost" || failure === "refused") {
+        this.#leave(slot, client);
         drop(client);
       }
       throw error;
@@ -90,43 +96,64 @@ export class Pool {
     await Promise.all(this.#slots.map(({ client }) => client?.end().catch(() => {})));
   }
 
-  async #take(): Promise<Slot> {
+  async #take(): Promise<OpenSlot> {
     if (this.#isAway) throw away();
-    // One that has a connection before one that has none.
-    const free = this.#slots.find((slot) => !slot.isBusy && slot.client) ?? this.#slots.find((slot) => !slot.isBusy);
+    const free = this.#slots.find((slot): slot is OpenSlot => !slot.isBusy && slot.client !== undefined);
     if (free) {
       free.isBusy = true;
       return free;
     }
     if (this.#waiting.length >= MOST_WAITING) throw unavailable("Too many calls wait for the database.");
-    const slot = await new Promise<Slot | undefined>((resolve) => this.#waiting.push(resolve));
+    const taken = new Promise<OpenSlot | undefined>((resolve) => this.#waiting.push(resolve));
+    this.#openMore();
+    const slot = await taken;
     if (!slot) throw away();
     return slot;
   }
 
   #giveBack(slot: Slot): void {
-    const next = this.#waiting.shift();
-    if (next) next(slot);
-    else slot.isBusy = false;
+    const next = slot.client && this.#waiting.shift();
+    if (next) {
+      next(slot as OpenSlot);
+    } else {
+      slot.isBusy = false;
+      this.#openMore();
+    }
   }
 
-  async #connect(slot: Slot): Promise<pg.Client> {
-    let client: pg.Client;
+  /** One for each call that waits, which takes it or one that is free before: to open one may take long. */
+  #openMore(): void {
+    if (this.#isAway || this.#opening >= this.#waiting.length) return;
+    if (performance.now() < this.#opensAt && this.#hasSome()) return;
+    const slot = this.#slots.find(({ isBusy, client }) => !isBusy && !client);
+    if (slot) void this.#open(slot);
+  }
+
+  async #open(slot: Slot): Promise<void> {
+    slot.isBusy = true;
+    this.#opening++;
     try {
-      client = await this.#servers.connect();
+      const client = await this.#servers.connect();
+      if (this.#isAway) drop(client);
+      else {
+        slot.client = client;
+        client.once("end", () => this.#leave(slot, client));
+      }
     } catch (error) {
-      this.away(error);
-      throw error;
+      if (!this.#hasSome()) this.away(error);
+      this.#opensAt = performance.now() + REST_MS;
+      setTimeout(() => this.#openMore(), REST_MS).unref();
     }
-    if (this.#isAway) {
-      drop(client);
-      throw away();
-    }
-    slot.client = client;
-    client.once("end", () => {
-      if (slot.client === client) slot.client = undefined;
-    });
-    return client;
+    this.#opening--;
+    this.#giveBack(slot);
+  }
+
+  #hasSome(): boolean {
+    return this.#slots.some(({ client }) => client !== undefined);
+  }
+
+  #leave(slot: Slot, client: pg.Client): void {
+    if (slot.client === client) slot.client = undefined;
   }
 }
 
