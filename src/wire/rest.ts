@@ -74,8 +74,9 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const loading = validation();
     const validate = loading instanceof Promise ? await loading : loading;
     const parsed = raw && parseJson(raw);
+    const isLarge = raw !== undefined && raw.length > LARGE;
     // What is done with it is a stretch of its own.
-    if (raw !== undefined && raw.length > LARGE) await breathe();
+    if (isLarge) await breathe();
     const validating = validate(req, res, parsed, matched.route);
     const { body, query } = validating instanceof Promise ? await validating : validating;
     const headers = {
@@ -84,11 +85,14 @@ export const createRestDoor = (parts: RestDoorParts) => {
     };
     const handler = handlers[matched.route.operation] as Handler;
     const context = new RestContext(parts, call, caller, matched.route, raw);
-    answer(call, matched, await handler({ path: matched.params, query, headers, body }, context), parts);
+    const reply = await handler({ path: matched.params, query, headers, body }, context);
+    // And so is its answer, which may repeat all that came.
+    if (isLarge) await breathe();
+    answer(call, matched, reply, parts);
   };
 };
 
-/** After a body of so many bytes was parsed, others are heard before it is looked at. */
+/** After a body of so many bytes was parsed, others are heard before it is looked at, and again before it is answered. */
 const LARGE = 65_536;
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;

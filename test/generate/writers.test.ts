@@ -16,6 +16,18 @@ test("a text is written as JSON.stringify writes it, whatever stands in it", () 
   fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => quote(text) === JSON.stringify(text)));
 });
 
+test("long texts with halves of pairs in them are quoted as JSON.stringify does", () => {
+  const unit = fc.oneof(
+    fc.constantFrom("\ud800", "\udfff", "😀", '"', "\\", "\n", "\0", "é", "x"),
+    fc.string({ unit: "binary" }),
+  );
+  const long = fc.tuple(fc.array(unit, { minLength: 1 }), fc.nat(3)).map(([units, n]) => {
+    const once = `${units.join("")}\ud83d`;
+    return once.repeat(Math.ceil((9_000 + n * 60_000) / once.length));
+  });
+  fc.assert(fc.property(long, (text) => quote(text) === JSON.stringify(text)));
+});
+
 const ids = { message_id: "msg_1", session_id: 'a "b" \\ c', turn_id: "turn_1" } as const;
 
 describe("a reply is written as what it is", () => {
