@@ -5,24 +5,6 @@ import { createRest } from "#test/harness/rest.ts";
 import { agentWith, key } from "./configs.ts";
 
 const CLIENTS = 40;
-/** Half of what a connection without a request is left while the gateway stops. */
-const PROMPT_MS = 500;
-
-/** The longest time, until it is asked, for which this process did not get to its timers. */
-const watchStillness = (): (() => number) => {
-  let [longest, last] = [0, performance.now()];
-  const look = () => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-  };
-  const beats = setInterval(look, 20);
-  return () => {
-    clearInterval(beats);
-    look();
-    return longest;
-  };
-};
 
 test("F22: under load every request gets its reply, a refusal, or no connection; none is cut and none hangs", async () => {
   await using gateway = await startProcess({ config: agentWith({ delayMs: 20 }) });
@@ -41,16 +23,12 @@ test("F22: under load every request gets its reply, a refusal, or no connection;
   };
   const clients = Array.from({ length: CLIENTS }, send);
   await gateway.logged("request", 200);
-  const stillMs = watchStillness();
   gateway.kill("SIGTERM");
   await Promise.all(clients);
-  const wasPrompt = stillMs() < PROMPT_MS;
 
   const { "200": completed = 0, "503 shutting-down": refused = 0, ECONNREFUSED: gone = 0, ...others } = outcomes;
-  // A client that this machine has stand still may send on a connection that was left its time and closed: then it was not read.
-  const { UND_ERR_SOCKET: closed = 0, ECONNRESET: reset = 0, ...cut } = others;
-  expect(wasPrompt ? others : cut).toEqual({});
-  expect(gone + closed + reset).toBe(CLIENTS);
+  expect(others).toEqual({});
+  expect(gone).toBe(CLIENTS);
   expect(completed).toBeGreaterThanOrEqual(200);
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
   const answered = gateway.records.filter(({ event }) => event === "request").map(({ status }) => status);
