@@ -3,12 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Chunk } from "#backends/backend.ts";
 import { failureOf, ModelUnavailable } from "#backends/model/failures.ts";
-import type { BackendError } from "#core/errors.ts";
-import { API_KEY, KIND_NAMES, KINDS, type KindName, modelAt, openModels } from "./model-kinds.ts";
+import { API_KEY, failure, KIND_NAMES, KINDS, type KindName, modelAt, openModels, otherFormOf } from "./model-kinds.ts";
 import { FAULTS, type Fault, HANGING } from "./stand-ins/faults.ts";
-import { type ModelStandIn, USAGE } from "./stand-ins/model-answers.ts";
+import type { ModelStandIn } from "./stand-ins/model-answers.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
 const OUT_OF_ORDER = "the provider is overloaded or out of order";
@@ -17,9 +15,6 @@ const WITH_ERROR = "the provider broke its answer off with an error";
 const NO_KEY = "the provider refused its API key";
 const TOO_FAST = "the provider takes no more from the gateway for now";
 const RESET = "the provider broke the connection off";
-
-const otherFormOf = (kind: KindName) =>
-  `what answered is no provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
 
 /** What each fault is called, and whether another try may help. */
 const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
@@ -57,16 +52,6 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
 /** It brings more than a second's work: of one kind. */
 const HEAVY: readonly Fault[] = ["100 MB"];
 const ENDLESS: readonly Fault[] = [...HANGING, "a body without end"];
-
-const failure = async (chunks: AsyncIterable<Chunk>): Promise<{ error: BackendError; text: string }> => {
-  let text = "";
-  try {
-    for await (const chunk of chunks) if ("text" in chunk) text += chunk.text;
-  } catch (error) {
-    return { error: error as BackendError, text };
-  }
-  throw new Error("it did not fail");
-};
 
 describe.each(KIND_NAMES)("F07, F08: a provider of the kind %s that goes wrong", (kind: KindName) => {
   let standIn: ModelStandIn;
@@ -136,31 +121,6 @@ describe.each(KIND_NAMES)("a provider of the kind %s whose events are of another
       server.closeAllConnections();
       server.close();
     }
-  });
-});
-
-describe.each(KIND_NAMES)("a model of the kind %s", (kind: KindName) => {
-  it.each(KIND_NAMES.filter((other) => other !== kind))(
-    "says what to check where its address is that of a provider of the kind %s, and has nothing left open there",
-    async (other) => {
-      await using standIn = await KINDS[other].start();
-      const backend = openModels({ main: modelAt(kind, standIn.url) });
-      const { error, text } = await failure(backend.run(turnOf(), new AbortController().signal));
-      expect({ message: error.message, retryable: error.retryable, text }).toEqual({
-        message: otherFormOf(kind),
-        retryable: false,
-        text: "",
-      });
-      expect(error).toBeInstanceOf(ModelUnavailable);
-    },
-  );
-
-  it("completes with an empty reply where its provider says that this is all", async () => {
-    await using standIn = await KINDS[kind].start({ text: [] });
-    const backend = openModels({ main: modelAt(kind, standIn.url) });
-    const chunks = await collect(backend.run(turnOf(), new AbortController().signal));
-    expect(textOf(chunks)).toBe("");
-    expect(chunks.at(-1)).toMatchObject({ usage: { input: USAGE.input, output: USAGE.output } });
   });
 });
 

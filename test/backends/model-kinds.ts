@@ -1,8 +1,10 @@
+import type { Chunk } from "#backends/backend.ts";
 import type { ModelBackendSettings } from "#backends/model/model.ts";
 import { createModelBackend } from "#backends/model/model.ts";
 import type { ModelSettings } from "#backends/model/models.ts";
 import type { ProviderSettings } from "#backends/model/providers.ts";
 import { systemClock } from "#core/clock.ts";
+import type { BackendError } from "#core/errors.ts";
 import { startAnthropic } from "./stand-ins/anthropic.ts";
 import { startGoogle } from "./stand-ins/google.ts";
 import type { ModelAnswer, ModelStandIn } from "./stand-ins/model-answers.ts";
@@ -47,3 +49,18 @@ export const openModels = (table: ModelBackendSettings["table"], more: Partial<M
     clock: systemClock,
     ...more,
   });
+
+/** What a turn fails with where something else answers. */
+export const otherFormOf = (kind: KindName) =>
+  `what answered is no provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
+
+/** What a reply fails with, and the text that came before. */
+export const failure = async (chunks: AsyncIterable<Chunk>): Promise<{ error: BackendError; text: string }> => {
+  let text = "";
+  try {
+    for await (const chunk of chunks) if ("text" in chunk) text += chunk.text;
+  } catch (error) {
+    return { error: error as BackendError, text };
+  }
+  throw new Error("it did not fail");
+};
