@@ -108,6 +108,10 @@ const readEventIf = (text: EventRow | undefined): SystemEvent | undefined => tex
 /** By so much texts are longer where they are kept. */
 const MORE_TEXT = 16_384;
 
+type Waiting = { events: SystemEvent[]; last: number | undefined };
+
+const waitingOf = ({ batches, last }: WaitingEvents): Waiting => ({ events: batches.flatMap(readWaiting), last });
+
 /** Nearly always with one call. */
 const readQueued = async (
   link: Link,
@@ -117,8 +121,8 @@ const readQueued = async (
   let left = bytes;
   for (let last: number | undefined = after; last !== undefined && events.length < limit; ) {
     const query = { agent, after: last, through, limit: limit - events.length, bytes: left + MORE_TEXT };
-    const page: WaitingEvents = await link.call<WaitingEvents>("readQueuedEvents", query);
-    for (const event of page.batches.flatMap(readWaiting)) {
+    const page: Waiting = await link.call("readQueuedEvents", query, waitingOf);
+    for (const event of page.events) {
       left -= Buffer.byteLength(event.text) + Buffer.byteLength(event.metadata ?? "");
       if (left < 0 && events.length > 0) return events;
       events.push(event);

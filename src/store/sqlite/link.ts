@@ -13,6 +13,7 @@ import {
   type Totals,
   type WorkerOrder,
 } from "./messages.ts";
+import { DAMAGE, isDamage } from "./text.ts";
 
 /** A call that is on its way. `settle` makes its result of the worker's answer; it runs in the order of calls, among the news. */
 type Pending = {
@@ -257,8 +258,15 @@ export class Link {
 }
 
 const settle = ({ settle, resolve, reject }: Pending, value: unknown, refusal: Refusal | undefined): void => {
-  if (refusal) reject(new GatewayError(refusal.name, refusal.detail, refusal.extra));
-  else resolve((settle ? settle(value as never) : value) as never);
+  if (refusal) {
+    reject(new GatewayError(refusal.name, refusal.detail, refusal.extra));
+    return;
+  }
+  try {
+    resolve((settle ? settle(value as never) : value) as never);
+  } catch (error) {
+    reject(isDamage(error) ? new GatewayError("store-unavailable", DAMAGE, { retryAfterMs: RETRY_MS }) : error);
+  }
 };
 
 const tellOne = (watcher: StoreWatcher, news: News): void => {

@@ -1,3 +1,16 @@
+import { isUtf8 } from "node:buffer";
+
+/** Bytes of UTF-16 come behind one with which no UTF-8 begins. */
+const UTF16 = 0xff;
+
+class DamagedText extends Error {}
+
+/** What was read is not as it was written. (All that is parsed as JSON here was written as JSON.) */
+export const isDamage = (error: unknown): boolean => error instanceof DamagedText || error instanceof SyntaxError;
+
+/** What is said to the one call that asks for it. */
+export const DAMAGE = "What it asks for is damaged in the SQLite file.";
+
 /**
  * Text as a value that SQLite keeps as it is. The driver cuts text at its first NUL and spoils half characters: text with either goes as
  * bytes. (In JSON both are escaped.)
@@ -5,4 +18,18 @@
 export const toSql = (text: string): string | Buffer =>
   text.includes("\0") || !text.isWellFormed() ? Buffer.from(text, "utf16le") : text;
 
-export const fromSql = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString("utf16le") : String(value));
+/**
+ * A column of text, as it is to be read: as bytes, which `fromBytes` makes text again. With text that is no UTF-8, as a bit that flipped on
+ * the disk leaves it, the driver ends the whole process.
+ */
+export const bytesOf = (column: string): string => `CAST(${column} AS BLOB)`;
+
+/** One that may hold what `toSql` made bytes of. */
+export const freeBytesOf = (column: string): string =>
+  `CAST(CASE typeof(${column}) WHEN 'blob' THEN x'${UTF16.toString(16)}' || ${column} ELSE ${column} END AS BLOB)`;
+
+export const fromBytes = (bytes: Buffer): string => {
+  if (bytes[0] === UTF16) return bytes.toString("utf16le", 1);
+  if (!isUtf8(bytes)) throw new DamagedText("A text is no UTF-8.");
+  return bytes.toString("utf8");
+};

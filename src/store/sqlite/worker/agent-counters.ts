@@ -1,6 +1,6 @@
 import type { AgentCounts, TurnEnd, TurnError } from "#store/store.ts";
-import { fromSql, toSql } from "../text.ts";
-import type { Database, Rows, Value } from "./database.ts";
+import { bytesOf, freeBytesOf, toSql } from "../text.ts";
+import type { Database, Rows } from "./database.ts";
 
 const NONE: AgentCounts = {
   queued: 0,
@@ -21,9 +21,10 @@ export class AgentCounters {
 
   constructor(db: Database) {
     this.#rows = db.rows("INSERT OR REPLACE INTO agents", 2);
-    for (const [agent, body] of db.query("SELECT agent, body FROM agents").all<[Value, string]>([])) {
+    const stored = db.query(`SELECT ${freeBytesOf("agent")}, ${bytesOf("body")} FROM agents`);
+    for (const [agent, body] of stored.all<[string, string]>([])) {
       const [lastEndedAt, failing] = JSON.parse(body) as [number, boolean];
-      this.#agents.set(fromSql(agent), { ...NONE, lastEndedAt, failing });
+      this.#agents.set(agent, { ...NONE, lastEndedAt, failing });
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Announcement, AnnouncementClaim, ClaimedAnnouncement, DeliveryStep } from "#store/store.ts";
-import { fromSql, toSql } from "../text.ts";
+import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Parts } from "./parts.ts";
 import type { TurnRow } from "./rows.ts";
 import type { State } from "./state.ts";
@@ -12,8 +12,8 @@ const DELAYED = 2;
 /** What an announcement weighs. */
 const ANNOUNCEMENT_BYTES = 500;
 
-const COLUMNS = "place, channel, turn_id, fence, attempts, body" as const;
-type Row = [place: number, channel: string | Buffer, turnId: string, fence: number, attempts: number, body: string];
+const READ = `place, ${freeBytesOf("channel")}, ${bytesOf("turn_id")}, fence, attempts, ${bytesOf("body")}`;
+type Row = [place: number, channel: string, turnId: string, fence: number, attempts: number, body: string];
 /** What of it never changes, beside its channel. */
 type Body = [sessionId: string, agent: string, hops: number, deliveryId: string | null, createdAt: number];
 
@@ -51,13 +51,13 @@ export class Announcements {
     this.#wake = db.run(`UPDATE announcements SET state = ${READY} WHERE state = ${DELAYED} AND due <= ?`);
     this.#nextDue = db.query(`SELECT min(due) FROM announcements WHERE state = ${DELAYED}`);
     this.#ready = db.query(
-      `SELECT ${COLUMNS} FROM announcements WHERE state = ${READY} AND channel = ? ORDER BY place LIMIT ?`,
+      `SELECT ${READ} FROM announcements WHERE state = ${READY} AND channel = ? ORDER BY place LIMIT ?`,
     );
     this.#claim = db.run(
       `UPDATE announcements SET state = ${CLAIMED}, node = ?, fence = fence + 1, lease_ends = ? WHERE place = ?`,
     );
     this.#ofClaim = db.query(
-      `SELECT ${COLUMNS} FROM announcements WHERE turn_id = ? AND state = ${CLAIMED} AND node = ? AND fence = ?`,
+      `SELECT ${READ} FROM announcements WHERE turn_id = ? AND state = ${CLAIMED} AND node = ? AND fence = ?`,
     );
     this.#retry = db.run(
       `UPDATE announcements SET state = ${DELAYED}, due = ?, attempts = attempts + 1 WHERE place = ?`,
@@ -68,7 +68,7 @@ export class Announcements {
     this.#deleteOf = db.run("DELETE FROM announcements WHERE session = ?");
     this.#freeLost = db.run(`UPDATE announcements SET state = ${READY} WHERE state = ${CLAIMED} AND lease_ends <= ?`);
     this.#freeAll = db.run(`UPDATE announcements SET state = ${READY} WHERE state = ${CLAIMED}`);
-    this.#channels = db.query("SELECT DISTINCT channel FROM announcements");
+    this.#channels = db.query(`SELECT DISTINCT ${freeBytesOf("channel")} FROM announcements`);
     [totals.counts.announcements] = db.query("SELECT count(*) FROM announcements").get<[number]>([]) ?? [0];
   }
 
@@ -80,7 +80,7 @@ export class Announcements {
 
   channels(): string[] {
     if (this.#isEmpty) return [];
-    return this.#channels.all<[string | Buffer]>([]).map(([channel]) => fromSql(channel));
+    return this.#channels.all<[string]>([]).map(([channel]) => channel);
   }
 
   /** Some of this session are on their way. */
@@ -151,7 +151,7 @@ type NewAnnouncement = Omit<Announcement, "attempts">;
 
 const decode = ([, channel, turnId, , attempts, body]: Row): Announcement => {
   const [sessionId, agent, hops, deliveryId, createdAt] = JSON.parse(body) as Body;
-  const of = { turnId, sessionId, agent, channel: fromSql(channel), hops };
+  const of = { turnId, sessionId, agent, channel, hops };
   return { ...of, deliveryId: deliveryId ?? undefined, createdAt, attempts };
 };
 

@@ -1,5 +1,6 @@
 import { GatewayError } from "#core/errors.ts";
 import type { ApiKey } from "#store/store.ts";
+import { bytesOf } from "../text.ts";
 import type { Parts } from "./parts.ts";
 import type { State } from "./state.ts";
 
@@ -12,7 +13,7 @@ export class ApiKeys {
   readonly #touch;
 
   constructor({ db }: Parts) {
-    this.#list = db.query("SELECT body, last_used_at FROM api_keys ORDER BY place");
+    this.#list = db.query(`SELECT ${bytesOf("body")}, last_used_at FROM api_keys ORDER BY place`);
     this.#find = db.query("SELECT 1 FROM api_keys WHERE key_id = ?");
     this.#create = db.run("INSERT INTO api_keys (key_id, last_used_at, body) VALUES (?, ?, ?)");
     this.#revoke = db.run("DELETE FROM api_keys WHERE key_id = ?");

@@ -2,6 +2,7 @@ import { serialize } from "node:v8";
 import { GatewayError } from "#core/errors.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { type Answers, CALL_WIDTH, type Calls, type FromWorker, type Refusal } from "../messages.ts";
+import { DAMAGE } from "../text.ts";
 import { Checkpoints, type StartCheckpointer } from "./checkpoints.ts";
 import type { Database } from "./database.ts";
 import { kindOf } from "./failures.ts";
@@ -20,6 +21,7 @@ const probeOf = (bytes: number): string => `INSERT OR REPLACE INTO meta VALUES (
 
 const BUSY: Refusal = refusal("store-unavailable", "Another process holds the SQLite file.");
 const FULL: Refusal = refusal("store-full", "The disk that the store is on is full.");
+const DAMAGED: Refusal = refusal("store-unavailable", DAMAGE);
 const ROLLED_BACK: Refusal = refusal("store-unavailable", "A write beside this call failed.");
 const UNEXPECTED: Refusal = refusal("internal", undefined);
 
@@ -160,8 +162,10 @@ export class Batches {
       if (done) answers.late.push({ ticket, value, refusal: undefined });
       else this.#parked.push(parked);
     } catch (error) {
-      if (!(error instanceof GatewayError)) throw error;
-      answers.late.push({ ticket, value: undefined, refusal: refusalOf(error) });
+      // Slices only read: nothing of it is half done.
+      const refused = error instanceof GatewayError ? refusalOf(error) : kindOf(error) === "damaged" && DAMAGED;
+      if (!refused) throw error;
+      answers.late.push({ ticket, value: undefined, refusal: refused });
     }
   }
 
@@ -178,7 +182,7 @@ export class Batches {
       this.#refusedBytes = Math.min(Math.max(this.#refusedBytes, serialize(calls).byteLength), MOST_PROBE);
       this.#fullUntil = time + FULL_MS;
     }
-    if (kind !== "unexpected") {
+    if (kind === "full" || kind === "busy") {
       this.#runTogether(calls, answers, kind === "full" ? FULL : BUSY);
       return;
     }
@@ -197,6 +201,7 @@ export class Batches {
       answers.refusals = answers.refusals.filter(({ at }) => at < length);
       const cause = error instanceof Error ? error.message : String(error);
       if (kind === "full") refuse(answers, FULL);
+      else if (kind === "damaged") refuse(answers, DAMAGED);
       else refuse(answers, kind === "busy" ? BUSY : { ...UNEXPECTED, extra: { cause: `${call[0]}: ${cause}` } });
     }
   }

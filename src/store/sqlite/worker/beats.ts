@@ -1,4 +1,5 @@
 import type { Beat, BeatClaim } from "#store/store.ts";
+import { bytesOf } from "../text.ts";
 import type { Database } from "./database.ts";
 import { appendGateway } from "./gateway-log.ts";
 import type { Parts } from "./parts.ts";
@@ -28,6 +29,8 @@ type StoredRow = [
   leaseEnds: number,
 ];
 
+const READ = `${bytesOf("agent")}, due, told_at, asked, running, ${bytesOf("node")}, fence, lease_ends`;
+
 /** The agents' beats: few, so that all are held, and written as they change. */
 export class Beats {
   readonly #offset: number;
@@ -38,7 +41,7 @@ export class Beats {
   constructor({ db, agents, moment }: Parts) {
     this.#offset = moment.offset;
     this.#write = db.run("INSERT OR REPLACE INTO beats VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-    const stored = db.query("SELECT agent, due, told_at, asked, running, node, fence, lease_ends FROM beats");
+    const stored = db.query(`SELECT ${READ} FROM beats`);
     for (const [agent, due, toldAt, asked, running, node, fence, leaseEnds] of stored.all<StoredRow>([])) {
       agents.of(agent).nextBeatAt = toldAt ?? undefined;
       this.#rows.set(agent, {

@@ -1,13 +1,14 @@
 import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Driver, openDriver } from "../driver.ts";
+import { fromBytes } from "../text.ts";
 import { failureOf } from "./failures.ts";
 
 /** What can be bound. A boolean, or a Buffer that is not in an array, makes libsql end the whole process. */
 export type Value = string | number | Buffer | null;
 type Statement = ReturnType<Driver["prepare"]>;
 
-/** Rows come as arrays. */
+/** Rows come as arrays, with text for each column that was asked for as bytes (see `text.ts`). */
 export type Query = {
   get<Row extends readonly unknown[]>(values: readonly Value[]): Row | undefined;
   all<Row extends readonly unknown[]>(values: readonly Value[]): Row[];
@@ -77,8 +78,12 @@ export class Database {
   query(sql: string): Query {
     const statement = this.#driver.prepare(sql).raw();
     return {
-      get: <Row>(values: readonly Value[]) => statement.get(values) as Row | undefined,
-      all: <Row>(values: readonly Value[]) => statement.all(values) as Row[],
+      get: <Row>(values: readonly Value[]) => withTexts<Row | undefined>(statement.get(values)),
+      all: <Row>(values: readonly Value[]) => {
+        const rows = statement.all(values) as Row[];
+        for (const row of rows) withTexts(row);
+        return rows;
+      },
     };
   }
 
@@ -143,6 +148,12 @@ export class Rows {
     return statement;
   }
 }
+
+const withTexts = <Row>(row: unknown): Row => {
+  if (!Array.isArray(row)) return row as Row;
+  for (let at = 0; at < row.length; at++) if (Buffer.isBuffer(row[at])) row[at] = fromBytes(row[at]);
+  return row as Row;
+};
 
 /** The log that the first commit has made, when its folder names it on disk. */
 const openLog = (path: string): number => {

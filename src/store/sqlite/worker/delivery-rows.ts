@@ -8,6 +8,7 @@ import {
   type SharedPart,
 } from "../delivery-codec.ts";
 import { quoteAll } from "../json.ts";
+import { bytesOf } from "../text.ts";
 import type { Database, Rows } from "./database.ts";
 
 type Steps = ReturnType<typeof packSteps>;
@@ -38,6 +39,8 @@ type NextRow = {
 const MOST_DELIVERIES = 64;
 const MOST_TEXT = 131_072;
 
+const READ = `${bytesOf("head")}, ${bytesOf("body")}`;
+
 /** The rows of all deliveries: those that are recorded together share one. */
 export class DeliveryRows {
   readonly #rows: Rows;
@@ -61,9 +64,9 @@ export class DeliveryRows {
     this.#gone = db.rows("INSERT OR REPLACE INTO deliveries_gone (first, places)", 2);
     this.#steps = db.rows("INSERT OR REPLACE INTO delivery_steps (place, steps)", 2);
     this.#deletes = ["deliveries", "deliveries_gone"].map((table) => db.keys(`DELETE FROM ${table} WHERE first IN`));
-    this.#body = db.query("SELECT head, body FROM deliveries WHERE first = ?");
-    this.#below = db.query("SELECT first, head, body FROM deliveries WHERE first < ? ORDER BY first DESC LIMIT ?");
-    this.#stepsOf = db.query("SELECT steps FROM delivery_steps WHERE place = ?");
+    this.#body = db.query(`SELECT ${READ} FROM deliveries WHERE first = ?`);
+    this.#below = db.query(`SELECT first, ${READ} FROM deliveries WHERE first < ? ORDER BY first DESC LIMIT ?`);
+    this.#stepsOf = db.query(`SELECT ${bytesOf("steps")} FROM delivery_steps WHERE place = ?`);
     this.#rewrite = db.run("UPDATE deliveries SET head = ?, body = ? WHERE first = ?");
     this.#dropSteps = db.run("DELETE FROM delivery_steps WHERE place = ?");
   }
@@ -74,7 +77,7 @@ export class DeliveryRows {
     const added = db.query("SELECT place, octet_length(steps) FROM delivery_steps");
     for (const [place, length] of added.all<[number, number]>([])) steps.set(place, length);
     const all = db.query(
-      "SELECT first, head, places FROM deliveries LEFT JOIN deliveries_gone USING (first) ORDER BY first",
+      `SELECT first, ${bytesOf("head")}, ${bytesOf("places")} FROM deliveries LEFT JOIN deliveries_gone USING (first) ORDER BY first`,
     );
     for (const [first, head, gone] of all.all<Stored>([])) {
       const [ids, kinds, weights] = JSON.parse(head) as Head;

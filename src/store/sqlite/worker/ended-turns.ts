@@ -1,3 +1,4 @@
+import { bytesOf } from "../text.ts";
 import type { Database, Query, Rows } from "./database.ts";
 import type { Parts } from "./parts.ts";
 import type { TurnRow } from "./rows.ts";
@@ -17,7 +18,7 @@ export class EndedTurns {
   constructor({ db, totals }: Parts) {
     this.#totals = totals;
     this.#rows = db.rows("INSERT INTO turns", 3);
-    this.#byId = db.query("SELECT session, body FROM turns WHERE turn_id = ?");
+    this.#byId = db.query(`SELECT session, ${bytesOf("body")} FROM turns WHERE turn_id = ?`);
     this.#delete = db.run("DELETE FROM turns WHERE turn_id = ?");
   }
 

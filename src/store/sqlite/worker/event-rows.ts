@@ -11,6 +11,7 @@ import {
   NEW,
   WAITS,
 } from "../event-codec.ts";
+import { bytesOf } from "../text.ts";
 import type { Database, Rows } from "./database.ts";
 
 /** Events that are kept together, but for what they hold; ordinals follow one another from `first` on. */
@@ -27,6 +28,8 @@ export type EventBatch = {
 export type EventPlace = { readonly batch: EventBatch; readonly at: number };
 
 type Stored = [first: number, head: string, states: string, open: number];
+
+const WHOLE = `first, ${bytesOf("head")}, ${bytesOf("event_states.body")}, open`;
 
 /** So much goes into one row at most: a turn reads whole rows. */
 const MOST_EVENTS = 64;
@@ -65,9 +68,9 @@ export class EventRows {
     this.#rows = db.rows("INSERT INTO events (first, top, head, body)", 4);
     this.#states = db.rows("INSERT OR REPLACE INTO event_states (first, open, ended, body)", 4);
     this.#places = db.rows("INSERT OR REPLACE INTO event_places (event_id, first)", 2);
-    const stored = "SELECT first, head, event_states.body, open FROM events JOIN event_states USING (first)";
+    const stored = `SELECT ${WHOLE} FROM events JOIN event_states USING (first)`;
     this.#whole = db.query(`${stored} WHERE first = ?`);
-    this.#body = db.query("SELECT head, body FROM events WHERE first = ?");
+    this.#body = db.query(`SELECT ${bytesOf("head")}, ${bytesOf("body")} FROM events WHERE first = ?`);
     this.#containing = db.query("SELECT first FROM events WHERE first <= ? ORDER BY first DESC LIMIT 1");
     this.#below = db.query("SELECT first FROM events WHERE first < ? ORDER BY first DESC LIMIT ?");
     this.#firstWith = db.query("SELECT first FROM events WHERE top >= ? ORDER BY top, first LIMIT 1");
@@ -81,7 +84,7 @@ export class EventRows {
     this.#delete = ["events", "event_states", "event_places"].map((table) =>
       db.run(`DELETE FROM ${table} WHERE first = ?`),
     );
-    const tops = db.query(`SELECT top FROM events ORDER BY first DESC LIMIT ${ROWS_OF_AN_ID}`);
+    const tops = db.query(`SELECT ${bytesOf("top")} FROM events ORDER BY first DESC LIMIT ${ROWS_OF_AN_ID}`);
     this.#tops = tops
       .all<[string]>([])
       .map(([top]) => top)
@@ -90,9 +93,7 @@ export class EventRows {
 
   /** All in which some have not ended, in order. */
   static *open(db: Database): Generator<EventBatch> {
-    const open = db.query(
-      `SELECT first, head, event_states.body, open FROM event_states JOIN events USING (first) WHERE open > 0 ORDER BY first`,
-    );
+    const open = db.query(`SELECT ${WHOLE} FROM event_states JOIN events USING (first) WHERE open > 0 ORDER BY first`);
     for (const row of open.all<Stored>([])) yield batchOf(row);
   }
 

@@ -1,11 +1,14 @@
+import { isDamage } from "../text.ts";
+
 /**
  * What an error of the driver means for the engine:
  * - `full`: no room. What was to be written is not; the connection is as good as before.
  * - `busy`: another process holds the write lock.
  * - `lost`: nothing that this connection says can be relied on any more. It is never written on again.
+ * - `damaged`: what one of the calls has read is no text, or no JSON.
  * - `unexpected`: an error of ours, in one of the calls.
  */
-export type FailureKind = "full" | "busy" | "lost" | "unexpected";
+export type FailureKind = "full" | "busy" | "lost" | "damaged" | "unexpected";
 
 /** Refuses to open a file, in a sentence for the one who starts the gateway. */
 export class OpenFailure extends Error {}
@@ -15,6 +18,7 @@ export const kindOf = (error: unknown): FailureKind => {
   if (code === "SQLITE_FULL") return "full";
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return "busy";
   if (/^SQLITE_(IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|PROTOCOL|NOMEM)/.test(code)) return "lost";
+  if (isDamage(error)) return "damaged";
   return "unexpected";
 };
 
@@ -25,6 +29,7 @@ export const failureOf = (error: unknown, path: string): unknown => {
   const said = error instanceof Error ? error.message : String(error);
   const of = (why: string) => new OpenFailure(`The SQLite file ${path} ${why}`, { cause: error });
   if (code === "SQLITE_NOTADB") return of("is no database.");
+  if (isDamage(error)) return of("is damaged (a text in it is not as it was written). Restore a backup of it.");
   if (code.startsWith("SQLITE_CORRUPT")) return of(`is damaged (${said}). Restore a backup of it.`);
   if (code.startsWith("SQLITE_READONLY")) return of("cannot be written to: it, or its folder, is read-only.");
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return of("is locked by another process.");

@@ -1,6 +1,7 @@
 import { quote } from "#generated/writers/quote.ts";
 import type { GatewayEntry, GatewayNews } from "#store/store.ts";
 import { type KeptNews, lengthOf, lengthOfAll, readNews } from "../gateway-codec.ts";
+import { bytesOf } from "../text.ts";
 import type { Rows } from "./database.ts";
 import type { Parts } from "./parts.ts";
 import { type State, tellGateway } from "./state.ts";
@@ -25,7 +26,9 @@ export class GatewayLog {
 
   constructor({ db }: Parts) {
     this.#rows = db.rows("INSERT INTO gateway_entries (last_seq, first_seq, body)", 3);
-    this.#read = db.query("SELECT last_seq, body FROM gateway_entries WHERE last_seq > ? ORDER BY last_seq LIMIT 1");
+    this.#read = db.query(
+      `SELECT last_seq, ${bytesOf("body")} FROM gateway_entries WHERE last_seq > ? ORDER BY last_seq LIMIT 1`,
+    );
     this.#delete = db.run("DELETE FROM gateway_entries WHERE last_seq < ?");
     this.#setFirst = db.run("UPDATE gateway_entries SET first_seq = ? WHERE last_seq = ?");
     const newest = db.query("SELECT last_seq, first_seq FROM gateway_entries ORDER BY last_seq DESC LIMIT 1");

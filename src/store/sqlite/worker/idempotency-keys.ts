@@ -1,4 +1,4 @@
-import { toSql } from "../text.ts";
+import { bytesOf, toSql } from "../text.ts";
 import type { Rows } from "./database.ts";
 import type { Parts } from "./parts.ts";
 import type { TotalsRow } from "./totals.ts";
@@ -7,6 +7,8 @@ import type { TotalsRow } from "./totals.ts";
 export type KeyWork = { turnId: string; eventId: undefined } | { turnId: undefined; eventId: string };
 export type KnownKey = { hash: string; expiresAt: number } & KeyWork;
 type Row = [place: number, hash: string, expiresAt: number, turnId: string | null, eventId: string | null];
+
+const READ = `place, ${bytesOf("hash")}, expires_at, ${bytesOf("turn_id")}, ${bytesOf("event_id")}`;
 
 /** What a key costs beside its text: its row, and its places in two trees. */
 const KEY_BYTES = 200;
@@ -26,7 +28,7 @@ export class IdempotencyKeys {
   constructor({ db, totals }: Parts) {
     this.#totals = totals;
     this.#rows = db.rows("INSERT INTO idempotency_keys (place, key, hash, expires_at, turn_id, event_id)", 6);
-    this.#find = db.query("SELECT place, hash, expires_at, turn_id, event_id FROM idempotency_keys WHERE key = ?");
+    this.#find = db.query(`SELECT ${READ} FROM idempotency_keys WHERE key = ?`);
     this.#oldest = db.query("SELECT place, expires_at, octet_length(key) FROM idempotency_keys ORDER BY place LIMIT ?");
     this.#delete = db.run("DELETE FROM idempotency_keys WHERE place <= ?");
     this.#deleteOne = db.run("DELETE FROM idempotency_keys WHERE place = ?");

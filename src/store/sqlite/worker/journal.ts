@@ -1,5 +1,6 @@
 import type { Entry } from "#store/store.ts";
 import { cutEntries, decodeEntries, encodeEntries } from "../entry-codec.ts";
+import { bytesOf } from "../text.ts";
 import type { Database, Query, Rows } from "./database.ts";
 import type { Parts } from "./parts.ts";
 import type { SessionRow } from "./rows.ts";
@@ -25,10 +26,10 @@ export class Journal {
     this.#totals = totals;
     this.#rows = db.rows("INSERT INTO journal", 3);
     this.#after = db.query(
-      "SELECT last_seq, body FROM journal WHERE session = ? AND last_seq > ? ORDER BY last_seq LIMIT ?",
+      `SELECT last_seq, ${bytesOf("body")} FROM journal WHERE session = ? AND last_seq > ? ORDER BY last_seq LIMIT ?`,
     );
     this.#below = db.query(
-      "SELECT last_seq, body FROM journal WHERE session = ? AND last_seq < ? AND last_seq >= ? ORDER BY last_seq DESC LIMIT ?",
+      `SELECT last_seq, ${bytesOf("body")} FROM journal WHERE session = ? AND last_seq < ? AND last_seq >= ? ORDER BY last_seq DESC LIMIT ?`,
     );
     this.#delete = db.run("DELETE FROM journal WHERE session = ? AND last_seq <= ?");
   }

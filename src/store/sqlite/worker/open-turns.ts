@@ -1,4 +1,5 @@
 import { IdTable, Roster } from "#core/tables.ts";
+import { bytesOf } from "../text.ts";
 import type { AgentCounters } from "./agent-counters.ts";
 import type { Rows } from "./database.ts";
 import { Ordinals } from "./ordinals.ts";
@@ -33,7 +34,7 @@ export class OpenTurns {
     this.#deletes = db.keys("DELETE FROM open_turns WHERE place IN");
     totals.counts.turnsQueued = 0;
     totals.counts.turnsRunning = 0;
-    const stored = db.query("SELECT place, session, body FROM open_turns ORDER BY place");
+    const stored = db.query(`SELECT place, session, ${bytesOf("body")} FROM open_turns ORDER BY place`);
     for (const [place, ordinal, body] of stored.all<[number, number, string]>([])) {
       const session = sessions.at(ordinal);
       if (!session) continue;

@@ -3,6 +3,7 @@ import { receiveMessageOnPort, type Worker } from "node:worker_threads";
 import type { StoreNotice } from "#store/store.ts";
 import type { Calls, FromWorker, WorkerOrder } from "../messages.ts";
 import { migrations } from "../migrations/all.ts";
+import { bytesOf } from "../text.ts";
 import { Batches } from "./batches.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { failureOf, OpenFailure } from "./failures.ts";
@@ -20,7 +21,7 @@ export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path:
   try {
     const { db, state, notices } = open(order);
     batches = new Batches(db, { state, post, startThread: () => startCheckpointer(order.path) });
-    const [epoch] = db.query("SELECT value FROM meta WHERE name = 'epoch'").get<[string]>([]) ?? [""];
+    const [epoch] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'epoch'`).get<[string]>([]) ?? [""];
     post({ kind: "opened", epoch, totals: state.totals.counts, agents: state.agents.all(), notices });
   } catch (error) {
     post({ kind: "refused", error: failureOf(error, order.path) });

@@ -1,5 +1,5 @@
 import type { MoreUsage, Session } from "#store/store.ts";
-import { fromSql, toSql } from "../text.ts";
+import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Database, Query, Rows, Value } from "./database.ts";
 import { Ordinals } from "./ordinals.ts";
 import type { Parts } from "./parts.ts";
@@ -8,14 +8,15 @@ import type { TotalsRow } from "./totals.ts";
 
 type Stored = readonly [
   ordinal: number,
-  sessionId: Value,
-  agent: Value,
+  sessionId: string,
+  agent: string,
   used: number,
   head: number | null,
   body: string,
 ];
 
 const COLUMNS = "ordinal, session_id, agent, used, head, body";
+const READ = `ordinal, ${freeBytesOf("session_id")}, ${freeBytesOf("agent")}, used, head, ${bytesOf("body")}`;
 const MINUTE = 60_000;
 /** What a session weighs beside its journal. */
 const SESSION_BYTES = 300;
@@ -46,20 +47,20 @@ export class Sessions {
   constructor({ db, totals }: Parts) {
     this.#totals = totals;
     this.#ordinals = new Ordinals(db, "sessions");
-    this.#byId = db.query(`SELECT ${COLUMNS} FROM sessions WHERE session_id = ?`);
-    this.#byOrdinal = db.query(`SELECT ${COLUMNS} FROM sessions WHERE ordinal = ?`);
+    this.#byId = db.query(`SELECT ${READ} FROM sessions WHERE session_id = ?`);
+    this.#byOrdinal = db.query(`SELECT ${READ} FROM sessions WHERE ordinal = ?`);
     this.#inserts = db.rows(`INSERT INTO sessions (${COLUMNS}, webhook)`, 7);
     this.#updates = db.run("UPDATE sessions SET body = ? WHERE ordinal = ?");
     this.#moves = db.run("UPDATE sessions SET body = ?, head = ? WHERE ordinal = ?");
     this.#refiles = db.run("UPDATE sessions SET used = ? WHERE ordinal = ?");
     this.#deletes = db.keys("DELETE FROM sessions WHERE ordinal IN");
-    this.#page = db.query(`SELECT ${COLUMNS} FROM sessions WHERE ordinal < ? ORDER BY ordinal DESC LIMIT ?`);
+    this.#page = db.query(`SELECT ${READ} FROM sessions WHERE ordinal < ? ORDER BY ordinal DESC LIMIT ?`);
     this.#pageOf = db.query(
-      `SELECT ${COLUMNS} FROM sessions WHERE agent = ? AND ordinal < ? ORDER BY ordinal DESC LIMIT ?`,
+      `SELECT ${READ} FROM sessions WHERE agent = ? AND ordinal < ? ORDER BY ordinal DESC LIMIT ?`,
     );
-    this.#heads = db.query(`SELECT ${COLUMNS} FROM sessions WHERE webhook = ? AND head <= ? ORDER BY head LIMIT ?`);
+    this.#heads = db.query(`SELECT ${READ} FROM sessions WHERE webhook = ? AND head <= ? ORDER BY head LIMIT ?`);
     this.#unused = db.query(
-      `SELECT ${COLUMNS} FROM sessions WHERE webhook = ? AND (used, ordinal) > (?, ?) AND used <= ? ORDER BY used, ordinal LIMIT ?`,
+      `SELECT ${READ} FROM sessions WHERE webhook = ? AND (used, ordinal) > (?, ?) AND used <= ? ORDER BY used, ordinal LIMIT ?`,
     );
   }
 
@@ -255,8 +256,8 @@ const decode = (stored: Stored): SessionRow => {
   const body = JSON.parse(stored[5]) as Body;
   const head = stored[4] ?? undefined;
   return {
-    sessionId: fromSql(stored[1]),
-    agent: fromSql(stored[2]),
+    sessionId: stored[1],
+    agent: stored[2],
     channel: body[0],
     userId: body[1],
     ordinal: stored[0],

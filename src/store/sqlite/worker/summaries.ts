@@ -1,4 +1,5 @@
 import type { Compacted, Summary } from "#store/store.ts";
+import { bytesOf } from "../text.ts";
 import type { Database, Query, Rows } from "./database.ts";
 import type { Parts } from "./parts.ts";
 import type { TotalsRow } from "./totals.ts";
@@ -20,7 +21,7 @@ export class Summaries {
   constructor({ db, totals }: Parts) {
     this.#totals = totals;
     this.#rows = db.rows("INSERT INTO summaries", 2);
-    this.#ofSession = db.query("SELECT body FROM summaries WHERE session = ?");
+    this.#ofSession = db.query(`SELECT ${bytesOf("body")} FROM summaries WHERE session = ?`);
     this.#delete = db.run("DELETE FROM summaries WHERE session = ?");
   }
 

@@ -1,4 +1,5 @@
 import { NO_TOTALS, type Totals } from "../messages.ts";
+import { bytesOf } from "../text.ts";
 import type { Database, Rows } from "./database.ts";
 
 /** The counts of `stats()`. They are kept in the file with each batch, as counting anew takes long. */
@@ -9,7 +10,7 @@ export class TotalsRow {
 
   constructor(db: Database) {
     this.#row = db.rows("INSERT OR REPLACE INTO meta", 2);
-    const [kept] = db.query("SELECT value FROM meta WHERE name = 'totals'").get<[string]>([]) ?? [];
+    const [kept] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'totals'`).get<[string]>([]) ?? [];
     this.counts = kept === undefined ? { ...NO_TOTALS } : { ...NO_TOTALS, ...(JSON.parse(kept) as Partial<Totals>) };
     this.#kept = kept ?? "";
   }

@@ -9,8 +9,8 @@ import {
   NO_COUNTS,
   type UsageQuery,
 } from "#store/usage-counts.ts";
-import { fromSql, toSql } from "../text.ts";
-import type { Database, Rows } from "./database.ts";
+import { bytesOf, freeBytesOf, toSql } from "../text.ts";
+import type { Database, Rows, Value } from "./database.ts";
 import type { Slices } from "./methods.ts";
 import type { Parts } from "./parts.ts";
 import type { State } from "./state.ts";
@@ -19,12 +19,12 @@ import type { TotalsRow } from "./totals.ts";
 /** So many counters are read before others run. */
 const SLICE = 1_000;
 
-type Name = string | Buffer;
-type Row = [hour: number, agent: Name, model: Name, surface: Surface, caller: Name, ...counts: number[]];
+type Row = [hour: number, agent: string, model: string, surface: Surface, caller: string, ...counts: number[]];
 
 /** In the order of `COUNT_NAMES`. */
 const COLUMNS = COUNT_NAMES.map((name) => (name === "latencyMs" ? "latency_ms" : name));
 const KEYS = "hour, agent, model, surface, caller";
+const READ = `hour, ${freeBytesOf("agent")}, ${freeBytesOf("model")}, ${bytesOf("surface")}, ${freeBytesOf("caller")}`;
 
 /** Counters per (hour, agent, model, surface, caller). What a batch counts is added to them with it. */
 export class UsageCounters {
@@ -75,17 +75,17 @@ export class UsageCounters {
   *slices({ from, to, agent }: UsageQuery): Generator<UsageCount[], void> {
     this.flush();
     const page = this.#db.query(
-      `SELECT ${KEYS}, ${COLUMNS.join(", ")} FROM usage_counters
+      `SELECT ${READ}, ${COLUMNS.join(", ")} FROM usage_counters
       WHERE (${KEYS}) > (?, ?, ?, ?, ?) AND hour < ? AND (? IS NULL OR agent = ?) ORDER BY ${KEYS} LIMIT ${SLICE}`,
     );
     const only = agent === undefined ? null : toSql(agent);
     const until = Math.min(to, Number.MAX_SAFE_INTEGER);
-    for (let after: [number, Name, Name, string, Name] = [Math.ceil(from) - 1, LAST, LAST, "~", LAST]; ; ) {
+    for (let after: Value[] = [Math.ceil(from) - 1, LAST, LAST, "~", LAST]; ; ) {
       const rows = page.all<Row>([...after, until, only, only]);
       yield rows.map(countOf);
       const last = rows.at(-1);
       if (!last || rows.length < SLICE) return;
-      after = [last[0], last[1], last[2], last[3], last[4]];
+      after = [last[0], toSql(last[1]), toSql(last[2]), last[3], toSql(last[4])];
     }
   }
 
@@ -140,7 +140,7 @@ export class UsageCounters {
 const LAST = Buffer.from([0xff, 0xff, 0xff, 0xff]);
 
 const countOf = ([hour, agent, model, surface, caller, ...counts]: Row): UsageCount => {
-  const count = { hour, agent: fromSql(agent), model: fromSql(model), surface, caller: fromSql(caller), ...NO_COUNTS };
+  const count = { hour, agent, model, surface, caller, ...NO_COUNTS };
   for (const [at, name] of COUNT_NAMES.entries()) count[name] = counts[at] as number;
   return count;
 };
