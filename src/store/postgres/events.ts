@@ -166,17 +166,15 @@ const deliveriesOf = (orders: readonly EventOrder[]): string | null => {
 const ringOf = (frame: Frame, [first]: readonly EventOrder[]): string =>
   JSON.stringify(ringView(frame, (first as EventOrder).recorder));
 
+// One way through the rows that wait: a join back to them was planned by what the table had once held.
 const READ_QUEUED = `
-  with waiting as (
-    select ordinal, size from events
-    where agent = $1 and state = 'queued' and ordinal > $2 and ordinal <= $3 and ordinal <> all ((select taken_events($1))::bigint[])
-    order by ordinal limit $4
-  ), fitting as (
-    select ordinal from (
-      select ordinal, sum(size) over (order by ordinal) as sum, row_number() over (order by ordinal) as n from waiting
-    ) as summed where sum <= $5 or n = 1
-  )
-  select * from events where state = 'queued' and ordinal in (select ordinal from fitting) order by ordinal`;
+  select * from (
+    select waiting.*, sum(size) over (order by ordinal) as sum_of_sizes, row_number() over (order by ordinal) as place from (
+      select * from events
+      where agent = $1 and state = 'queued' and ordinal > $2 and ordinal <= $3 and ordinal <> all ((select taken_events($1))::bigint[])
+      order by ordinal limit $4
+    ) as waiting
+  ) as summed where sum_of_sizes <= $5 or place = 1 order by ordinal`;
 
 const getEvent = async (frame: Frame, eventId: string): Promise<SystemEvent | undefined> => {
   const [row] = await frame.query<EventRow>("select *, taken_by(events) as taken_by from events where event_id = $1", [

@@ -45,7 +45,8 @@ declare
   one record;
   of json;
   events json[] := '{}';
-  ended json := '{}';
+  ended record;
+  gateway json;
   has_work boolean := false;
   has_announcement boolean := false;
   compactions text[] := '{}';
@@ -105,8 +106,9 @@ begin
       ) as sums
     ));
     if cardinality(events) > 0 then
-      ended := end_events(array_to_json(events), at_wall);
-      deltas := merge_counts(deltas, (ended->'counts')::jsonb);
+      ended := finish_events(array_to_json(events), at_wall);
+      gateway := ended.told;
+      deltas := merge_counts(deltas, ended.deltas);
     end if;
     if cardinality(deliveries) > 0 then
       perform finish_deliveries(deliveries);
@@ -122,7 +124,7 @@ begin
   perform add_counts(in_lane, deltas);
   return json_build_object(
     'counts', deltas, 'entries', array_to_json(told), 'work', has_work, 'compactions', compactions, 'announcement', has_announcement,
-    'gateway', ended->'gateway', 'ends', agents, 'news', keep_news(in_lane, changes), 'changes', array_to_json(changes)
+    'gateway', gateway, 'ends', agents, 'news', keep_news(in_lane, changes), 'changes', array_to_json(changes)
   );
 end
 $$;

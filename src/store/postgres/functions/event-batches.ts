@@ -12,8 +12,8 @@ begin
 end
 $$;
 
--- Whether all of them wait for this agent, and no turn works on them. Held from then on.
-create or replace function can_take_events(ids text[], in_agent text) returns boolean language plpgsql as $$
+-- Their ordinals, where all of them wait for this agent and no turn works on them; else null. Held from then on.
+create or replace function free_events(ids text[], in_agent text) returns bigint[] language plpgsql as $$
 declare
   waiting bigint[];
 begin
@@ -21,36 +21,32 @@ begin
   select array_agg(held.ordinal) filter (where held.state = 'queued' and held.agent = in_agent) into waiting
   from (select ordinal, state, agent from events where event_id = any (ids) order by ordinal for no key update) as held;
   -- A statement of its own: it sees what was taken while the first one waited.
-  return coalesce(cardinality(waiting), 0) = cardinality(ids) and not exists (select from event_batches where agent = in_agent and ordinals && waiting);
-end
-$$;
-
--- The turn works on them from now on.
-create or replace function take_events(ids text[], in_agent text, in_turn text, in_most_attempts integer, keep integer) returns void language plpgsql as $$
-begin
-  insert into event_batches (turn_id, agent, ordinals, most_attempts, stream_keep)
-  values (in_turn, in_agent, array(select ordinal from events where event_id = any (ids)), in_most_attempts, keep);
+  if coalesce(cardinality(waiting), 0) <> cardinality(ids) or exists (select from event_batches where agent = in_agent and ordinals && waiting) then
+    return null;
+  end if;
+  return coalesce(waiting, '{}');
 end
 $$;
 
 -- With turns that end: [{ turn, agent, completed, reason, deliveries }], the last those whose work ended before the turn's events.
--- Answers { counts, gateway }.
-create or replace function end_events(ends json, at_wall bigint) returns json language plpgsql as $$
+create or replace function finish_events(ends json, at_wall bigint, out deltas jsonb, out told json) language plpgsql as $$
 declare
   one record;
   batch event_batches;
   sums record;
+  handled_by text;
   keep integer;
-  deltas jsonb := '{}';
   ended integer := 0;
   news text[] := '{}';
   recorded text[] := '{}';
 begin
+  deltas := '{}';
   for one in select * from json_to_recordset(ends) as of (turn text, agent text, completed boolean, reason text, deliveries text[]) loop
     recorded := recorded || one.deliveries;
     delete from event_batches where turn_id = one.turn returning * into batch;
     continue when not found;
     keep := batch.stream_keep;
+    handled_by := ',"agentName":' || to_json(one.agent) || ',"turnId":' || to_json(one.turn) || '}';
     with done as (
       update events set
         state = case when one.completed then 'handled' when attempts + 1 < batch.most_attempts then 'queued' else 'dead' end,
@@ -65,10 +61,10 @@ begin
       (count(*) filter (where state = 'handled'))::integer as handled,
       (count(*) filter (where state = 'dead'))::integer as dead,
       count(*) filter (where state = 'queued') as back,
-      string_agg((case
-        when state = 'handled' then json_build_object('name', 'event.handled', 'eventId', event_id, 'agentName', one.agent, 'turnId', one.turn)
-        else json_build_object('name', 'event.dead', 'eventId', event_id, 'agentName', one.agent, 'attempts', attempts, 'reason', one.reason)
-      end)::text, ',' order by ordinal) filter (where state <> 'queued') as news,
+      string_agg(case
+        when state = 'handled' then '{"name":"event.handled","eventId":' || to_json(event_id) || handled_by
+        else json_build_object('name', 'event.dead', 'eventId', event_id, 'agentName', one.agent, 'attempts', attempts, 'reason', one.reason)::text
+      end, ',' order by ordinal) filter (where state <> 'queued') as news,
       array_agg(delivery_id order by ordinal) filter (where state <> 'queued' and is_recorded) as recorded
     into sums from done;
     deltas := merge_counts(deltas, jsonb_build_object('events', -sums.handled - sums.dead, 'dead', sums.dead, 'waiting ' || one.agent, sums.back));
@@ -77,9 +73,30 @@ begin
     recorded := recorded || sums.recorded;
   end loop;
   perform finish_deliveries(recorded);
-  return json_build_object(
-    'counts', deltas, 'gateway', append_gateway(ended, '[' || array_to_string(news, ',') || ']', at_wall, keep)
-  );
+  told := append_gateway(ended, '[' || array_to_string(news, ',') || ']', at_wall, keep);
+end
+$$;
+
+-- The three by which version 1 took events and ended them: its functions may run while these take their place.
+create or replace function can_take_events(ids text[], in_agent text) returns boolean language plpgsql as $$
+begin
+  return free_events(ids, in_agent) is not null;
+end
+$$;
+
+create or replace function take_events(ids text[], in_agent text, in_turn text, in_most_attempts integer, keep integer) returns void language plpgsql as $$
+begin
+  insert into event_batches (turn_id, agent, ordinals, most_attempts, stream_keep)
+  values (in_turn, in_agent, array(select ordinal from events where event_id = any (ids)), in_most_attempts, keep);
+end
+$$;
+
+create or replace function end_events(ends json, at_wall bigint) returns json language plpgsql as $$
+declare
+  ended record;
+begin
+  ended := finish_events(ends, at_wall);
+  return json_build_object('counts', ended.deltas, 'gateway', ended.told);
 end
 $$;
 

@@ -82,6 +82,7 @@ declare
   is_new boolean;
   is_claimed boolean;
   is_ready boolean;
+  taken bigint[];
   has_work boolean := false;
   made integer := 0;
   -- What this call adds to what its node knew.
@@ -122,7 +123,8 @@ begin
           json_build_object('error', 'store-full', 'detail', 'The store holds ' || o.held + grown || ' bytes, limits.storeBytes.')
       end;
     end if;
-    if refused is null and o.events is not null and not can_take_events(o.events, o.agent) then
+    taken := case when refused is null and o.events is not null then free_events(o.events, o.agent) end;
+    if refused is null and o.events is not null and taken is null then
       refused := json_build_object('error', 'internal', 'detail', 'An event is not there to be taken.');
     end if;
     if refused is not null then
@@ -192,7 +194,7 @@ begin
       deltas := merge_counts(deltas, jsonb_build_object('bytes', keep_key(o.key, o.hash, o.expires, o.turn, null)));
     end if;
     if o.events is not null then
-      perform take_events(o.events, o.agent, o.turn, o.max_attempts, o.keep);
+      insert into event_batches (turn_id, agent, ordinals, most_attempts, stream_keep) values (o.turn, o.agent, taken, o.max_attempts, o.keep);
       deltas := merge_counts(deltas, jsonb_build_object('waiting ' || o.agent, -cardinality(o.events)));
     end if;
     if is_ready then
