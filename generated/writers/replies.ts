@@ -22,6 +22,10 @@ export const writers = {
     "completed": writeChatCompleted,
     "accepted": writeChatAccepted,
   },
+  "skills.trigger": {
+    "completed": writeChatCompleted,
+    "accepted": writeChatAccepted,
+  },
   "hooks.wake": {
     "ok": writeWakeReply,
   },

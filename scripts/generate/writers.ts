@@ -4,7 +4,7 @@ import { header } from "./output.ts";
 import { refTo, type Schema, shapeOf } from "./schema.ts";
 
 /** Operations whose replies are written by code of their own: those that are called all the time. */
-const BUSY = new Set(["chat.send", "completions.create", "hooks.wake"]);
+const BUSY = new Set(["chat.send", "completions.create", "hooks.wake", "skills.trigger"]);
 
 /** Writes their replies as JSON. Nothing is asked of a value that its shape says already: JSON.stringify finds out each time. */
 export function printWriters(shapes: JsonObject, operations: Operation[]): string {

@@ -1,8 +1,11 @@
+import { setImmediate as breathe } from "node:timers/promises";
 import type { BackendMessage } from "#backends/backend.ts";
 import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
 import { type Earlier, earlierOf, hasEarlier } from "./earlier.ts";
 
 const PAGE = 500;
+/** Of large messages fewer are read at once: others are heard in between. */
+const PAGE_CHARACTERS = 262_144;
 /** Instructions that none of so many messages has are told again. */
 const INSTRUCTED_WITHIN = 50;
 /** A turn's place is behind its message: before this one nothing was said in its session. */
@@ -67,14 +70,17 @@ export const readContext = async (
   const messages: Message[] = [];
   let left = characters;
   for (let next = before; ; ) {
-    const page = await store.readMessages(sessionId, { before: next, limit: PAGE });
+    const page = await store.readMessages(sessionId, { before: next, limit: PAGE, characters: PAGE_CHARACTERS });
+    let more = PAGE_CHARACTERS;
     for (const message of page) {
       left -= message.text.length;
+      more -= message.text.length;
       if (left < 0) return messages;
       messages.push(message);
       next = message.seq;
     }
-    if (page.length < PAGE) return messages;
+    if (page.length < PAGE && more > 0) return messages;
+    await breathe();
   }
 };
 

@@ -12,6 +12,8 @@ const TICK_MS = 250;
 /** Turns that are claimed in one go, and how long they are begun before others are heard: an echo's turn is over as soon as it has begun. */
 const CLAIMED_AT_ONCE = 64;
 const SLICE_MS = 5;
+/** Others are heard before a message of so many characters is answered. */
+const LARGE = 65_536;
 /** The log's `store.failed` has what comes of these. */
 const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 /** How long a stop waits for a run that is about to begin; it may be meant for another node. */
@@ -118,7 +120,9 @@ export const createRunner = (parts: RunnerParts) => {
     const reason = early.size > 0 ? early.get(turn.turnId) : undefined;
     if (reason) run.stop(reason);
     stopTick ??= clock.after(TICK_MS, tick);
-    if (agent) runAndEnd(runParts, run);
+    // To keep a large message took a while, and so will its reply.
+    if (agent && claimed.message.text.length > LARGE) setImmediate(runAndEnd, runParts, run);
+    else if (agent) runAndEnd(runParts, run);
     else
       endRemoved(parts, claimed).then(
         () => forget(run, undefined),

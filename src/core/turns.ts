@@ -1,3 +1,4 @@
+import { setImmediate as breathe } from "node:timers/promises";
 import type {
   Delivery,
   RecorderLimits,
@@ -57,6 +58,7 @@ export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
+const LARGE = 65_536;
 
 export const createTurns = (parts: {
   store: Store;
@@ -158,6 +160,9 @@ export const createTurns = (parts: {
     return settle(turn, opened).then((ended) => ({ turn: ended, replayed }));
   };
 
+  const startNow = (wish: TurnWish): Started | Promise<Started> =>
+    wish.idempotency ? startOnce(wish) : startNew(wish);
+
   return {
     /**
      * The one way all work begins. Refuses what cannot be run, then stores message, turn, idempotency key and delivery in one
@@ -165,7 +170,9 @@ export const createTurns = (parts: {
      * store needs no waiting and nobody waits for the reply, the answer is no promise.
      */
     start(wish: TurnWish): Started | Promise<Started> {
-      return wish.idempotency ? startOnce(wish) : startNew(wish);
+      // To make a large text took a while, and to keep it will: others are heard in between. Only calls of REST have no order to keep.
+      if (wish.text.length > LARGE && wish.surface === "rest") return breathe().then(() => startNow(wish));
+      return startNow(wish);
     },
 
     get: read,

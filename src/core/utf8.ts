@@ -1,4 +1,5 @@
 import { isAscii, transcode } from "node:buffer";
+import { setImmediate as breathe } from "node:timers/promises";
 
 /** From here on it pays to have more than one look at the bytes. */
 const LARGE = 4096;
@@ -12,3 +13,24 @@ export const textOfUtf8 = (bytes: Buffer, from = 0, to = bytes.length): string =
   const part = bytes.subarray(from, to);
   return isAscii(part) ? part.toString("latin1") : transcode(part, "utf8", "utf16le").toString("utf16le");
 };
+
+/** Of a text that is written in stretches so many units are written in each; and so many bytes does one take at most. */
+const STRETCH = 131_072;
+const MOST_BYTES = 3;
+
+/** The bytes of a large text, made in stretches: others are heard before, and in between. */
+export const utf8InStretches = async (text: string): Promise<Buffer> => {
+  // To see how long it is would take half as long as to write it; what is not written to takes no memory.
+  const room = Buffer.allocUnsafeSlow(text.length * MOST_BYTES);
+  let length = 0;
+  for (let from = 0; from < text.length; ) {
+    await breathe();
+    let to = Math.min(from + STRETCH, text.length);
+    if (isFirstHalf(text.charCodeAt(to - 1)) && to < text.length) to++;
+    length += room.write(text.slice(from, to), length);
+    from = to;
+  }
+  return room.subarray(0, length);
+};
+
+const isFirstHalf = (unit: number): boolean => (unit & 0xfc00) === 0xd800;

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setImmediate as breathe } from "node:timers/promises";
 import { GatewayError } from "#core/errors.ts";
 import { textOfUtf8 } from "#core/utf8.ts";
 import { limitPassed } from "./json-limits.ts";
@@ -61,6 +62,13 @@ const tooLarge = (limit: number): GatewayError =>
 /** The JSON value in a body: UTF-8 to the letter, and what parseText asks for. */
 export const parseJson = (body: Buffer): unknown => parseText(textOf(body));
 
+/** The same of a large one, in stretches: others are heard in between. */
+export const parseLargeJson = async (body: Buffer): Promise<unknown> => {
+  const text = textOf(body);
+  await breathe();
+  return await parseLargeText(text);
+};
+
 /** The text of a body that is UTF-8 to the letter. A byte order mark stays in it, which is no JSON. */
 export const textOf = (body: Buffer): string => {
   if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
@@ -69,8 +77,25 @@ export const textOf = (body: Buffer): string => {
 
 /** A JSON value that is not nested deeper than anything we write back could be, and of which there is not too much. */
 export const parseText = (text: string): unknown => {
+  requireWithin(text);
+  return parse(text);
+};
+
+/** The same of a large text, in stretches. */
+export const parseLargeText = async (text: string): Promise<unknown> => {
+  requireWithin(text);
+  await breathe();
+  const parsed = parse(text);
+  await breathe();
+  return parsed;
+};
+
+const requireWithin = (text: string): void => {
   const passed = limitPassed(text);
   if (passed !== undefined) throw new GatewayError("invalid-request", passed);
+};
+
+const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {

@@ -134,9 +134,14 @@ const hasUnreadBody = (req: IncomingMessage): boolean => {
 export const sendJson = (call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void =>
   sendJsonText(call, status, JSON.stringify(body), headers);
 
-export const sendJsonText = (call: WireCall, status: number, text: string, headers?: Record<string, string>): void => {
-  const length = Buffer.byteLength(text);
+export const sendJsonText = (
+  call: WireCall,
+  status: number,
+  body: string | Buffer,
+  headers?: Record<string, string>,
+): void => {
+  const length = Buffer.byteLength(body);
   const usual = { "content-type": "application/json", "content-length": length, "x-request-id": call.requestId };
   call.res.writeHead(status, headers ? { ...usual, ...headers } : usual);
-  endSoon(call.res, text);
+  endSoon(call.res, body);
 };

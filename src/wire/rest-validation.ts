@@ -6,7 +6,8 @@ import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.j
 import { GatewayError } from "#core/errors.ts";
 import { foremost } from "#core/fault-words.ts";
 import type { BodyFault } from "./body-fault.ts";
-import { type FieldsOf, type Found, fieldsIn, toldOf } from "./contract-faults.ts";
+import { bodySchemaIn, type FieldsOf, type Found, fieldsIn, namedIn, toldOf } from "./contract-faults.ts";
+import { cutDown } from "./cut-down.ts";
 import { adoptPrototypes, standIn } from "./prototypes.ts";
 import type { Route } from "./routes.ts";
 
@@ -57,10 +58,11 @@ export const createRequestValidation = async (document: object, routes: readonly
   app.use((error: unknown, req: Settled, _res: unknown, _next: unknown) => req[SETTLE]?.(error ?? "no error given"));
   adoptPrototypes(app);
 
+  const named = namedIn(document);
   const validate: ValidateRequest = (given, itsRes, body, route) =>
     new Promise((resolve, reject) => {
       const { req, res } = ofHttp1(given, itsRes);
-      req.body = body;
+      req.body = cutDown(body, bodySchemaIn(document, route), named);
       // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
       if (body !== undefined) req.headers["content-type"] = "application/json";
       else if (req.headers["content-type"] !== undefined) delete req.headers["content-type"];

@@ -4,13 +4,14 @@ import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { hopsIn } from "#core/hops.ts";
 import { hashOf } from "#core/secrets.ts";
+import { utf8InStretches } from "#core/utf8.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { writers } from "#generated/writers/replies.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
 import { type GuessGuard, tokenHashOf } from "./auth.ts";
-import { parseJson, readBody } from "./body.ts";
+import { parseJson, parseLargeJson, readBody } from "./body.ts";
 import { failCall, sendJsonText, type WireCall } from "./call.ts";
 import { createDelivery } from "./delivery.ts";
 import { letGo } from "./let-go.ts";
@@ -73,12 +74,12 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const raw = reading instanceof Promise ? await reading : reading;
     const loading = validation();
     const validate = loading instanceof Promise ? await loading : loading;
-    const parsed = raw && parseJson(raw);
     const isLarge = raw !== undefined && raw.length > LARGE;
-    // What is done with it is a stretch of its own.
-    if (isLarge) await breathe();
+    const parsed = isLarge ? await parseLargeJson(raw) : raw && parseJson(raw);
     const validating = validate(req, res, parsed, matched.route);
     const { body, query } = validating instanceof Promise ? await validating : validating;
+    // What is done with it is a stretch of its own.
+    if (isLarge) await breathe();
     const headers = {
       "idempotency-key": req.headers["idempotency-key"],
       "last-event-id": req.headers["last-event-id"],
@@ -88,11 +89,12 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
-    answer(call, matched, reply, parts);
+    const answering = answer(call, matched, reply, parts);
+    if (answering) await answering;
   };
 };
 
-/** After a body of so many bytes was parsed, others are heard before it is looked at, and again before it is answered. */
+/** What is done with a body or an answer of so much is done in stretches: others are heard in between. */
 const LARGE = 65_536;
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
@@ -184,7 +186,12 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /** Sends what a handler answered; which status that is, the contract says. */
-const answer = (call: WireCall, { route }: Match, reply: unknown, { events, style }: RestDoorParts): void => {
+const answer = (
+  call: WireCall,
+  { route }: Match,
+  reply: unknown,
+  { events, style }: RestDoorParts,
+): void | Promise<void> => {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
@@ -200,7 +207,9 @@ const answer = (call: WireCall, { route }: Match, reply: unknown, { events, styl
   if (reply === undefined) {
     call.res.writeHead(status, { "x-request-id": call.requestId }).end();
   } else {
-    sendJsonText(call, status, tagged ? textOf(route, tagged) : JSON.stringify(reply), headers);
+    const text = tagged ? textOf(route, tagged) : JSON.stringify(reply);
+    if (text.length > LARGE) return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
+    sendJsonText(call, status, text, headers);
   }
 };
 

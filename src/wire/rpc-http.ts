@@ -1,9 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import type { ServerResponse } from "node:http";
+import { setImmediate as breathe } from "node:timers/promises";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { hopsIn } from "#core/hops.ts";
-import { textOfUtf8 } from "#core/utf8.ts";
+import { textOfUtf8, utf8InStretches } from "#core/utf8.ts";
 import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
@@ -35,6 +36,7 @@ export type RpcHttpParts = {
 };
 
 const PATH = "/rpc";
+const LARGE = 65_536;
 /** Of the body of somebody unknown only so much is read, to echo the id. */
 const STRANGER_LIMIT = 4096;
 
@@ -59,8 +61,12 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
       sendText(call.res, 200, failureText(error, call.requestId, "null"), { "x-request-id": call.requestId });
       return;
     }
-    const answer = dispatch(textOfUtf8(raw), new HttpExchange(parts, call, caller, raw));
-    send(call, answer instanceof Promise ? await answer : answer);
+    const text = textOfUtf8(raw);
+    // A large one is read in stretches: others are heard in between.
+    if (raw.length > LARGE) await breathe();
+    const answer = dispatch(text, new HttpExchange(parts, call, caller, raw));
+    const written = answer instanceof Promise ? await answer : answer;
+    send(call, written !== undefined && written.length > LARGE ? await utf8InStretches(written) : written);
   };
 
   return { prefix: PATH, door, fail: (call, error) => failRpc(call, error, events) };
@@ -112,7 +118,7 @@ const sendFailure =
     sendText(res, errors[error.name].status, failureText(error, requestId, id), headers);
   };
 
-const send = ({ res, requestId }: WireCall, answer: string | undefined): void => {
+const send = ({ res, requestId }: WireCall, answer: string | Buffer | undefined): void => {
   if (answer === undefined) res.writeHead(204, { "x-request-id": requestId }).end();
   else {
     const length = Buffer.byteLength(answer);

@@ -4,7 +4,7 @@ import { GatewayError } from "#core/errors.ts";
 import { insteadOf } from "#core/fault-words.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
-import { parseText } from "./body.ts";
+import { parseLargeText, parseText } from "./body.ts";
 import { CallText } from "./call-text.ts";
 import { batchText, failureText, resultText } from "./rpc-answer.ts";
 import { RpcCall } from "./rpc-call.ts";
@@ -80,7 +80,7 @@ export const BATCH_LIMIT = 50;
 /** So many calls of a batch are begun, or for so long it is worked on, before others are heard again: fifty messages of 20 KB took 20 ms. */
 const BEGUN_AT_ONCE = 8;
 const SLICE_MS = 5;
-/** To parse a text of so many characters takes long enough: others are heard before its call is looked at. */
+/** To parse a text of so many characters takes long enough: others are heard meanwhile, and before its call is looked at. */
 const LARGE = 65_536;
 
 type Batch = {
@@ -194,8 +194,32 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
     return answers.some(isPromise) ? Promise.all(answers).then(batchText) : batchText(answers as Answer[]);
   };
 
+  const answerParsed = (
+    message: unknown,
+    text: string,
+    exchange: RpcExchange,
+    began: number | undefined,
+  ): Answer | Promise<Answer> => {
+    const source = new CallText(text);
+    return Array.isArray(message)
+      ? answerBatch(message, exchange, source, began)
+      : answer(message, exchange, source, -1);
+  };
+
+  const answerLarge = async (text: string, exchange: RpcExchange): Promise<Answer> => {
+    let message: unknown;
+    try {
+      message = await parseLargeText(text);
+    } catch (error) {
+      return fail(error, exchange, "null");
+    }
+    return await answerParsed(message, text, exchange, undefined);
+  };
+
   return (text, exchange) => {
     const isLarge = text.length > LARGE;
+    // Calls that come over one socket are begun in their order; those of HTTP have none.
+    if (isLarge && exchange.follow === undefined) return answerLarge(text, exchange);
     const began = isLarge ? performance.now() : undefined;
     let message: unknown;
     try {
@@ -203,12 +227,7 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
     } catch (error) {
       return fail(error, exchange, "null");
     }
-    const source = new CallText(text);
-    if (Array.isArray(message)) return answerBatch(message, exchange, source, began);
-    // Calls that come over one socket are begun in their order; those of HTTP have none.
-    return isLarge && exchange.follow === undefined
-      ? breathe().then(() => answer(message, exchange, source, -1))
-      : answer(message, exchange, source, -1);
+    return answerParsed(message, text, exchange, began);
   };
 };
 

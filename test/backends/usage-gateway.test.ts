@@ -167,4 +167,31 @@ describe("what turns use, and what that costs", () => {
     expect(groups.fast?.attempts).toBe(3);
     expect((await own.stats("surface")).groups.rpc?.tokens).toEqual(OF_SPARE);
   });
+
+  it("is counted of a summary that is stopped from outside, as far as it came", async () => {
+    await using own = await open();
+    const sessionId = "chat:gone";
+    for (const message of ["one", "two", "three"]) await own.send({ message, session_id: sessionId, model: "fast" });
+    let compacting: ReturnType<typeof own.rpc.call> | undefined;
+    await new Promise<void>((resolve) => {
+      const text = Array.from({ length: 100 }, () => "word ");
+      // Once there is a later one, those before it were read.
+      spare.say({ text, usage: { input: 100, output: 300, cached: 40, reasoning: 0 }, paceMs: 10, onPiece });
+      function onPiece(n: number) {
+        if (n === 10) resolve();
+      }
+      compacting = own.rpc.call("session.compact", { sessionId, keep: 1 });
+    });
+    await own.rpc.call("session.delete", { sessionId });
+    expect((await compacting)?.error).toMatchObject({ code: -32002 });
+    expect(await spare.seen[0]?.left).toBe(true);
+    await expect.poll(async () => (await own.stats("model")).groups.spare?.attempts).toBe(1);
+    const { groups } = await own.stats("model");
+    const { input = 0, output = 0, cost } = groups.spare?.tokens ?? {};
+    expect(input).toBe(100);
+    expect(output).toBeGreaterThan(5);
+    expect(output).toBeLessThan(130);
+    expect(cost).toBeGreaterThan(0);
+    expect((await own.stats("surface")).groups.rpc?.tokens).toEqual(groups.spare?.tokens);
+  });
 });

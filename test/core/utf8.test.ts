@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { textOfUtf8 } from "#core/utf8.ts";
+import { textOfUtf8, utf8InStretches } from "#core/utf8.ts";
 
 test.each(["x", "é", "€", "😀", "\0", "\u2028", "\ufeff", "x😀é", `${"x".repeat(99)}é`])(
   "bytes are the text that they were made of, few or many: %j",
@@ -18,4 +18,21 @@ test("a part of memory that is shared is read, and nothing beside it", () => {
   memory.fill("x").write(text, 7);
   expect(textOfUtf8(memory, 7, 7 + length) === text).toBe(true);
   expect(textOfUtf8(memory, 0, 7)).toBe("xxxxxxx");
+});
+
+test("a text that is written in stretches is the same bytes, wherever it is cut, and others are heard meanwhile", async () => {
+  let turns = 0;
+  const count = () => {
+    turns++;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  for (const piece of ["x", "é", "€", "😀", "x😀", "\ud83d", "\ude00x"]) {
+    const text = piece.repeat(Math.ceil(300_001 / piece.length));
+    turns = 0;
+    expect((await utf8InStretches(text)).equals(Buffer.from(text))).toBe(true);
+    expect(turns).toBeGreaterThanOrEqual(2);
+  }
+  clearImmediate(counting);
+  expect(await utf8InStretches("")).toHaveLength(0);
 });

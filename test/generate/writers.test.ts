@@ -28,6 +28,13 @@ test("long texts with halves of pairs in them are quoted as JSON.stringify does"
   fc.assert(fc.property(long, (text) => quote(text) === JSON.stringify(text)));
 });
 
+test("long texts of whole pairs are quoted as JSON.stringify does, with something to escape or without", () => {
+  for (const piece of ["😀", "é😀", '"😀', "😀\\", "\n😀", "€", "x"]) {
+    const text = piece.repeat(9_000);
+    for (const long of [text, `${text}"`, `\u0000${text}`]) expect(quote(long) === JSON.stringify(long)).toBe(true);
+  }
+});
+
 const ids = { message_id: "msg_1", session_id: 'a "b" \\ c', turn_id: "turn_1" } as const;
 
 describe("a reply is written as what it is", () => {

@@ -1,11 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { newId } from "#core/ids.ts";
 import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
 import { readOutlines } from "#store/memory/entry-outlines.ts";
 import { IdIndex } from "#store/memory/id-index.ts";
+import { LogArena } from "#store/memory/log-arena.ts";
 import { PackedWriter } from "#store/memory/packed.ts";
 import { PackedReader } from "#store/memory/packed-reader.ts";
 import type { NewEntry } from "#store/memory/rows.ts";
+import { createSessionLogs } from "#store/memory/session-log.ts";
+import type { SessionRow } from "#store/memory/session-row.ts";
 
 const TEXTS = {
   empty: "",
@@ -122,6 +125,41 @@ const ENTRIES: { entry: NewEntry; queued?: QueuedTurn }[] = [
   { entry: { at, turnId, name: "turn.failed", usage, error: { name: "turn-failed", detail: "it broke" } } },
   { entry: { at, turnId, name: "turn.failed", usage, error: { name: "turn-timeout", detail: undefined } } },
 ];
+
+describe("large texts", () => {
+  const text = "😀".repeat(50_000);
+
+  it("take no more bytes than in UTF-8, whatever they are made of", () => {
+    for (const piece of ["x", "é", "€", "😀", "xé", "x€", "xxxxx😀", "\ud800"]) {
+      const large = piece.repeat(10_000);
+      const writer = new PackedWriter();
+      writer.begin();
+      writer.text(large, Buffer.byteLength(large));
+      expect(new PackedReader(writer.bytes, 0).text() === large).toBe(true);
+      expect(writer.length - 4).toBeLessThanOrEqual(Buffer.byteLength(large));
+    }
+  });
+
+  it("are written once, whatever stands before them in their session", () => {
+    const write = vi.spyOn(PackedWriter.prototype, "text");
+    const arena = new LogArena();
+    const logs = createSessionLogs(arena);
+    const session = { lastSeq: 0, firstSeq: 1, chunk: -1, head: -1, updatedAt: 0 } as unknown as SessionRow;
+    const bytes = Buffer.byteLength(text);
+    const started = { seq: 0, at, turnId, name: "turn.started", attempt: 1 } as const;
+    const said = { seq: 0, at, turnId, name: "message.completed", messageId, text } as const;
+    logs.append(session, { ...started }, undefined, false);
+    logs.append(session, { ...said }, undefined, false, bytes);
+    logs.append(session, { seq: 0, at, turnId, name: "turn.completed", usage, reply: text }, undefined, true);
+    expect(write.mock.calls.filter(([written]) => written === text)).toHaveLength(1);
+    write.mockRestore();
+    expect(logs.read(session, 0, 10).map(({ entry }) => entry)).toMatchObject([
+      { ...started, seq: 1 },
+      { ...said, seq: 2 },
+      { name: "turn.completed", reply: text, seq: 3 },
+    ]);
+  });
+});
 
 describe("the entry codec", () => {
   it("gives every kind of entry back as it was, one after another", () => {

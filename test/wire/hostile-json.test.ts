@@ -177,6 +177,7 @@ describe("F13: no body makes the others wait", () => {
   };
   const ASKS = '{"role":"user","content":"';
   const MESSAGE = `,${ASKS}${"é".repeat(100)}"}`;
+  const PART = `{"type":"text","text":"${"é".repeat(140)}"}`;
   const filled = (head: string, piece: string, tail: string) => fill(head, () => piece, tail);
 
   test.each([
@@ -237,6 +238,28 @@ describe("F13: no body makes the others wait", () => {
     [
       "as many messages as are read",
       fill('{"model":"main","messages":[{"role":"user","content":"x"}', (n) => (n < 3_300 ? MESSAGE : ""), "]}"),
+      COMPLETIONS,
+    ],
+    ["prose of two bytes a character", filled('{"message":"', "naïve — text with words ", '"}'), CHAT],
+    ["params in pairs", filled('{"skill_id":"tell","params":{"a":"', "😀", '"}}'), TRIGGER],
+    [
+      "params of lines of prose",
+      filled('{"skill_id":"tell","params":{"a":"', "naïve \\n— text with words ", '"}}'),
+      TRIGGER,
+    ],
+    ["a user in pairs", filled('{"message":"x","user_id":"', "😀", '"}'), CHAT],
+    [
+      "as many long numbers as are read",
+      fill('{"skill_id":"tell","params":{"a":[1', (n) => (n < 9_980 ? `,${"1".repeat(100)}` : ""), "]}}"),
+      TRIGGER,
+    ],
+    [
+      "as many parts as are read",
+      fill(
+        `{"model":"main","messages":[{"role":"user","content":[${PART}`,
+        (n) => (n < 3_000 ? `,${PART}` : ""),
+        "]}]}",
+      ),
       COMPLETIONS,
     ],
     ["a message in pairs, for OpenAI", filled(`{"model":"main","messages":[${ASKS}`, "😀", '"}]}'), COMPLETIONS],

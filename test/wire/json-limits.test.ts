@@ -50,6 +50,19 @@ describe("the limits of a body", () => {
       expect(limitPassed(`["${inside}",${"[".repeat(64)}`)).toBe("The body is nested deeper than 64 levels.");
   });
 
+  test("look at all that comes after a number, however long it is", () => {
+    for (const length of [1, 31, 32, 33, 1_000]) {
+      const number = "1".repeat(length);
+      expect(limitPassed(`[${number},${"[".repeat(64)}${" ".repeat(20_000)}`)).toBe(
+        "The body is nested deeper than 64 levels.",
+      );
+      const numbers = Array.from({ length: 9_999 }, () => number);
+      expect(limitPassed(`[${numbers.join(",")}]`)).toBeUndefined();
+      expect(limitPassed(`[${numbers.join(",")},1,1]`)).toBe("The body holds more than 10000 values.");
+      expect(limitPassed(`{"a" : ${number.repeat(100)} , "b":"${"[,".repeat(9_000)}"}`)).toBeUndefined();
+    }
+  });
+
   test("are not passed by as many strings as 10 000 values may have", () => {
     const pairs = Array.from({ length: 9_999 }, (_, n) => `"${n}":"${n}"`);
     expect(limitPassed(`{${pairs.join(",")}}`)).toBeUndefined();

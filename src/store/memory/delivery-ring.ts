@@ -157,7 +157,7 @@ export class DeliveryRing {
     const apart = shelf === this.#shelf ? this.#heads.keep(delivery) : NO_SLOT;
     const ordinal = this.order.last + 1;
     const head = { kept, ordinal, turnId, sessionId, eventId, isApart: apart !== NO_SLOT };
-    encodeDelivery(this.#records.begin(), delivery, head);
+    encodeDelivery(this.#records.begin(delivery.body?.byteLength), delivery, head);
     const slot = this.#records.add(delivery.body?.byteLength ?? NO_TAIL, apart + 1);
     const { bytes, from } = this.#records.read(slot);
     this.order.push(slot, idTimeAt(bytes, from));
@@ -177,7 +177,7 @@ export class DeliveryRing {
     const { turnId, sessionId, eventId } = delivery;
     const isApart = this.#apartOf(slot) !== NO_SLOT;
     const head = { kept, ordinal: ordinalAt(bytes, from), turnId, sessionId, eventId, isApart };
-    encodeDelivery(this.#records.begin(), delivery, head);
+    encodeDelivery(this.#records.begin(delivery.body?.byteLength), delivery, head);
     const shelf = kept === KEPT.refused ? this.#refused : this.#shelf;
     shelf.bytes -= this.#records.costOf(slot);
     this.#records.replace(slot, delivery.body?.byteLength ?? NO_TAIL);

@@ -49,13 +49,14 @@ const writer = new PackedWriter();
 
 /**
  * Writes an entry; the bytes are the returned writer's until the next call. What the entry before it in the same chunk has is not
- * written again: its turn (`sameTurn`), and the reply's text (`replyBefore`).
+ * written again: its turn (`sameTurn`), and the reply's text (`replyBefore`). `textBytes`: how long a message's text is in UTF-8.
  */
 export const encodeEntry = (
   entry: NewEntry,
   queued: QueuedTurn | undefined,
   sameTurn: boolean,
   replyBefore: boolean,
+  textBytes?: number,
 ): PackedWriter => {
   writer.begin();
   const isOutside = entry.name === "message.created" && entry.outside;
@@ -69,12 +70,12 @@ export const encodeEntry = (
     case "message.created":
       writer.byte(ROLES.indexOf(entry.role));
       writer.idLike(entry.messageId, "msg_", entry.turnId);
-      writer.text(entry.text);
+      writer.text(entry.text, textBytes);
       if (entry.context !== undefined) writer.text(entry.context);
       break;
     case "message.completed":
       writer.id(entry.messageId, "msg_");
-      writer.text(entry.text);
+      writer.text(entry.text, textBytes);
       break;
     case "turn.queued":
       if (queued) encodeQueued(queued, entry.turnId);

@@ -100,6 +100,17 @@ export class LogArena {
     return index * UNITS + unit;
   }
 
+  /** Whether a chunk has room for so many bytes. */
+  hasRoom(chunk: number, bytes: number): boolean {
+    if (chunk === NONE) return false;
+    if (chunk >= LARGE) {
+      const large = this.#large.get(chunk) as Large;
+      return large.used + bytes <= large.bytes.length;
+    }
+    const arena = this.#arenaOf(chunk);
+    return (arena.used[unitOf(chunk)] as number) + bytes <= (SIZES[arena.cut] as number) * UNIT;
+  }
+
   /** Appends the first `length` bytes of `source`; false, and nothing written, when the chunk has no room. */
   write(chunk: number, source: Buffer, length: number): boolean {
     if (chunk === NONE) return false;

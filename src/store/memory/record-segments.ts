@@ -11,6 +11,9 @@ const SEGMENT_BYTES = 256 * 1024;
 const SLOT_BYTES = 48;
 /** Before each record stands its slot and its length, so that what is left in a segment can be found and moved. */
 const HEAD_BYTES = 8;
+/** A record with more than that gets a segment where it fits before it is written, with room for what stands beside. */
+const LARGE = 64 * 1024;
+const BESIDE_BYTES = 4 * 1024;
 /** A segment is left by its last records when they are less than one part in so many. */
 const MOVE_BELOW = 4;
 
@@ -48,9 +51,13 @@ export class RecordSegments {
     return this.#bytes;
   }
 
-  /** What the next record is written with, before `add` or `replace`. It mostly writes to where the record stays. */
-  begin(): PackedWriter {
-    const segment = this.#segments[this.#current] ?? this.#open(SEGMENT_BYTES);
+  /**
+   * What the next record is written with, before `add` or `replace`. It mostly writes to where the record stays. `least`: what is known to be
+   * in it takes so many bytes.
+   */
+  begin(least = 0): PackedWriter {
+    let segment = this.#segments[this.#current] ?? this.#open(SEGMENT_BYTES);
+    if (least > LARGE && segment.used + least > segment.bytes.length) segment = this.#open(least + BESIDE_BYTES);
     const at = segment.used + HEAD_BYTES;
     if (at <= segment.bytes.length) this.#writer.beginAt(segment.bytes, at);
     else this.#writer.begin();

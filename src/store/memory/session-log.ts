@@ -4,20 +4,33 @@ import { type EntryOutline, readOutlines } from "./entry-outlines.ts";
 import { type Extent, type LogArena, NONE } from "./log-arena.ts";
 import type { SessionRow } from "./session-row.ts";
 
+const LARGE = 4_096;
+
 /** The journals of all sessions, each a chain of chunks in one arena. A row knows its oldest and its newest chunk. */
 export const createSessionLogs = (arena: LogArena) => {
   /** Where the last entry of all went: the next one is mostly of the same turn. */
   let lastChunk: number = NONE;
   let lastTurn = "";
   return {
-    /** Appends an entry, which gets its `seq`. `replyBefore`: the entry before it, of the same turn, holds its reply. */
-    append(session: SessionRow, entry: Entry, queued: QueuedTurn | undefined, replyBefore: boolean): Entry {
+    /**
+     * Appends an entry, which gets its `seq`. `replyBefore`: the entry before it, of the same turn, holds its reply. `textBytes`: how long a
+     * message's text is.
+     */
+    append(
+      session: SessionRow,
+      entry: Entry,
+      queued: QueuedTurn | undefined,
+      replyBefore: boolean,
+      textBytes?: number,
+    ): Entry {
       const seq = ++session.lastSeq;
-      const sameTurn = session.chunk === lastChunk && entry.turnId === lastTurn;
-      let packed = encodeEntry(entry, queued, sameTurn, replyBefore);
-      if (!arena.write(session.chunk, packed.bytes, packed.length)) {
+      // What is large is written once: it is known before whether it fits.
+      const mayFit = textBytes === undefined || textBytes < LARGE || arena.hasRoom(session.chunk, textBytes);
+      const sameTurn = mayFit && session.chunk === lastChunk && entry.turnId === lastTurn;
+      let packed = encodeEntry(entry, queued, sameTurn, replyBefore, textBytes);
+      if (!mayFit || !arena.write(session.chunk, packed.bytes, packed.length)) {
         // First in its chunk, it finds nothing before it.
-        if (replyBefore || sameTurn) packed = encodeEntry(entry, queued, false, false);
+        if (replyBefore || sameTurn) packed = encodeEntry(entry, queued, false, false, textBytes);
         const chunk = arena.take(packed.length, session.chunk, seq);
         if (session.chunk === NONE) session.head = chunk;
         session.chunk = chunk;

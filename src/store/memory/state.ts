@@ -93,8 +93,9 @@ export const append = (
   entry: Entry,
   queued?: QueuedTurn,
   replyBefore = false,
+  textBytes?: number,
 ): Entry => {
-  const placed = state.logs.append(session, entry, queued, replyBefore);
+  const placed = state.logs.append(session, entry, queued, replyBefore, textBytes);
   state.untold.push(placed);
   return placed;
 };

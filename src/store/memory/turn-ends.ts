@@ -1,5 +1,5 @@
 import { addMore, addUsage, NO_USAGE } from "#core/usages.ts";
-import type { TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import type { Entry, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import { noteEnd } from "./agent-counters.ts";
 import { announce, tellAnnouncement } from "./announcements.ts";
 import { passOn } from "./compactions.ts";
@@ -27,9 +27,11 @@ const finishTurn = (state: State, row: TurnRow, { now, status, reply, error, mod
   const { session, turnId, replyMessageId: messageId } = row;
   const replyBefore = row.status === "running" && (status === "completed" || reply !== "");
   if (replyBefore) {
-    append(state, session, { seq: NO_SEQ, at: now, turnId, name: "message.completed", messageId, text: reply });
+    const bytes = Buffer.byteLength(reply);
+    const said: Entry = { seq: NO_SEQ, at: now, turnId, name: "message.completed", messageId, text: reply };
+    append(state, session, said, undefined, false, bytes);
     session.messageCount++;
-    session.contextBytes += Buffer.byteLength(reply);
+    session.contextBytes += bytes;
   }
   noteEnd(row, now, status, error);
   if (row.status === "running") {

@@ -1,5 +1,5 @@
 import { GatewayError } from "#core/errors.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Store, Turn, TurnOrder, TurnStart } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Entry, Store, Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import { turnOf } from "#store/views.ts";
 import { compactionOfClaim } from "./compactions.ts";
 import { findEvents, takeEvents } from "./events.ts";
@@ -138,7 +138,8 @@ const start = (state: State, order: TurnOrder, events: TakenEvents | undefined):
   }
   const session = known ?? openSession(state, order.session, now);
   const { messageId } = order;
-  append(state, session, {
+  const bytes = Buffer.byteLength(text);
+  const asked: Entry = {
     seq: NO_SEQ,
     at: now,
     turnId,
@@ -148,9 +149,10 @@ const start = (state: State, order: TurnOrder, events: TakenEvents | undefined):
     text,
     outside,
     context: order.context,
-  });
+  };
+  append(state, session, asked, undefined, false, bytes);
   session.messageCount++;
-  session.contextBytes += Buffer.byteLength(text);
+  session.contextBytes += bytes;
   const row = queueTurn(state, session, order, events);
   const next = session.queue.length === 1;
   const claimed = order.claim && next && state.ready.isIdle(row.agent) ? claimRow(state, row, order.claim) : undefined;

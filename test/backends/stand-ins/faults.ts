@@ -9,6 +9,8 @@ export type Answer = {
   body: readonly (string | Buffer)[];
   /** Wait before each piece but the first. */
   paceMs?: number;
+  /** Told of each piece that was written, by how many came before it. */
+  onPiece?: (n: number) => void;
   /** The piece by which this protocol tells of an error in the middle of a good answer. */
   errorInside?: string;
 };
@@ -35,10 +37,15 @@ const write = (res: ServerResponse, piece: string | Buffer): Promise<boolean> =>
     res.write(piece, (error) => resolve(!error));
   });
 
-const pieces = async (res: ServerResponse, { body, paceMs = 0 }: Answer, count = body.length): Promise<boolean> => {
+const pieces = async (
+  res: ServerResponse,
+  { body, paceMs = 0, onPiece }: Answer,
+  count = body.length,
+): Promise<boolean> => {
   for (const [n, piece] of body.slice(0, count).entries()) {
     if (n > 0 && paceMs > 0) await sleep(paceMs);
     if (!(await write(res, piece))) return false;
+    onPiece?.(n);
   }
   return true;
 };

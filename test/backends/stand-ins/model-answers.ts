@@ -11,6 +11,8 @@ export type ModelAnswer = {
   usage?: { input: number; output: number; cached: number; reasoning: number };
   /** Wait between two events. */
   paceMs?: number;
+  /** Told of each event that was written, by how many came before it. */
+  onPiece?: (n: number) => void;
 };
 
 export const DEFAULT_ANSWER: ModelAnswer = {
@@ -47,9 +49,14 @@ export const startModelStandIn = async (
 };
 
 /** Server-sent events as an answer of a model. */
-export const eventStream = (events: readonly string[], { paceMs }: ModelAnswer, errorInside: string): Answer => ({
+export const eventStream = (
+  events: readonly string[],
+  { paceMs, onPiece }: ModelAnswer,
+  errorInside: string,
+): Answer => ({
   headers: { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" },
   body: events,
   errorInside,
   ...(paceMs !== undefined && { paceMs }),
+  ...(onPiece && { onPiece }),
 });
