@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config, SurfaceName } from "#config/config.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Core } from "#core/core.ts";
+import { createLatch } from "#core/latch.ts";
 import type { Reloads } from "#core/reload.ts";
 import { restHandlers } from "#handlers/rest/table.ts";
 import type { Events } from "#observe/events.ts";
@@ -15,7 +16,9 @@ import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/hosts.ts";
 import { createOpsDoors } from "#wire/ops.ts";
 import { createRefusals } from "#wire/refusals.ts";
-import { createRestDoor, type HoldToContract } from "#wire/rest.ts";
+import { createRestDoor } from "#wire/rest.ts";
+import { holdHot } from "#wire/rest-hot.ts";
+import type { ValidateRequest } from "#wire/rest-validation.ts";
 import type { RpcMethods } from "#wire/rpc.ts";
 import { createRpcSocketDoor } from "#wire/rpc-ws.ts";
 import { createServedAt } from "#wire/served-at.ts";
@@ -58,7 +61,7 @@ export const createDoors = (parts: DoorsParts) => {
   let listening: readonly { url: string; host: string; port: number }[] = [];
   const guard = createGuessGuard(clock);
   const refusals = createRefusals({ record: core.deliveries.record, clock });
-  const validation = createLatch<HoldToContract>();
+  const validation = createLatch<ValidateRequest>();
   const underWay = createUnderWay();
   const admits = createConnectionLimit({
     limit: () => config.gateway.connectionsPerAddress,
@@ -89,7 +92,10 @@ export const createDoors = (parts: DoorsParts) => {
       callHook: (place, raw, ctx) => hooks.call(place, raw, ctx),
       recordBodies: () => config.recorder.bodies,
     }),
-    validation: () => validation.promise,
+    hold: holdHot((...request) => {
+      const validate = validation.value();
+      return validate ? validate(...request) : validation.promise.then((opened) => opened(...request));
+    }),
   });
   const openAi = createOpenAiDoor(core, withRestKeys);
   const uptimeMs = () => clock.monotonic() - parts.began;
@@ -133,7 +139,7 @@ export const createDoors = (parts: DoorsParts) => {
   const ops = createOpsDoors({
     version,
     uptimeMs,
-    readiness: () => readinessOf(parts, validation.isOpen()),
+    readiness: () => readinessOf(parts, validation.value() !== undefined),
     documents: servedDocuments,
     reference: async () => (await import("#generated/reference.ts")).reference,
     servedAt,
@@ -235,7 +241,7 @@ export const createDoors = (parts: DoorsParts) => {
     underWay,
     /** The surfaces that answer 404, and why. */
     closed: () => closedSurfaces(config),
-    /** Compiles the contract for the REST door, which waits for it. */
+    /** Compiles the contract for the REST door: what no validator compiled ahead takes waits for it. */
     async open(): Promise<void> {
       validation.open(await restContract());
     },
@@ -280,20 +286,3 @@ const closedSurfaces = (config: Config): { surface: string; reason: string }[] =
   });
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");
-
-/** A value that is not there yet, for those who wait for it. */
-const createLatch = <T>() => {
-  let open: (value: T) => void = () => {};
-  let isOpen = false;
-  const promise = new Promise<T>((resolve) => {
-    open = resolve;
-  });
-  return {
-    promise,
-    isOpen: () => isOpen,
-    open(value: T): void {
-      isOpen = true;
-      open(value);
-    },
-  };
-};

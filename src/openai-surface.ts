@@ -6,7 +6,7 @@ import { endWithOpenAiError, OPENAI_FRAMING, sendOpenAiError } from "#wire/opena
 import { validateOpenAi } from "#wire/openai-validation.ts";
 import { createRestDoor, type RestDoorParts } from "#wire/rest.ts";
 
-type OpenAiParts = Omit<RestDoorParts, "surface" | "handlers" | "style" | "validation">;
+type OpenAiParts = Omit<RestDoorParts, "surface" | "handlers" | "style" | "hold">;
 
 /** The door for clients of OpenAI: REST's, with other operations, another contract, and errors in the shape that they read. */
 export const createOpenAiSurface = (core: Core, parts: OpenAiParts & { events: Events }) => ({
@@ -15,7 +15,7 @@ export const createOpenAiSurface = (core: Core, parts: OpenAiParts & { events: E
     surface: "openai",
     handlers: openAiHandlers(core),
     style: { framing: OPENAI_FRAMING, send: sendOpenAiError, sendLate: endWithOpenAiError },
-    validation: () => validateOpenAi,
+    hold: validateOpenAi,
   }),
   fail: (call: WireCall, error: unknown): void =>
     failCall(call, error, parts.events, sendOpenAiError, endWithOpenAiError),

@@ -1,18 +1,14 @@
 import { routes } from "#generated/routes.ts";
 import { restPart } from "#wire/documents.ts";
-import type { HoldToContract } from "#wire/rest.ts";
-import { createRequestValidation } from "#wire/rest-validation.ts";
+import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
 
 /** What requests of REST are held to: the same for all gateways of a process, as compiling takes long. */
-export const restContract = (): Promise<HoldToContract> => (contract ??= compile());
+export const restContract = (): Promise<ValidateRequest> => (contract ??= compile());
 
-let contract: Promise<HoldToContract> | undefined;
+let contract: Promise<ValidateRequest> | undefined;
 
-const compile = async (): Promise<HoldToContract> => {
-  const [{ default: openapi }, { holdHot }] = await Promise.all([
-    import("#generated/openapi.json"),
-    import("#wire/rest-hot.ts"),
-  ]);
+const compile = async (): Promise<ValidateRequest> => {
+  const { default: openapi } = await import("#generated/openapi.json");
   const restRoutes = routes.filter(({ surface }) => surface === "rest");
-  return holdHot(await createRequestValidation(restPart(openapi), restRoutes));
+  return createRequestValidation(restPart(openapi), restRoutes);
 };

@@ -1,5 +1,6 @@
 import { type IncomingHttpHeaders, IncomingMessage, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
+import { setImmediate as breathe } from "node:timers/promises";
 import type Express from "express";
 import type * as Validator from "express-openapi-validator";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
@@ -31,12 +32,14 @@ type Settled = IncomingMessage & {
 /**
  * Loads Express and express-openapi-validator with the contract, and sends one request of each operation through them: their first use
  * compiles the operation's schema, and a schema that they refuse would otherwise be a 500 for every caller. Takes a few hundred
- * milliseconds, so the other doors open first.
+ * milliseconds, so the other doors open first, and who calls meanwhile is heard between its parts.
  */
 export const createRequestValidation = async (document: object, routes: readonly Route[]): Promise<ValidateRequest> => {
   // As the CommonJS that they are: imported at once, Node 20 has at times handed out one that had not been run yet, empty.
   const require = createRequire(import.meta.url);
+  await breathe();
   const express = require("express") as typeof Express;
+  await breathe();
   const OpenApiValidator = require("express-openapi-validator") as typeof Validator;
   const ofDocuments = require("express-openapi-validator/dist/framework/openapi.schema.validator.js") as object;
   Object.assign(ofDocuments, { OpenAPISchemaValidator: NoDocumentValidator });
@@ -74,7 +77,10 @@ export const createRequestValidation = async (document: object, routes: readonly
       (app as unknown as (req: IncomingMessage, res: ServerResponse) => void)(req, res);
     });
 
-  for (const route of routes) await warmUp(validate, route);
+  for (const route of routes) {
+    await breathe();
+    await warmUp(validate, route);
+  }
   return validate;
 };
 

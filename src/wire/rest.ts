@@ -41,8 +41,7 @@ export type RestDoorParts = {
   surface: "rest" | "openai";
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
-  /** Resolves when the contract is compiled; calls that come sooner wait for it. */
-  validation: () => HoldToContract | Promise<HoldToContract>;
+  hold: HoldToContract;
   /** Who the token of this hash belongs to; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
@@ -55,7 +54,7 @@ export type RestDoorParts = {
 
 /** The door of REST, or another that takes its keys: authentication, then scope, then the body, then the contract, then the handler. */
 export const createRestDoor = (parts: RestDoorParts) => {
-  const { surface, validation, rateLimit, bodyLimit } = parts;
+  const { surface, hold, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
 
@@ -72,11 +71,9 @@ export const createRestDoor = (parts: RestDoorParts) => {
     // Each of them is there at once, as a rule.
     const reading = readRaw(call, matched.route, bodyLimit());
     const raw = reading instanceof Promise ? await reading : reading;
-    const loading = validation();
-    const validate = loading instanceof Promise ? await loading : loading;
     const isLarge = raw !== undefined && raw.length > LARGE;
     const parsed = isLarge ? await parseLargeJson(raw) : raw && parseJson(raw);
-    const validating = validate(req, res, parsed, matched.route);
+    const validating = hold(req, res, parsed, matched.route);
     const { body, query } = validating instanceof Promise ? await validating : validating;
     // What is done with it is a stretch of its own.
     if (isLarge) await breathe();

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
+import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
-import { WebSocketServer } from "ws";
+import type * as Ws from "ws";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { GatewayStream } from "#core/gateway-stream.ts";
@@ -59,6 +60,9 @@ const RETRY_MS = { least: 500, most: 5_000 };
 
 /** A moment that is another for each: who was sent away together shall not come back together. */
 const someTime = (): number => Math.round(RETRY_MS.least + Math.random() * (RETRY_MS.most - RETRY_MS.least));
+
+// As the CommonJS that it is: what is imported of such a package, Node first reads through for its names, which takes five times as long.
+const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
 
 /** The WebSocket door: who may open one, and what keeps it open. What goes over it is between its frames and the dispatcher. */
 export const createRpcSocketDoor = (parts: SocketDoorParts) => {

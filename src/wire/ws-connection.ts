@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { Duplex } from "node:stream";
-import { WebSocket } from "ws";
+import type { WebSocket } from "ws";
 import { textOfUtf8 } from "#core/utf8.ts";
 import { CLOSE, codeOfFault } from "./close-codes.ts";
 import type { RpcDispatch } from "./rpc.ts";
@@ -81,7 +81,7 @@ export class Connection implements PushSink {
   }
 
   get isOpen(): boolean {
-    return this.#ws.readyState === WebSocket.OPEN;
+    return this.#ws.readyState === this.#ws.OPEN;
   }
 
   get isIdle(): boolean {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
-import { agentWith } from "./configs.ts";
+import { agentWith, key } from "./configs.ts";
 
 test("a start that stood still for a while is ready when its doors are open, and not a while later", async () => {
   const node = ["--import", join(import.meta.dirname, "stand-still.mjs")];
@@ -13,4 +13,25 @@ test("a start that stood still for a while is ready when its doors are open, and
   };
   // One that serves and stands still is not ready for 15 s.
   await expect.poll(readiness, { timeout: 8_000 }).toMatchObject({ ready: true });
+});
+
+test("a busy operation is answered before the contract of REST is there, and what that has to judge waits for it", async () => {
+  const node = ["--import", join(import.meta.dirname, "late-contract.mjs")];
+  const env = { CONTRACT_LATER_MS: "4000" };
+  await using gateway = await startProcess({ node, env, config: agentWith({}) });
+  const send = (body: string) =>
+    fetch(`${gateway.url}/api/v1/chat/send`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body,
+    });
+  const isOpen = async () => {
+    const answer = await fetch(`${gateway.url}/readyz`);
+    const { parts } = (await answer.json()) as { parts: Record<string, { ok: boolean }> };
+    return parts.rest?.ok;
+  };
+  const refused = send('{"message":1}').then(async ({ status }) => ({ status, isOpen: await isOpen() }));
+  const { status } = await send('{"message":"hello"}');
+  expect({ status, isOpen: await isOpen() }).toEqual({ status: 200, isOpen: false });
+  expect(await refused).toEqual({ status: 400, isOpen: true });
 });

@@ -1,22 +1,11 @@
 // Loaded before the gateway: its door of REST opens a while later, and meanwhile it is asked how ready it is, and stands still.
 import { get } from "node:http";
-import { register } from "node:module";
 import { Server } from "node:net";
+import "./late-contract.mjs";
 
-const OPENS_LATER_MS = 500;
 const STALL_MS = 1_200;
 /** Who asks first begins the watch over the loop, which has a beat of 40 ms. */
 const WATCHED_MS = 50;
-
-// Not the hook waits: from Node 24 on that would keep the whole process.
-const resolve = `async (name, context, next) => {
-  const found = await next(name, context);
-  if (!name.startsWith("./rest-hot")) return found;
-  const late = "export * from " + JSON.stringify(found.url) +
-    "; await new Promise((resolve) => setTimeout(resolve, ${OPENS_LATER_MS}));";
-  return { url: "data:text/javascript," + encodeURIComponent(late), format: "module", shortCircuit: true };
-}`;
-register(`data:text/javascript,export const resolve = ${encodeURIComponent(resolve)}`);
 
 const { listen } = Server.prototype;
 Server.prototype.listen = function (...of) {
