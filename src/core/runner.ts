@@ -11,7 +11,7 @@ import { createWatches } from "./turn-watch.ts";
 const TICK_MS = 250;
 /** Turns that are claimed in one go, and how long they are begun before others are heard: an echo's turn is over as soon as it has begun. */
 const CLAIMED_AT_ONCE = 64;
-const SLICE_MS = 5;
+const SLICE_MS = 3;
 /** Others are heard before a message of so many characters is answered. */
 const LARGE = 65_536;
 /** The log's `store.failed` has what comes of these. */
