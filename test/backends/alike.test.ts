@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { WIRES } from "#backends/model/wires/wires.ts";
-import type { Pieces } from "#backends/outbound/alike.ts";
+import type { Pieces, Said } from "#backends/outbound/alike.ts";
 import { EventReader, MOST_OF_AN_EVENT } from "#backends/outbound/events.ts";
 
 type Heard = (string | { other: string })[];
@@ -11,25 +11,23 @@ const saidBy: Pieces["saidBy"] = (_name, data) => {
   return typeof kind === "object" && "text" in kind && !("ending" in kind) ? kind : undefined;
 };
 
-/** What a reader tells of these bytes, cut at these places: texts that follow each other as one. `found`: how many it did not have to parse. */
-const read = (bytes: Buffer, cuts: readonly number[], isQuick: boolean): { heard: Heard; found: number } => {
+/** What a reader tells of these bytes, cut at these places: texts that follow each other as one. `parsed`: how many texts it had to parse. */
+const read = (bytes: Buffer, cuts: readonly number[], isQuick: boolean): { heard: Heard; parsed: number } => {
   const heard: Heard = [];
-  let found = 0;
+  let parsed = 0;
   const say = (text: string) => {
     if (typeof heard.at(-1) === "string") heard[heard.length - 1] += text;
     else heard.push(text);
   };
-  const onEvent = (name: string, data: string): boolean => {
+  const onEvent = (name: string, data: string): Said | undefined => {
     const said = data.startsWith("{") ? saidBy(name, data) : undefined;
-    if (said) say(said.text);
-    else heard.push({ other: `${name} ${data}` });
-    return said !== undefined;
+    if (said) {
+      parsed++;
+      say(said.text);
+    } else heard.push({ other: `${name} ${data}` });
+    return said;
   };
-  const onText = (text: string) => {
-    found++;
-    say(text);
-  };
-  const pieces = isQuick ? { saidBy, onText } : undefined;
+  const pieces = isQuick ? { saidBy, onText: say } : undefined;
   const reader = new EventReader("they", onEvent, () => {}, MOST_OF_AN_EVENT, pieces);
   const ends = [...new Set(cuts.map((cut) => Math.min(cut, bytes.length)))].sort((a, b) => a - b);
   let from = 0;
@@ -39,9 +37,10 @@ const read = (bytes: Buffer, cuts: readonly number[], isQuick: boolean): { heard
     reader.push(part, STALE.length, part.length - STALE.length);
     part.fill(0);
     from = to;
+    reader.tell();
   }
   reader.end();
-  return { heard, found };
+  return { heard, parsed };
 };
 
 const chunkOf = (content: unknown, more: object = {}): object => ({
@@ -57,7 +56,7 @@ describe("events that differ in their text alone", () => {
   it("are not parsed but for the first", () => {
     const texts = ["Good ", "mor", "ning, ", "ünï", "🙂", "{}", "0"];
     const all = texts.map((text) => eventOf(chunkOf(text))).join("");
-    expect(read(Buffer.from(all), [], true)).toEqual({ heard: [texts.join("")], found: texts.length - 1 });
+    expect(read(Buffer.from(all), [], true)).toEqual({ heard: [texts.join("")], parsed: 1 });
   });
 
   it("say what they say also where a text looks like what stands around it", () => {
@@ -89,15 +88,41 @@ describe("events that differ in their text alone", () => {
       parsed++;
       return saidBy(name, data);
     };
-    const reader = new EventReader(
-      "they",
-      () => true,
-      () => {},
-      MOST_OF_AN_EVENT,
-      { saidBy: counting, onText: () => {} },
-    );
+    const reader = new EventReader("they", saidBy, () => {}, MOST_OF_AN_EVENT, { saidBy: counting, onText: () => {} });
     for (let n = 0; n < 100; n++) reader.push(Buffer.from(eventOf(chunkOf("a", { random: `${n}` }))));
     expect(parsed).toBeLessThan(12);
+  });
+
+  it("are told together where they came together, before whatever comes behind them", () => {
+    const told: string[] = [];
+    const [before, after] = eventOf(chunkOf("\0")).split("\\u0000") as [string, string];
+    const bad = Buffer.concat([Buffer.from(before), Buffer.from([0xc3, 0x28]), Buffer.from(after)]);
+    const reader = new EventReader(
+      "they",
+      (name, data) => {
+        const said = data.startsWith("{") ? saidBy(name, data) : undefined;
+        told.push(said ? `read ${said.text}` : data);
+        return said;
+      },
+      () => told.push("comment"),
+      MOST_OF_AN_EVENT,
+      { saidBy, onText: (text) => told.push(text) },
+    );
+    const textsOf = (texts: string) => [...texts].map((text) => eventOf(chunkOf(text))).join("");
+    const toldOf = (bytes: string | Buffer) => {
+      reader.push(Buffer.from(bytes as string));
+      return told.splice(0);
+    };
+    expect(toldOf(textsOf("abc"))).toEqual(["read a"]);
+    // What comes in another piece of the same read goes with it.
+    expect(toldOf(textsOf("de"))).toEqual([]);
+    reader.tell();
+    reader.tell();
+    expect(told.splice(0)).toEqual(["bcde"]);
+    expect(toldOf(`${textsOf("fg")}: here\n\n${textsOf("hi")}`)).toEqual(["fg", "comment"]);
+    expect(toldOf(`data: [DONE]\n\n${textsOf("jk")}`)).toEqual(["hi", "[DONE]", "read j"]);
+    expect(() => reader.push(Buffer.concat([Buffer.from(textsOf("l")), bad]))).toThrow(/no UTF-8/);
+    expect(told).toEqual(["kl"]);
   });
 
   it("are refused where their text is no UTF-8, as all others", () => {

@@ -115,6 +115,34 @@ describe("a connection", () => {
     expect(errors.map(({ message }) => message)).toEqual(["enough", "again"]);
   });
 
+  it.each([
+    ["ends", "0\r\n\r\n", ["head", "a", "b", "read", "c", "read", "end"]],
+    ["breaks off", "no size", ["head", "a", "b", "read", "c", "read", "a chunk without a size"]],
+  ])("says after each read that it was one, and once more before the answer %s", async (_, end, all) => {
+    await using server = await startRaw();
+    await using own = disposable(open());
+    const heard: string[] = [];
+    const ended = new Promise<void>((resolve) => {
+      own.dispatch(
+        { origin: server.url, path: "/", headers: {}, body: "" },
+        {
+          onRequestStart() {},
+          onResponseStart: () => heard.push("head"),
+          onResponseData: (_, bytes, from, to) => void heard.push(bytes.toString("latin1", from, to)),
+          onResponseRead: () => heard.push("read"),
+          onResponseEnd: () => resolve(void heard.push("end")),
+          onResponseError: (_, { message }) => resolve(void heard.push(message)),
+        },
+      );
+    });
+    while (server.heard.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    server.sockets[0]?.write(`${CHUNKED}1\r\na\r\n1\r\nb\r\n`);
+    while (!heard.includes("read")) await new Promise((resolve) => setImmediate(resolve));
+    server.sockets[0]?.write(`1\r\nc\r\n${end}`);
+    await ended;
+    expect(heard).toEqual(all);
+  });
+
   it("is read no further while its reader has enough", async () => {
     await using server = await startRaw();
     await using own = disposable(open());

@@ -28,7 +28,13 @@ export interface Taker {
   over(error: BackendError | undefined): void;
 }
 
-type Body = { most: number; push: (bytes: Buffer, from: number, to: number) => void; end: () => void };
+type Body = {
+  most: number;
+  push: (bytes: Buffer, from: number, to: number) => void;
+  /** Tells what was pushed, where that is told later. */
+  tell?: () => void;
+  end: () => void;
+};
 
 /** One answer of an agent's service, from its head to its end. */
 export class Answer implements AnswerHandler {
@@ -75,6 +81,10 @@ export class Answer implements AnswerHandler {
     }
   }
 
+  onResponseRead(): void {
+    this.#body?.tell?.();
+  }
+
   onResponseEnd(): void {
     this.#stopWaiting?.();
     if (this.#isOver) return;
@@ -116,15 +126,15 @@ export class Answer implements AnswerHandler {
 
   #stream(): Body {
     const onEvent = (name: string, data: string) => {
-      if (this.#isOver) return false;
+      if (this.#isOver) return undefined;
       if (name === "done") {
         for (const chunk of readEnd(parsed(data))) this.#taker.chunk(chunk);
         this.#finish(undefined);
-        return false;
+        return undefined;
       }
       const chunk = PIECES.has(name) ? readPiece(parsed(data)) : ALIVE;
       this.#taker.chunk(chunk);
-      return "text" in chunk;
+      return "text" in chunk ? { text: chunk.text, block: undefined } : undefined;
     };
     const onText = (text: string) => {
       if (!this.#isOver) this.#taker.text(text);
@@ -135,7 +145,8 @@ export class Answer implements AnswerHandler {
       reader.end();
       throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
     };
-    return { most: STREAM_BYTES, push: (bytes, from, to) => reader.push(bytes, from, to), end };
+    const push: Body["push"] = (bytes, from, to) => reader.push(bytes, from, to);
+    return { most: STREAM_BYTES, push, tell: () => reader.tell(), end };
   }
 
   /** An answer that is no reply. Its head has told enough, so its body is not waited for as long as a reply is. */

@@ -138,6 +138,10 @@ export class Exchange implements AnswerHandler, Pieces {
     else this.#read(bytes, from, to);
   }
 
+  onResponseRead(): void {
+    this.#reader?.tell();
+  }
+
   onResponseEnd(): void {
     if (this.#isOver) return;
     if (this.#refused) this.#refuse(this.#refused);
@@ -180,12 +184,12 @@ export class Exchange implements AnswerHandler, Pieces {
     this.#answer?.reject(NOT_NEEDED);
   }
 
-  readonly #onEvent = (_name: string, data: string): boolean => {
-    if (this.#isOver) return false;
+  readonly #onEvent = (_name: string, data: string): Plain | undefined => {
+    if (this.#isOver) return undefined;
     if (data === "[DONE]") {
       this.hasEnded = true;
       this.isStrange = !this.#isKnown;
-      return false;
+      return undefined;
     }
     const kind = kindOf(this.#wire, data);
     this.#isKnown ||= kind !== "strange";
@@ -200,14 +204,14 @@ export class Exchange implements AnswerHandler, Pieces {
       this.told = ("ending" in kind ? kind.ending.used : kind.used) ?? this.told;
       if (this.#isMixed) {
         this.#pass(data);
-        return false;
+        return undefined;
       }
       if (kind.text !== "") this.#hearer.text(kind.text, kind.block);
-      if (!("ending" in kind)) return true;
+      if (!("ending" in kind)) return kind;
       this.#ending = { ...this.#ending, ...kind.ending };
       this.#pass(kind.rest ?? data);
     }
-    return false;
+    return undefined;
   };
 
   /** What the data of an event say, where that is text alone. */

@@ -15,12 +15,13 @@ export type Said = { text: string; block: string | undefined };
 /** Tells that by the event itself, whatever came before it; undefined for one that is more than text. */
 export type SaidBy = (name: string, data: string) => Said | undefined;
 
-/** Events that are pieces of text: which they are, and who is told of one that need not be read as a whole. */
+/** Events that are pieces of text: which they are, and who is told of those that need not be read as a whole. */
 export type Pieces = { saidBy: SaidBy; onText: (text: string, block: string | undefined) => void };
 
 /**
  * Most pieces of a reply come in events that differ in their text alone. Of an event that was read the form is kept: what stands before and
  * after its text. Another with the same bytes there is the same event with another text, and to see that costs a tenth of reading it.
+ * Texts that came together are told together: whoever hears them pays for each time it is told.
  */
 export class Alike {
   readonly #saidBy: SaidBy;
@@ -28,6 +29,8 @@ export class Alike {
   #before: Buffer | undefined = undefined;
   #after: Buffer = NOTHING;
   #block: string | undefined = undefined;
+  /** Taken, and not told yet. */
+  #text = "";
   #inVain = 0;
   #isNew = false;
 
@@ -36,7 +39,7 @@ export class Alike {
     this.#onText = onText;
   }
 
-  /** Tells the text of the event that begins at `from`, if it has the form and is there as a whole before `most`. Answers where it ends, or -1. */
+  /** Takes the text of the event that begins at `from`, if it has the form and is there as a whole before `most`. Answers where it ends, or -1. */
   take(bytes: Buffer, from: number, most: number): number {
     const before = this.#before;
     if (!before) return -1;
@@ -58,21 +61,27 @@ export class Alike {
     const text = bytes.toString(all < 0x80 ? "latin1" : "utf8", start, to);
     if (all >= 0x80 && text.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, to))) return -1;
     this.#isNew = false;
-    this.#onText(text, this.#block);
+    this.#text += text;
     return to + after.length;
   }
 
-  /** Takes the form of an event that was read, where it has one. */
-  learn(name: string, data: string, bytes: Buffer): void {
+  /** Tells what was taken. */
+  tell(): void {
+    const text = this.#text;
+    if (text === "") return;
+    this.#text = "";
+    this.#onText(text, this.#block);
+  }
+
+  /** Takes the form of an event that was read and says `said`, where it has one. */
+  learn(name: string, data: string, said: Said, bytes: Buffer): void {
     this.forget();
-    if (this.#inVain >= MOST_IN_VAIN) return;
-    const said = this.#saidBy(name, data);
-    if (!said || said.text === "") return;
+    if (this.#inVain >= MOST_IN_VAIN || said.text === "") return;
     const quoted = JSON.stringify(said.text);
     const at = onlyPlace(data, quoted);
     if (quoted.length !== said.text.length + 2 || at === undefined) return;
-    const other = this.#saidBy(name, `${data.slice(0, at)}"${ANY}"${data.slice(at + quoted.length)}`);
-    if (other?.text !== ANY || other.block !== said.block) return;
+    // Without one each string stands there as it is, so the one place is the text's.
+    if (data.includes("\\") && !this.#isTextAt(at, quoted.length, name, data, said)) return;
     const event = bytes.toString("latin1");
     const literal = Buffer.from(quoted).toString("latin1");
     const place = onlyPlace(event, literal);
@@ -81,6 +90,12 @@ export class Alike {
     this.#after = Buffer.from(event.slice(place + literal.length - 1), "latin1");
     this.#block = said.block;
     this.#isNew = true;
+  }
+
+  /** Whether another text in this place would be said in its stead. */
+  #isTextAt(at: number, length: number, name: string, data: string, { block }: Said): boolean {
+    const other = this.#saidBy(name, `${data.slice(0, at)}"${ANY}"${data.slice(at + length)}`);
+    return other?.text === ANY && other.block === block;
   }
 
   /** What comes next may be more than text, whatever form it has. */

@@ -11,6 +11,8 @@ export interface AnswerHandler {
   onResponseStart(controller: AnswerController, status: number, headers: AnswerHeaders): void;
   /** Those of `bytes` from `from` to `to`. They are another's as soon as this returns: who keeps them keeps a copy. */
   onResponseData(controller: AnswerController, bytes: Buffer, from: number, to: number): void;
+  /** All that one read brought has been told; also before the end and an error. */
+  onResponseRead?(): void;
   onResponseEnd(controller: AnswerController): void;
   onResponseError(controller: AnswerController, error: Error): void;
 }
@@ -65,6 +67,9 @@ export class Asked implements AnswerController, AnswerTaker {
 
   fail(error: Error): void {
     if (this.#isOver) return;
+    this.#handler.onResponseRead?.();
+    // Who heard of it then may have left.
+    if (this.#isOver) return;
     this.#isOver = true;
     this.#handler.onResponseError(this, error);
   }
@@ -77,7 +82,12 @@ export class Asked implements AnswerController, AnswerTaker {
     if (!this.#isOver) this.#handler.onResponseData(this, bytes, from, to);
   }
 
+  read(): void {
+    if (!this.#isOver) this.#handler.onResponseRead?.();
+  }
+
   whole(): void {
+    this.read();
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.#isPaused) this.#connection?.resume();
@@ -187,6 +197,7 @@ export class Connection implements AnswerTaker, Holdable {
     }
     try {
       if (this.#reader.push(bytes, count) < count) this.#keepMs = 0;
+      asked.read();
     } catch (error) {
       this.#drop(error as Error);
       return true;

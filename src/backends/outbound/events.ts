@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { BackendError } from "#core/errors.ts";
-import { Alike, type Pieces } from "./alike.ts";
+import { Alike, type Pieces, type Said } from "./alike.ts";
 
 /** The longest line, and the most that the lines of one event may hold. */
 export const MOST_OF_AN_EVENT = 1024 * 1024;
@@ -16,7 +16,7 @@ const REPLACEMENT = "\ufffd";
  */
 export class EventReader {
   readonly #who: string;
-  readonly #onEvent: (name: string, data: string) => boolean | undefined;
+  readonly #onEvent: (name: string, data: string) => Said | undefined;
   readonly #onComment: () => void;
   readonly #most: number;
   readonly #alike: Alike | undefined;
@@ -28,8 +28,8 @@ export class EventReader {
 
   constructor(
     who: string,
-    /** True of one that is text alone. */
-    onEvent: (name: string, data: string) => boolean | undefined,
+    /** Answers what it says, of one that is text alone. */
+    onEvent: (name: string, data: string) => Said | undefined,
     onComment: () => void,
     most = MOST_OF_AN_EVENT,
     pieces?: Pieces,
@@ -41,8 +41,22 @@ export class EventReader {
     this.#alike = pieces && new Alike(pieces);
   }
 
-  /** Reads the bytes from `from` to `to`. */
+  /** Reads the bytes from `from` to `to`. The texts of the last events may not be told before `tell`. */
   push(bytes: Buffer, from = 0, to = bytes.length): void {
+    try {
+      this.#push(bytes, from, to);
+    } catch (error) {
+      this.tell();
+      throw error;
+    }
+  }
+
+  /** Tells what was read, to the last of it. */
+  tell(): void {
+    this.#alike?.tell();
+  }
+
+  #push(bytes: Buffer, from: number, to: number): void {
     let at = from;
     if (this.#isBetween) {
       for (let end = this.#takeAlike(bytes, at, to); end !== -1; end = this.#takeAlike(bytes, at, to)) at = end;
@@ -105,8 +119,10 @@ export class EventReader {
       this.#data = undefined;
       this.#name = "";
       if (data === undefined) return;
-      if (!this.#onEvent(name, data)) this.#alike?.forget();
-      else if (began !== -1) this.#alike?.learn(name, data, bytes.subarray(began, lineEnd + 1));
+      this.tell();
+      const said = this.#onEvent(name, data);
+      if (!said) this.#alike?.forget();
+      else if (began !== -1) this.#alike?.learn(name, data, said, bytes.subarray(began, lineEnd + 1));
       return;
     }
     if (to - from > this.#most) throw this.#tooLong();
@@ -125,6 +141,7 @@ export class EventReader {
         return;
       }
       case COLON:
+        this.tell();
         this.#onComment();
     }
   }

@@ -105,7 +105,7 @@ async function* eventsOf(who: string, body: AsyncIterable<Buffer>): AsyncGenerat
     (name, data) => {
       checkJson(who, data);
       ready.push(`${name === "" ? "" : `event: ${name}\n`}data: ${data.replaceAll("\n", "\ndata: ")}\n\n`);
-      return false;
+      return undefined;
     },
     () => ready.push(":\n\n"),
   );
