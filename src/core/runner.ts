@@ -7,13 +7,12 @@ import { leaseMsOf } from "./leases.ts";
 import type { StopReason } from "./run-turn.ts";
 import { IdTable } from "./tables.ts";
 import { createWatches } from "./turn-watch.ts";
+import { IN_STRETCHES_FROM } from "./utf8.ts";
 
 const TICK_MS = 250;
 /** Turns that are claimed in one go, and how long they are begun before others are heard: an echo's turn is over as soon as it has begun. */
 const CLAIMED_AT_ONCE = 64;
 const SLICE_MS = 3;
-/** Others are heard before a message of so many characters is answered. */
-const LARGE = 65_536;
 /** The log's `store.failed` has what comes of these. */
 const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 /** How long a stop waits for a run that is about to begin; it may be meant for another node. */
@@ -121,7 +120,7 @@ export const createRunner = (parts: RunnerParts) => {
     if (reason) run.stop(reason);
     stopTick ??= clock.after(TICK_MS, tick);
     // To keep a large message took a while, and so will its reply.
-    if (agent && claimed.message.text.length > LARGE) setImmediate(runAndEnd, runParts, run);
+    if (agent && claimed.message.text.length > IN_STRETCHES_FROM) setImmediate(runAndEnd, runParts, run);
     else if (agent) runAndEnd(runParts, run);
     else
       endRemoved(parts, claimed).then(

@@ -18,6 +18,7 @@ import type { Runner } from "./runner.ts";
 import type { SessionPlace } from "./sessions.ts";
 import { checkSkills, type Skills } from "./skills.ts";
 import { createTurnWaits } from "./turn-waits.ts";
+import { IN_STRETCHES_FROM } from "./utf8.ts";
 
 /** What every surface asks for when it starts work. */
 export type TurnWish = {
@@ -58,7 +59,6 @@ export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
-const LARGE = 65_536;
 
 export const createTurns = (parts: {
   store: Store;
@@ -171,7 +171,7 @@ export const createTurns = (parts: {
      */
     start(wish: TurnWish): Started | Promise<Started> {
       // To make a large text took a while, and to keep it will: others are heard in between. Only calls of REST have no order to keep.
-      if (wish.text.length > LARGE && wish.surface === "rest") return breathe().then(() => startNow(wish));
+      if (wish.text.length > IN_STRETCHES_FROM && wish.surface === "rest") return breathe().then(() => startNow(wish));
       return startNow(wish);
     },
 

@@ -2,17 +2,20 @@ import { isAscii, transcode } from "node:buffer";
 import { setImmediate as breathe } from "node:timers/promises";
 
 /** From here on it pays to have more than one look at the bytes. */
-const LARGE = 4096;
+const TWO_LOOKS_FROM = 4096;
 
 /**
  * The text that bytes are which are known to be UTF-8. V8's own decoder takes 4 ms for a megabyte that is not all ASCII, and everybody waits
  * meanwhile: by way of UTF-16 it is less than one.
  */
 export const textOfUtf8 = (bytes: Buffer, from = 0, to = bytes.length): string => {
-  if (to - from < LARGE) return bytes.toString("utf8", from, to);
+  if (to - from < TWO_LOOKS_FROM) return bytes.toString("utf8", from, to);
   const part = bytes.subarray(from, to);
   return isAscii(part) ? part.toString("latin1") : transcode(part, "utf8", "utf16le").toString("utf16le");
 };
+
+/** A text of so many units, or its bytes, is handled in stretches, each a turn of the event loop of its own: others are heard in between. */
+export const IN_STRETCHES_FROM = 65_536;
 
 /** Of a text that is written in stretches so many units are written in each; and so many bytes does one take at most. */
 const STRETCH = 131_072;

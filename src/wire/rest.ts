@@ -4,7 +4,7 @@ import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { hopsIn } from "#core/hops.ts";
 import { hashOf } from "#core/secrets.ts";
-import { utf8InStretches } from "#core/utf8.ts";
+import { IN_STRETCHES_FROM, utf8InStretches } from "#core/utf8.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { writers } from "#generated/writers/replies.ts";
@@ -71,7 +71,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     // Each of them is there at once, as a rule.
     const reading = readRaw(call, matched.route, bodyLimit());
     const raw = reading instanceof Promise ? await reading : reading;
-    const isLarge = raw !== undefined && raw.length > LARGE;
+    const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeJson(raw) : raw && parseJson(raw);
     const validating = hold(req, res, parsed, matched.route);
     const { body, query } = validating instanceof Promise ? await validating : validating;
@@ -90,9 +90,6 @@ export const createRestDoor = (parts: RestDoorParts) => {
     if (answering) await answering;
   };
 };
-
-/** What is done with a body or an answer of so much is done in stretches: others are heard in between. */
-const LARGE = 65_536;
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
@@ -205,7 +202,8 @@ const answer = (
     call.res.writeHead(status, { "x-request-id": call.requestId }).end();
   } else {
     const text = tagged ? textOf(route, tagged) : JSON.stringify(reply);
-    if (text.length > LARGE) return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
+    if (text.length > IN_STRETCHES_FROM)
+      return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
     sendJsonText(call, status, text, headers);
   }
 };

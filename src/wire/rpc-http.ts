@@ -4,7 +4,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { Clock } from "#core/clock.ts";
 import { GatewayError } from "#core/errors.ts";
 import { hopsIn } from "#core/hops.ts";
-import { textOfUtf8, utf8InStretches } from "#core/utf8.ts";
+import { IN_STRETCHES_FROM, textOfUtf8, utf8InStretches } from "#core/utf8.ts";
 import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
@@ -36,7 +36,6 @@ export type RpcHttpParts = {
 };
 
 const PATH = "/rpc";
-const LARGE = 65_536;
 /** Of the body of somebody unknown only so much is read, to echo the id. */
 const STRANGER_LIMIT = 4096;
 
@@ -63,10 +62,10 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     }
     const text = textOfUtf8(raw);
     // A large one is read in stretches: others are heard in between.
-    if (raw.length > LARGE) await breathe();
+    if (raw.length > IN_STRETCHES_FROM) await breathe();
     const answer = dispatch(text, new HttpExchange(parts, call, caller, raw));
     const written = answer instanceof Promise ? await answer : answer;
-    send(call, written !== undefined && written.length > LARGE ? await utf8InStretches(written) : written);
+    send(call, written !== undefined && written.length > IN_STRETCHES_FROM ? await utf8InStretches(written) : written);
   };
 
   return { prefix: PATH, door, fail: (call, error) => failRpc(call, error, events) };

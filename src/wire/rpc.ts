@@ -2,6 +2,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
 import { insteadOf } from "#core/fault-words.ts";
+import { IN_STRETCHES_FROM } from "#core/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
 import { parseLargeText, parseText } from "./body.ts";
@@ -80,8 +81,6 @@ export const BATCH_LIMIT = 50;
 /** So many calls of a batch are begun, or for so long it is worked on, before others are heard again: fifty messages of 20 KB took 20 ms. */
 const BEGUN_AT_ONCE = 8;
 const SLICE_MS = 5;
-/** To parse a text of so many characters takes long enough: others are heard meanwhile, and before its call is looked at. */
-const LARGE = 65_536;
 
 type Batch = {
   messages: readonly unknown[];
@@ -217,7 +216,7 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
   };
 
   return (text, exchange) => {
-    const isLarge = text.length > LARGE;
+    const isLarge = text.length > IN_STRETCHES_FROM;
     // Calls that come over one socket are begun in their order; those of HTTP have none.
     if (isLarge && exchange.follow === undefined) return answerLarge(text, exchange);
     const began = isLarge ? performance.now() : undefined;
