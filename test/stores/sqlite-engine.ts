@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { buildSync } from "esbuild";
 import { onTestFinished } from "vitest";
@@ -70,4 +70,22 @@ export const pathOf = (store: Store): string => {
   const path = paths.get(store) ?? paths.get(Object.getPrototypeOf(store) as Store);
   if (path === undefined) throw new Error("no store of this engine");
   return path;
+};
+
+/** The worker, but for that it ends with the first call after a file `<path>.end` is there. */
+export const mortalWorker = (): URL => {
+  const url = pathToFileURL(join(dirname(newPath()), "mortal.mjs"));
+  writeFileSync(
+    url,
+    `import { workerData } from "node:worker_threads";
+    import { existsSync, rmSync } from "node:fs";
+    const end = workerData.path + ".end";
+    workerData.port.on("message", () => {
+      if (!existsSync(end)) return;
+      rmSync(end);
+      process.exit(1);
+    });
+    await import(${JSON.stringify(workerUrl.href)});`,
+  );
+  return url;
 };

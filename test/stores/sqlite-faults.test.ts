@@ -1,8 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { Answers, Calls, FromWorker } from "#store/sqlite/messages.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
@@ -13,7 +11,7 @@ import { migrate } from "#store/sqlite/worker/migrate.ts";
 import { loadState } from "#store/sqlite/worker/state.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
-import { newPath, sqlite, workerUrl } from "./sqlite-engine.ts";
+import { mortalWorker, newPath, sqlite } from "./sqlite-engine.ts";
 import { LOST, openWorld, type World } from "./world.ts";
 
 const FULL_MS = 250;
@@ -169,24 +167,6 @@ describe("a SQLite store whose disk fails", () => {
     ).toBe(true);
   });
 });
-
-/** The worker, but for that it ends with the first call after a file `<path>.end` is there. */
-const mortalWorker = (): URL => {
-  const url = pathToFileURL(join(dirname(newPath()), "mortal.mjs"));
-  writeFileSync(
-    url,
-    `import { workerData } from "node:worker_threads";
-    import { existsSync, rmSync } from "node:fs";
-    const end = workerData.path + ".end";
-    workerData.port.on("message", () => {
-      if (!existsSync(end)) return;
-      rmSync(end);
-      process.exit(1);
-    });
-    await import(${JSON.stringify(workerUrl.href)});`,
-  );
-  return url;
-};
 
 describe("a call that fails beside others", () => {
   it("is refused alone, and the others are kept", async () => {

@@ -25,7 +25,13 @@ type Pending = {
 /** Starts a thread that serves what is ordered. */
 export type StartThread = (order: WorkerOrder) => Worker;
 
-type LinkStart = { path: string; worker: URL | StartThread; notice: (notice: StoreNotice) => void };
+type LinkStart = {
+  path: string;
+  worker: URL | StartThread;
+  notice: (notice: StoreNotice) => void;
+  /** Throws, in a sentence, when the file may not be opened again yet. */
+  beforeReopening: () => void;
+};
 
 const RETRY_MS = 1_000;
 const REOPEN_MS = [100, 250, 500, 1_000] as const;
@@ -72,7 +78,8 @@ export class Link {
     const { path, worker: thread } = this.#start;
     const [now, time] = [this.clock.now(), this.clock.monotonic()];
     const isOurs = this.#offset !== undefined;
-    const order: WorkerOrder = { path, now, time, offset: this.#offset ?? now - time, isOurs, port: port2 };
+    const offset = this.#offset ?? now - time;
+    const order: WorkerOrder = { path, now, time, offset, isOurs, epoch: this.epoch, port: port2 };
     const how = { workerData: order, transferList: [port2], stderr: false };
     const worker = thread instanceof URL ? new Worker(thread, how) : thread(order);
     const opened = await new Promise<FromWorker>((resolve, reject) => {
@@ -245,6 +252,7 @@ export class Link {
     this.clock.after(wait, async () => {
       if (this.#closing) return;
       try {
+        this.#start.beforeReopening();
         await this.open();
         this.#reopens = 0;
         this.#start.notice({ name: "available", detail: `${this.#start.path} was opened again.` });

@@ -1,15 +1,37 @@
+import { existsSync, statSync } from "node:fs";
 import { type Driver, openDriver } from "./driver.ts";
 
-/**
- * Holds the file for this process: a lock of the operating system on a file beside it, which ends with the process, however that ends.
- * The database itself is left unlocked, so that it can be backed up meanwhile. The returned function gives it back.
- */
-export const lockFile = (path: string): (() => void) => {
+/** Holds a file for this process: a lock of the operating system, which ends with the process, however that ends. */
+export type FileLock = {
+  /** Before the file is opened again: it is there, and nobody else has it. Throws, in a sentence, where that is not so. */
+  renew(): void;
+  release(): void;
+};
+
+/** The lock is on a file beside it. The database itself is left unlocked, so that it can be backed up meanwhile. */
+export const lockFile = (path: string): FileLock => {
   const lock = `${path}.lock`;
-  let driver: Driver;
+  let driver = take(path, lock);
+  let held = identityOf(lock);
+  return {
+    renew: () => {
+      // To open it would make an empty one, in which none of what was acknowledged is.
+      if (!existsSync(path)) throw new Error(`The SQLite file ${path} is not there.`);
+      if (held !== undefined && identityOf(lock) === held) return;
+      // The disk, or the file, was put in another's place: what others would lock is not what is held.
+      const next = take(path, lock);
+      close(driver);
+      [driver, held] = [next, identityOf(lock)];
+    },
+    release: () => driver.close(),
+  };
+};
+
+const take = (path: string, lock: string): Driver => {
   try {
-    driver = openDriver(lock);
+    const driver = openDriver(lock);
     driver.exec("BEGIN EXCLUSIVE");
+    return driver;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     const code = "code" in error ? String(error.code) : "";
@@ -20,5 +42,19 @@ export const lockFile = (path: string): (() => void) => {
     }
     throw error;
   }
-  return () => driver.close();
+};
+
+/** Which file it is, whatever is called so later. */
+const identityOf = (file: string): string | undefined => {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}:${found.ino}`;
+};
+
+/** Of a disk that is gone. */
+const close = (driver: Driver): void => {
+  try {
+    driver.close();
+  } catch {
+    // It holds nothing any more that somebody could want.
+  }
 };

@@ -6,7 +6,7 @@ import type { KeptNews } from "./gateway-codec.ts";
 
 /**
  * What the worker is started with. `now` and `time` are the store's clock, of which it has none; `offset` is how far the first was ahead
- * of the second when this process opened the file first. `isOurs`: it opens it again, and has claims.
+ * of the second when this process opened the file first. `isOurs`: it opens it again, and has claims in the store of this `epoch`.
  */
 export type WorkerOrder = {
   path: string;
@@ -14,6 +14,7 @@ export type WorkerOrder = {
   time: number;
   offset: number;
   isOurs: boolean;
+  epoch: string;
   port: MessagePort;
 };
 

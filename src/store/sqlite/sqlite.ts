@@ -31,12 +31,12 @@ export const createSqliteStore = async ({
 }): Promise<Store> => {
   makeOwn(named);
   const path = behindLink(named);
-  const unlock = lockFile(path);
-  const link = new Link(clock, { path, worker, notice });
+  const lock = lockFile(path);
+  const link = new Link(clock, { path, worker, notice, beforeReopening: lock.renew });
   try {
     await link.open();
   } catch (error) {
-    unlock();
+    lock.release();
     throw error;
   }
   const exposure = exposureOf(path);
@@ -52,7 +52,7 @@ export const createSqliteStore = async ({
     ...inboundCalls(link),
     [Symbol.asyncDispose]: async () => {
       await link.close();
-      unlock();
+      lock.release();
     },
   };
 };

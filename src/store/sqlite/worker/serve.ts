@@ -21,8 +21,7 @@ export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path:
   try {
     const { db, state, notices } = open(order);
     batches = new Batches(db, { state, post, startThread: () => startCheckpointer(order.path) });
-    const [epoch] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'epoch'`).get<[string]>([]) ?? [""];
-    post({ kind: "opened", epoch, totals: state.totals.counts, agents: state.agents.all(), notices });
+    post({ kind: "opened", epoch: epochOf(db), totals: state.totals.counts, agents: state.agents.all(), notices });
   } catch (error) {
     post({ kind: "refused", error: failureOf(error, order.path) });
     port.close();
@@ -53,7 +52,7 @@ export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path:
   });
 };
 
-const open = ({ path, now, time, offset, isOurs }: Omit<WorkerOrder, "port">) => {
+const open = ({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "port">) => {
   const notices: StoreNotice[] = [];
   const tail = isOurs ? undefined : checkLog(path);
   if (tail) {
@@ -61,7 +60,8 @@ const open = ({ path, now, time, offset, isOurs }: Omit<WorkerOrder, "port">) =>
     notices.push({ name: "repaired", detail });
   }
   const db = openDatabase(path);
-  if (!isOurs) checkPages(db, path);
+  if (isOurs) requireSame(db, { path, epoch });
+  else checkPages(db, path);
   const version = migrate(db, path, now);
   if (version > 0 && version < VERSION) {
     notices.push({ name: "migrated", detail: `${path} was brought from version ${version} to ${VERSION}.` });
@@ -77,6 +77,20 @@ const open = ({ path, now, time, offset, isOurs }: Omit<WorkerOrder, "port">) =>
   db.commit();
   state.news = [];
   return { db, state, notices };
+};
+
+const epochOf = (db: Database): string => {
+  const [epoch] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'epoch'`).get<[string]>([]) ?? [""];
+  return epoch;
+};
+
+/** What clients were told of is in the store that was open before, and in no other that may lie in its place by now. */
+const requireSame = (db: Database, { path, epoch }: { path: string; epoch: string }): void => {
+  const [tables] = db.query("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").get<[number]>([]) ?? [0];
+  if (tables > 0 && epochOf(db) === epoch) return;
+  throw new OpenFailure(
+    `The SQLite file ${path} is another one than was open. Start the gateway anew to go on with it.`,
+  );
 };
 
 /** So much is looked through in half a second; what is larger shows its damage when it is read. */
