@@ -49,8 +49,12 @@ const readOptions = (args: readonly string[]) => {
 
 /** The file that the configuration names. */
 const pathOf = async (file: string | undefined, env: NodeJS.ProcessEnv): Promise<string> => {
-  const { config } = await loadConfig({ file, env, built: BUILT });
+  const { config, tryOut } = await loadConfig({ file, env, built: BUILT });
   if (config.store.type === "sqlite") return config.store.path;
+  if (tryOut)
+    throw new UsageError(
+      "There is no gateway.json5 here to name the store. Say by --config where it is, or --store FILE.",
+    );
   const how = config.store.type === "postgres" ? "pg_dump copies a database" : "memory holds nothing that outlives it";
   throw new UsageError(`The store is ${config.store.type}, which this does not copy: ${how}.`);
 };

@@ -1,6 +1,7 @@
-import { readdirSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { main, runProcess, startProcess } from "#test/harness/process.ts";
 import { agentWith } from "./configs.ts";
 
@@ -53,6 +54,15 @@ describe("backup refuses in a sentence", () => {
     const { code, err } = await backup(args);
     expect(err).toContain(sentence);
     expect([code, err.split("\n").length]).toEqual([1, 1]);
+  });
+
+  test("where there is no configuration", async () => {
+    const cwd = mkdtempSync(join(tmpdir(), "gateway-backup-"));
+    onTestFinished(() => rmSync(cwd, { recursive: true }));
+    const command = () => [process.execPath, main, "backup", "copy.db"];
+    const { code, err } = await runProcess({ cwd, command });
+    expect(err).toBe("There is no gateway.json5 here to name the store. Say by --config where it is, or --store FILE.");
+    expect(code).toBe(1);
   });
 
   test("a file that is no store, and leaves nothing behind", async () => {
