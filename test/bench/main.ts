@@ -26,7 +26,7 @@ import { measureHookRefusals } from "./p14-hooks.ts";
 import { measureStranger } from "./p14-stranger.ts";
 import { measureBeat } from "./p15.ts";
 import { measureSoak } from "./p16.ts";
-import { measureNodes } from "./p17.ts";
+import { measureNodeTurns, measureNodeWakes } from "./p17.ts";
 import { measureRecorder } from "./recorder.ts";
 import { measureStores } from "./stores.ts";
 import { tableOf } from "./table.ts";
@@ -58,7 +58,8 @@ const GATES: readonly [gate: string, bench: Bench][] = [
   ["P14", measureStranger],
   ["P15", measureBeat],
   ["RECORDER", measureRecorder],
-  ["P17", measureNodes],
+  ["P17", measureNodeWakes],
+  ["P17", measureNodeTurns],
   ["STORES", measureStores],
   ["P16", measureSoak],
 ];

@@ -9,37 +9,40 @@ const SLICES = 4;
 
 type Measured = Record<"one" | "many" | "third", Taken[]>;
 
-/** P17: wakes, and turns, that one gateway and three take in on one PostgreSQL. */
-export const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> => {
+/** P17: wakes that one gateway and three take in on one PostgreSQL. */
+export const measureNodeWakes = (options: BenchOptions): Promise<Figure[]> => measureNodes("wakes", options);
+
+/** The same of turns; by itself, so that neither takes the other's figures along where it has none. */
+export const measureNodeTurns = (options: BenchOptions): Promise<Figure[]> => measureNodes("turns", options);
+
+const measureNodes = async (
+  kind: keyof typeof LOADS,
+  { rounds, seconds, short, say }: BenchOptions,
+): Promise<Figure[]> => {
   const why = whyNoLoad();
-  if (why) return [unmeasured("P17", "accepted wakes on PostgreSQL", why)];
-  const figures: Figure[] = [];
-  for (const kind of ["wakes", "turns"] as const) {
-    say(`P17: ${kind}, warming up`);
-    await using one = await Nodes.start(kind, 1);
-    await using many = await Nodes.start(kind, MANY);
-    // Turns are taken in faster than they run: of more callers than the one's the queue would only grow.
-    const most = kind === "wakes" ? CONNECTIONS : CONNECTIONS / MANY;
-    for (let turn = 0; turn < 2; turn++) {
-      await many.warmUp(most, short);
-      await one.warmUp(CONNECTIONS, short);
-    }
-    const found: Measured = { one: [], many: [], third: [] };
-    const long = Math.ceil((seconds * 2) / SLICES);
-    const loads = [
-      async () => found.one.push(await one.load(CONNECTIONS, long)),
-      async () => most === CONNECTIONS && found.many.push(await many.load(CONNECTIONS, long)),
-      async () => found.third.push(await many.load(CONNECTIONS / MANY, long)),
-    ];
-    for (let round = 0; round < rounds; round++) {
-      say(`P17: ${kind}, round ${round + 1} of ${rounds}`);
-      // There and back: what changes with time, as other work on this machine does, is no difference between them.
-      for (let slice = 0; slice < SLICES; slice += 2)
-        for (const load of [...loads, ...loads.toReversed()]) await load();
-    }
-    figures.push(...figuresOf(kind, found));
+  if (why) return [unmeasured("P17", `accepted ${kind} on PostgreSQL`, why)];
+  say(`P17: ${kind}, warming up`);
+  await using one = await Nodes.start(kind, 1);
+  await using many = await Nodes.start(kind, MANY);
+  // Turns are taken in faster than they run: of more callers than the one's the queue would only grow.
+  const most = kind === "wakes" ? CONNECTIONS : CONNECTIONS / MANY;
+  for (let turn = 0; turn < 2; turn++) {
+    await many.warmUp(most, short);
+    await one.warmUp(CONNECTIONS, short);
   }
-  return figures;
+  const found: Measured = { one: [], many: [], third: [] };
+  const long = Math.ceil((seconds * 2) / SLICES);
+  const loads = [
+    async () => found.one.push(await one.load(CONNECTIONS, long)),
+    async () => most === CONNECTIONS && found.many.push(await many.load(CONNECTIONS, long)),
+    async () => found.third.push(await many.load(CONNECTIONS / MANY, long)),
+  ];
+  for (let round = 0; round < rounds; round++) {
+    say(`P17: ${kind}, round ${round + 1} of ${rounds}`);
+    // There and back: what changes with time, as other work on this machine does, is no difference between them.
+    for (let slice = 0; slice < SLICES; slice += 2) for (const load of [...loads, ...loads.toReversed()]) await load();
+  }
+  return figuresOf(kind, found);
 };
 
 /** `many`: each gateway has as many callers as the one; `third`: they share its callers. */
