@@ -27,6 +27,11 @@ const SESSIONS = 1_000;
 const WARM_UP = 30_000;
 const WARM_UP_SHORT = 5_000;
 const WARM_UP_SLICE_S = 4;
+/**
+ * Each load is counted after so long of the same: what was idle while others were measured costs up to twice as much at first, and three
+ * that were idle have three times that to make up for.
+ */
+export const RUN_IN_S = 3;
 /** A request has three digits for its seed. */
 const LAST_SEED = 990;
 
@@ -82,10 +87,12 @@ export class Nodes implements AsyncDisposable {
   }
 
   /**
-   * One load, `connections` on each gateway. It counts when nothing was refused and all of it has ended 2 s later, and what it costs
+   * One load, `connections` on each gateway, after a run-in. It counts when nothing was refused and all of it has ended 2 s later, and what it costs
    * until then is its cost; the database's is that of the load itself, as to ask it costs, too.
    */
   async load(connections: number, seconds: number): Promise<Taken> {
+    await this.#run(connections, RUN_IN_S);
+    await this.#untilEnded();
     const cpu = () => sumOf(this.#gateways, ({ pid }) => cpuOf(pid));
     const databaseFrom = await cpuOfServer(this.#server);
     const from = { cpu: cpu(), busy: busyOf(SERVER_CORE), at: performance.now() };

@@ -1,6 +1,6 @@
 import { compare, type Figure, measure, median, unmeasured } from "./figures.ts";
 import { whyNoLoad } from "./machine.ts";
-import { CONNECTIONS, type LOADS, Nodes, type Taken } from "./nodes.ts";
+import { CONNECTIONS, type LOADS, Nodes, RUN_IN_S, type Taken } from "./nodes.ts";
 import type { BenchOptions } from "./options.ts";
 
 const MANY = 3;
@@ -51,7 +51,7 @@ const figuresOf = (kind: keyof typeof LOADS, { one, many, third }: Measured): Fi
   const middle = (taken: readonly Taken[], pick: (one: Taken) => number) => median(list(taken, pick));
   const noteOf = (taken: readonly Taken[]) =>
     `CPU a request ${middle(taken, ({ cpu }) => cpu).toFixed(0)} us, and ${middle(taken, (t) => t.databaseCpu).toFixed(0)} us of the database; ` +
-    `p99 ${(middle(taken, ({ p99 }) => p99) / 1_000).toFixed(1)} ms; ` +
+    `p99 ${(middle(taken, ({ p99 }) => p99) / 1_000).toFixed(1)} ms; each load counted after ${RUN_IN_S} s of the same; ` +
     `others took at most ${(Math.max(...list(taken, ({ disturbed }) => disturbed)) * 100).toFixed(0)} % of the core`;
   const rate = ({ rate }: Taken) => rate;
   const cpu = (taken: Taken) => taken.cpu;
