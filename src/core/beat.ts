@@ -58,6 +58,8 @@ export class HeldBeat {
   readonly turnIds: string[] = [];
   /** Nothing of what was queued when it began is left but what came back. */
   isDone = false;
+  /** More than a turn takes has come since. */
+  hasMore = false;
   /** Why the next turn cannot be started now. */
   delayedBy: string | undefined = undefined;
   readonly #stop = new AbortController();
@@ -117,6 +119,7 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
       if (!last) {
         await before;
         beat.isDone = true;
+        beat.hasMore = beat.events > 0 && (await isMoreThanATurn(parts, beat.claim));
         return;
       }
       const ending = new Ending();
@@ -163,6 +166,18 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
 };
 
 const limitAfter = (events: number): number => Math.min(Math.max(events, FIRST_OF_MANY), BATCH.limit);
+
+/** Whether more than a turn takes has come since the beat began. Not where it could not be read: the next one finds it. */
+const isMoreThanATurn = async ({ store, inSlice }: BeatParts, { agent, through }: BeatClaim): Promise<boolean> => {
+  const read = (after: number, limit: number) =>
+    inSlice(() => store.readQueuedEvents({ agent, after, through: Number.MAX_SAFE_INTEGER, ...BATCH, limit }));
+  try {
+    const last = (await read(through, BATCH.limit)).at(-1);
+    return last !== undefined && (await read(last.ordinal, 1)).length > 0;
+  } catch {
+    return false;
+  }
+};
 
 /** What the next turn gets, read while this one begins or ends, in the same breath; undefined when it could not be read. */
 const readEarly = (

@@ -136,6 +136,8 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
   const delayAfter = (beat: HeldBeat, agent: Agent | undefined): number | undefined => {
     if (!agent) return undefined;
     if (beat.stopped.aborted && !beat.isDone) return 0;
+    // Nobody is asked more often for it: what fills turns is as many turns whenever it is handed over.
+    if (beat.hasMore && beat.returned === 0 && agent.heartbeatMs !== undefined) return 0;
     const next = jittered(agent.heartbeatMs);
     const isStranded = !beat.isDone || (beat.returned > 0 && next === undefined);
     return isStranded ? Math.min(next ?? AGAIN_MS, AGAIN_MS) : next;

@@ -119,6 +119,44 @@ The disk is full.`,
     expect(core.handed().at(-1)).toEqual(["late"]);
   });
 
+  it("is followed by another at once where more than a turn takes has come meanwhile", async () => {
+    await using core = await startBeating();
+    await core.queue("first");
+    await core.beat();
+    const first = await core.scripted.next();
+    await core.queueMany(101);
+    await core.end(first);
+    await core.endAll();
+    expect(core.handed().map(({ length }) => length)).toEqual([1, 100, 1]);
+    expect(core.nextAt()).toBeGreaterThanOrEqual(core.clock.now() + EVERY);
+    expect(await core.logged("beat.ran")).toHaveLength(2);
+  });
+
+  it("is not where that is one turn's, however large", async () => {
+    await using core = await startBeating();
+    await core.queue("first");
+    await core.beat();
+    const first = await core.scripted.next();
+    await core.queueMany(99);
+    await core.queue("x".repeat(60 * 1024));
+    await core.end(first);
+    await core.endAll();
+    expect(core.handed().map(({ length }) => length)).toEqual([1]);
+  });
+
+  it("is not where its own came back", async () => {
+    await using core = await startBeating();
+    const event = await core.queue("first");
+    await core.beat();
+    const first = await core.scripted.next();
+    await core.queueMany(101);
+    first.fail(new Error("the agent is ill"));
+    await core.settle();
+    expect(await core.read(event)).toMatchObject({ status: "queued", attempts: 1 });
+    expect(core.scripted.runs).toHaveLength(1);
+    expect(core.nextAt()).toBeGreaterThanOrEqual(core.clock.now() + EVERY);
+  });
+
   it("tells the gateway's stream of its turns and of when the next is due", async () => {
     await using core = await startBeating();
     const events = await core.queueMany(101);
