@@ -184,7 +184,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     /** A server of tools could not be started or reached: turns go on without its tools. */
     toolsUnavailable: event<{ server: string; reason: string }, "server">("warn", "tools.unavailable", [
       "tool_server_failures",
-      "Starts of servers of tools that failed.",
+      "Servers of tools that could not be started or reached, or were stuck.",
       "server",
     ]),
     /** `retried` will be tried again, `failed` will not, `returned` goes on where the gateway does. */

@@ -121,6 +121,35 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.call("say", { text: "again" })).toBe("You said again.");
   });
 
+  /** A server that is asked for its tools by real time, and whose calls are followed by a clock that runs faster. */
+  const openHurried = async () => {
+    const pace = { by: 1 };
+    const after = (ms: number, fire: () => void) => systemClock.after(ms / pace.by, fire);
+    const files = open(program("good"), { callMs: 250, clock: { ...systemClock, after } });
+    await files.names();
+    pace.by = 50;
+    return { files, pace };
+  };
+
+  it("F06: is ended and started again when it is stuck, and says so", async () => {
+    const { files: opened, pace } = await openHurried();
+    await using files = opened;
+    await expect(files.call("stuck")).rejects.toThrow("it did not answer in time");
+    await expect.poll(() => files.failures).toEqual(["it gave no sign for 10 s after a call, and was ended"]);
+    pace.by = 1;
+    await expect.poll(() => files.call("say", { text: "a" }).catch(String), { timeout: 5_000 }).toBe("You said a.");
+    expect(files.failures).toHaveLength(1);
+  });
+
+  it("is not started again after a call that takes too long, while it says that it is there", async () => {
+    await using files = (await openHurried()).files;
+    const lists = Number(await files.call("lists"));
+    await expect(files.call("hang")).rejects.toThrow("it did not answer in time");
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(files.failures).toEqual([]);
+    expect(Number(await files.call("lists"))).toBe(lists);
+  });
+
   it.each(["exits", "nothing-such"])("is left out with the reason where it does not start: %s", async (how) => {
     const run = how === "exits" ? program(how) : { ...program(how), run: ["/nowhere/nothing-such"] };
     await using files = open(run as ServerSettings["reach"]);

@@ -13,6 +13,7 @@ const TOOLS = [
   "structured",
   "hang",
   "crash",
+  "stuck",
   "endless",
   "env",
   "lists",

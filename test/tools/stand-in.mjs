@@ -10,6 +10,8 @@ else {
   createInterface({ input: process.stdin }).on("line", (line) => {
     const message = JSON.parse(line);
     if (message.method === "tools/call" && message.params.name === "crash") process.exit(1);
+    // For good, and deaf to whatever else comes.
+    if (message.method === "tools/call" && message.params.name === "stuck") for (;;);
     if (message.method === "tools/call" && message.params.name === "endless") {
       const more = () => process.stdout.write("x".repeat(65_536), () => setImmediate(more));
       more();

@@ -24,9 +24,11 @@ type ServerParts = { clock: Clock; say: (said: Said) => void; failed: (reason: s
 /** `large`: names of tools that say too much of themselves. */
 type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
 type Offered = { tools: Tool[]; large: readonly string[]; lacking: readonly string[] };
-type Connection = { client: Client; listed: Listed; close: () => Promise<void> };
+type Connection = { client: Client; listed: Listed; isDoubted: boolean; close: () => Promise<void> };
 
 const START_MS = 10_000;
+/** So long one that let the time of a call pass may take to say that it is there. */
+const SIGN_MS = 10_000;
 /** So long after a call has ended its request is left alone, whatever still comes. */
 const LATE_MS = 1_000;
 const PAGES = 20;
@@ -70,6 +72,22 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     return opening;
   };
 
+  /** One that lets the time of a call pass is slow, or stuck for good: where it does not even answer a ping, it is ended, and the next turn starts it again. */
+  const doubt = (one: Connection): void => {
+    if (one.isDoubted) return;
+    one.isDoubted = true;
+    const stop = clock.after(SIGN_MS, () => {
+      parts.failed("it gave no sign for 10 s after a call, and was ended");
+      void one.close();
+    });
+    const over = () => {
+      stop();
+      one.isDoubted = false;
+    };
+    // Any answer is a sign.
+    one.client.ping({ timeout: 2 * SIGN_MS }).then(over, over);
+  };
+
   const call = async (
     tool: string,
     args: unknown,
@@ -97,6 +115,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
         // It was not called: the server knows nothing of the session in which it was to be.
         if (!isAgain) return await call(tool, args, hops, signal, true);
       }
+      if (isLate(error)) doubt(one);
       throw new ToolError(`The call failed: ${reasonOf(error)}.`);
     } finally {
       signal.removeEventListener("abort", stop);
@@ -155,21 +174,21 @@ const connect = async (
     await client.close().catch(() => {});
     await close();
   };
-  let isLate = false;
+  let isOver = false;
   const giveUp = () => void end();
   const stop = parts.clock.after(START_MS, () => {
-    isLate = true;
+    isOver = true;
     giveUp();
   });
   closing.addEventListener("abort", giveUp, { once: true });
   try {
     await client.connect(transport, { timeout: START_MS });
-    const connection: Connection = { client, listed: await listTools(client), close: end };
+    const connection: Connection = { client, listed: await listTools(client), isDoubted: false, close: end };
     hearChanges(transport, refresher(client, connection));
     return connection;
   } catch (error) {
     await end();
-    throw isLate ? new ToolError("it did not answer in time") : error;
+    throw isOver ? new ToolError("it did not answer in time") : error;
   } finally {
     stop();
     closing.removeEventListener("abort", giveUp);
@@ -251,6 +270,8 @@ const withoutLarge = (all: readonly ServerTool[]): Listed => {
 /** Its session is over: the next call begins another. */
 const isExpired = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 404;
 
+const isLate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === -32001;
+
 /** What a server over HTTP said of its refusal, behind the client's own words. */
 const bodyIn = (message: unknown): string => {
   const [, body = ""] = /Error POSTing to endpoint: (.+)$/s.exec(String(message)) ?? [];
@@ -262,7 +283,7 @@ const reasonOf = (error: unknown): string => {
   if (error instanceof ProgramNotStarted) return "its program cannot be started";
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (typeof code === "number" && code >= 400) return cleanSentence(`it answered ${code}${bodyIn(message)}`, 200);
-  if (code === -32001) return "it did not answer in time";
+  if (isLate(error)) return "it did not answer in time";
   if (code === -32000) return "it has ended";
   return cleanSentence(String(message ?? "it failed"), 200);
 };
