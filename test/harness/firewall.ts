@@ -16,7 +16,10 @@ export const whyNoFirewall = (): string | undefined => {
   return known.why;
 };
 
-/** Drops what goes to and comes from one port of this machine, as a cut network does: nobody is told. Touches no other port. */
+/** No test cuts for so long. Who is killed mends nothing, and another's server may have the port next. */
+const LONGEST = "120s";
+
+/** Drops what goes to and comes from one port of this machine, as a cut network does: nobody is told. Touches no other port, and ends by itself. */
 export const createFirewall = (port: number) => {
   const table = `inet gateway_test_${port}`;
   let isCut = false;
@@ -30,10 +33,14 @@ export const createFirewall = (port: number) => {
       process.on("exit", mend);
       isCut = true;
       const why = nft(`table ${table} {
+        set ports {
+          type inet_service; flags timeout;
+          elements = { ${port} timeout ${LONGEST} }
+        }
         chain cut {
           type filter hook input priority 0; policy accept;
-          ip daddr 127.0.0.1 tcp dport ${port} drop
-          ip saddr 127.0.0.1 tcp sport ${port} drop
+          ip daddr 127.0.0.1 tcp dport @ports drop
+          ip saddr 127.0.0.1 tcp sport @ports drop
         }
       }
       `);
