@@ -121,6 +121,23 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.call("say", { text: "again" })).toBe("You said again.");
   });
 
+  it("is started again at once after its output has ended, however long its programs take for that", async () => {
+    let isHeld = true;
+    const clock = { ...systemClock, monotonic: () => (isHeld ? 0 : systemClock.monotonic()) };
+    await using files = open(program("good"), { clock });
+    await expect(files.call("lingers")).rejects.toThrow("it has ended");
+    expect(await files.call("say", { text: "again" })).toBe("You said again.");
+    isHeld = false;
+  });
+
+  it.each(["-32000", "-32001"])("says what a server said whose code is one of the client's own: %s", async (code) => {
+    await using files = open(program("good"));
+    await expect(files.call("refuse", { text: code })).rejects.toThrow(
+      `The call failed: MCP error ${code}: The quota is used up.`,
+    );
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+  });
+
   /** A server that is asked for its tools by real time, and whose calls are followed by a clock that runs faster. */
   const openHurried = async () => {
     const pace = { by: 1 };

@@ -15,6 +15,8 @@ const TOOLS = [
   "crash",
   "stuck",
   "endless",
+  "lingers",
+  "refuse",
   "env",
   "lists",
   "meta",

@@ -12,6 +12,13 @@ else {
     if (message.method === "tools/call" && message.params.name === "crash") process.exit(1);
     // For good, and deaf to whatever else comes.
     if (message.method === "tools/call" && message.params.name === "stuck") for (;;);
+    // It says no more, and takes its time to end.
+    if (message.method === "tools/call" && message.params.name === "lingers") {
+      process.on("SIGTERM", () => {});
+      process.stdout.end();
+      setInterval(() => {}, 1_000);
+      return;
+    }
     if (message.method === "tools/call" && message.params.name === "endless") {
       const more = () => process.stdout.write("x".repeat(65_536), () => setImmediate(more));
       more();
@@ -19,6 +26,10 @@ else {
     }
     const { id, method, params } = message;
     const write = (one) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...one })}\n`);
+    if (method === "tools/call" && params.name === "refuse") {
+      write({ id, error: { code: Number(params.arguments.text), message: "The quota is used up." } });
+      return;
+    }
     if (method === "tools/call" && params.name === "other") {
       write({ id: id + 1_000, result: { content: [{ type: "text", text: "not yours" }] } });
       return;

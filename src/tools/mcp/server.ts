@@ -44,6 +44,8 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
   const { name, callMs, outputCharacters } = settings;
   const { clock } = parts;
   let open: Promise<Connection> | undefined;
+  /** Those that are no longer used, until they have ended. */
+  const ending = new Set<Promise<unknown>>();
   let failures = 0;
   let failed: { until: number; reason: string } | undefined;
   const closing = new AbortController();
@@ -54,6 +56,9 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     if (failed && clock.monotonic() < failed.until) throw new ToolError(failed.reason);
     const onGone = () => {
       if (open === opening) open = undefined;
+      const end = opening.then((one) => one.close()).catch(() => {});
+      ending.add(end);
+      void end.then(() => ending.delete(end));
     };
     const opening = connect(settings, parts, { onGone, closing: closing.signal });
     open = opening;
@@ -153,6 +158,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
       closing.abort();
       const one = await open?.catch(() => undefined);
       await one?.close();
+      await Promise.all(ending);
     },
   };
 };
@@ -235,7 +241,8 @@ const openTransport = async (
     return { transport: transport as Transport, close };
   }
   const { StdioTransport } = await import("./stdio.ts");
-  return { transport: new StdioTransport(reach, parts), close: async () => {} };
+  const transport = new StdioTransport(reach, parts);
+  return { transport, close: () => transport.close() };
 };
 
 const listTools = async (client: Client): Promise<Listed> => {
@@ -270,7 +277,11 @@ const withoutLarge = (all: readonly ServerTool[]): Listed => {
 /** Its session is over: the next call begins another. */
 const isExpired = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 404;
 
-const isLate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === -32001;
+/** Servers have the client's own codes, too: what it says itself is told by its words. */
+const isLate = (error: unknown): boolean => says(error, /^MCP error -32001: (Request timed out|Maximum total timeout)/);
+const hasEnded = (error: unknown): boolean => says(error, /^MCP error -32000: Connection closed$/);
+
+const says = (error: unknown, words: RegExp): boolean => error instanceof Error && words.test(error.message);
 
 /** What a server over HTTP said of its refusal, behind the client's own words. */
 const bodyIn = (message: unknown): string => {
@@ -284,6 +295,6 @@ const reasonOf = (error: unknown): string => {
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (typeof code === "number" && code >= 400) return cleanSentence(`it answered ${code}${bodyIn(message)}`, 200);
   if (isLate(error)) return "it did not answer in time";
-  if (code === -32000) return "it has ended";
+  if (hasEnded(error)) return "it has ended";
   return cleanSentence(String(message ?? "it failed"), 200);
 };

@@ -22,7 +22,7 @@ export class StdioTransport implements Transport {
   readonly #program: Program;
   readonly #parts: { clock: Clock; say: (said: Said) => void };
   #running: RunningProgram | undefined;
-  #isClosed = false;
+  #closing: Promise<void> | undefined;
 
   constructor(program: Program, parts: { clock: Clock; say: (said: Said) => void }) {
     this.#program = program;
@@ -32,7 +32,7 @@ export class StdioTransport implements Transport {
   async start(): Promise<void> {
     const running = await startProgram(this.#program, this.#parts);
     this.#running = running;
-    if (this.#isClosed) await running.stop();
+    if (this.#closing) await running.stop();
     else void this.#read(running);
   }
 
@@ -48,11 +48,12 @@ export class StdioTransport implements Transport {
     }
   }
 
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    await this.#running?.stop();
+  /** Whoever waits for answers is told at once. Resolves when none of the program is left, which may take its time. */
+  close(): Promise<void> {
+    if (this.#closing) return this.#closing;
+    this.#closing = this.#running?.stop() ?? Promise.resolve();
     this.onclose?.();
+    return this.#closing;
   }
 
   async #read(running: RunningProgram): Promise<void> {
