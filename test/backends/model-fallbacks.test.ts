@@ -59,6 +59,22 @@ describe("an agent with several models", () => {
     },
   );
 
+  it.each([
+    "html",
+    "html under a good head",
+    "half JSON",
+    "redirect",
+    "no HTTP",
+    "an endless head",
+    "an endless line",
+    "a compression bomb",
+  ] as const)("F08: goes on with the next where what answers is no provider at all: %s", async (fault) => {
+    first.fail(fault);
+    const chunks = await run(open({ fallbacks: ["spare"] }), "good");
+    expect(textOf(chunks)).toBe("I am the second.");
+    expect(chunks).toContainEqual({ model: "spare" });
+  });
+
   it.each(["400", "413"] as const)("does not, where the next would refuse the same: %s", async (fault) => {
     first.fail(fault);
     await expect(run(open({ fallbacks: ["spare"] }))).rejects.toMatchObject({ retryable: false });

@@ -3,8 +3,8 @@ import { BackendError } from "#core/errors.ts";
 import { retryAfterOf } from "#core/retry-after.ts";
 import { statusWords } from "../outbound/words.ts";
 
-/** A failure after which another model may answer all the same, though the same one would not at another try. */
-export class ModelUnavailable extends BackendError {}
+/** The request is what fails: another model is not asked for the same. After all other failures it is, where nothing was said yet. */
+export class RequestRefused extends BackendError {}
 
 /** What is known of a failure that a provider told of: by the answer's status, or inside a stream that had begun well. */
 export type Told = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
@@ -28,27 +28,27 @@ export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told
   const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
   const said = `${codes} ${message}`.toLowerCase();
   const cause = quoted(`${answered ?? "in its stream"}: ${codes} ${message}`);
+  const refused = (words: string) => new RequestRefused(words, { cause });
   const lasting = (words: string) => new BackendError(words, { cause });
-  const unavailable = (words: string) => new ModelUnavailable(words, { cause });
   const again = (words: string) =>
     new BackendError(words, { retryable: true, cause, ...(retryAfterMs !== undefined && { retryAfterMs }) });
 
   if (NO_CREDIT.test(said) || status === 402)
-    return unavailable("the gateway's account with the provider has no credit left");
+    return lasting("the gateway's account with the provider has no credit left");
   if (status === 401 || status === 403 || (NO_KEY.test(said) && status !== 404 && (status ?? 400) < 429))
-    return unavailable("the provider refused its API key");
+    return lasting("the provider refused its API key");
   if (status === 413 || ((status ?? 400) < 429 && TOO_LONG.test(said)))
-    return lasting("the conversation is too long for the model");
-  if ((status ?? 400) < 429 && FILTERED.test(said)) return lasting(FILTER_WORDS);
+    return refused("the conversation is too long for the model");
+  if ((status ?? 400) < 429 && FILTERED.test(said)) return refused(FILTER_WORDS);
   if (status === 404 || (NO_MODEL.test(said) && (status ?? 400) < 429))
-    return unavailable("the provider does not have the model, or not for the gateway");
+    return lasting("the provider does not have the model, or not for the gateway");
   if (status === 429 || (status === undefined && TOO_FAST.test(said)))
     return again("the provider takes no more from the gateway for now");
   if ((status !== undefined && (status >= 500 || status === 408 || status === 409)) || BUSY.test(said))
     return again("the provider is overloaded or out of order");
   if (status !== undefined && status >= 300 && status < 400) return lasting(`the provider ${statusWords(status)}`);
   if (status === undefined || status === 200) return again("the provider broke its answer off with an error");
-  return lasting(`the provider refused the request (${status})`);
+  return refused(`the provider refused the request (${status})`);
 };
 
 export const FILTER_WORDS = "the provider's content filter refused this";
@@ -67,9 +67,7 @@ export const noneLeft = (last: BackendError, tried: number, { retryable, retryAf
 
 /** What came is in no form that a provider of this type has. */
 export const otherForm = (type: string): BackendError =>
-  new ModelUnavailable(
-    `what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``,
-  );
+  new BackendError(`what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``);
 
 /** What came was not what this provider should send. */
 export const noStream = (what: string): BackendError =>

@@ -8,7 +8,7 @@ import { keptBack, verdictOf } from "../breaker.ts";
 import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";
 import { untold } from "../untold.ts";
 import type { Exchange } from "./exchange.ts";
-import { type Again, ModelUnavailable, noneLeft } from "./failures.ts";
+import { type Again, noneLeft, RequestRefused } from "./failures.ts";
 import type { Models, OpenModel } from "./models.ts";
 import { Spending } from "./spending.ts";
 import { askOnce, type PlainText, type Step, type StepHearer } from "./step.ts";
@@ -178,7 +178,7 @@ class Reply implements ChunkSource {
         if (error instanceof BackendError) error.model = name;
         if (this.#stopped || this.#said > 0 || !(error instanceof BackendError)) throw error;
         if (error.retryable) worthAnother ??= error;
-        if (next !== undefined && (error.retryable || error instanceof ModelUnavailable)) {
+        if (next !== undefined && !(error instanceof RequestRefused)) {
           const detail = { model: name, reason: error.message, next };
           this.chunks.push({ note: { name: "model.unavailable", detail }, anew: true });
           this.#at++;

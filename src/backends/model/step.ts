@@ -7,7 +7,7 @@ import type {
 import { BackendError } from "#core/errors.ts";
 import type { Used } from "../backend.ts";
 import type { Exchange } from "./exchange.ts";
-import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted } from "./failures.ts";
+import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted, RequestRefused } from "./failures.ts";
 import type { OpenModel } from "./models.ts";
 import type { PlainCall } from "./plain.ts";
 import { countOf, type Ending } from "./wires/wire.ts";
@@ -161,9 +161,9 @@ class Answer {
   #step(finish: string, used: Used | undefined): Step {
     const content = this.#withPlainText();
     const isEmpty = this.#calls.length === 0 && !content.some((part) => part.type === "text");
-    if (finish === "filter") throw new BackendError(FILTER_WORDS);
+    if (finish === "filter") throw new RequestRefused(FILTER_WORDS);
     if (finish === "length" && isEmpty)
-      throw new BackendError("the model had used up what it may write before it began its reply");
+      throw new RequestRefused("the model had used up what it may write before it began its reply");
     return { content, calls: this.#calls, used };
   }
 
