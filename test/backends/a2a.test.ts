@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { type A2aSettings, createA2aBackend } from "#backends/a2a/a2a.ts";
 import { systemClock } from "#core/clock.ts";
@@ -256,6 +257,8 @@ describe("an A2A agent that goes wrong", () => {
         expect(error?.message).toMatch(/^the remote agent /);
         for (const raw of [RAW, "raw-words", "sk-secret", "Bad Gateway", "169.254"])
           expect(error?.message).not.toContain(raw);
+        // The log gets the cause, too.
+        expect(inspect(error, { depth: 8 })).not.toContain("sk-secret");
         expect(textOf(await collect(backend.run(say("hi"), never)))).toBe("You said: hi That is all.");
       }
     },

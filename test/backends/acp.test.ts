@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
 import { BackendError } from "#core/errors.ts";
@@ -210,6 +211,12 @@ describe("an agent that speaks ACP, when it fails,", () => {
   it("and ends when it has answered, has answered", async () => {
     const backend = acpOf();
     for (const sessionId of ["a", "b", "c"]) expect(await replyOf(backend, "do: bye", { sessionId })).toBe("farewell");
+  });
+
+  it("has what it said itself in the log, without what looks like a key", async () => {
+    const { cause } = await failureOf(chunksOf(acpOf(), "do: refuse"));
+    expect(cause).toMatchObject({ message: '-32603: Internal error: model overloaded {"key":"…"}' });
+    expect(inspect(cause, { depth: 8 })).not.toContain("sk-secret");
   });
 
   it("has its last words in the log", async () => {

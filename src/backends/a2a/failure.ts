@@ -1,3 +1,4 @@
+import { cleanSentence } from "#core/clean-words.ts";
 import { BackendError } from "#core/errors.ts";
 import { WHO } from "./card.ts";
 
@@ -25,7 +26,10 @@ export const failureOf = (thrown: unknown): BackendError => {
     if (typeof code !== "number") continue;
     const meaning = MEANINGS[code];
     const words = `${WHO} answered with the error ${code}${meaning === undefined ? "" : `: ${meaning}`}`;
-    return new BackendError(words, { retryable: code === INTERNAL, cause: thrown });
+    return new BackendError(words, { retryable: code === INTERNAL, cause: quoted(one) });
   }
-  return new BackendError(`${WHO} answered with something that is no A2A`, { cause: thrown });
+  return new BackendError(`${WHO} answered with something that is no A2A`, { cause: quoted(thrown) });
 };
+
+/** What the remote said itself, or the SDK of it, for the log alone. */
+const quoted = (thrown: unknown): BackendError => new BackendError(cleanSentence(String(thrown)));

@@ -28,10 +28,14 @@ export const asRefusal = (error: unknown): BackendError => {
   if (!(error instanceof RequestError))
     return new BackendError("the agent's program cannot be spoken with", { cause: error });
   if (error.code === LOG_IN_FIRST)
-    return new BackendError("the agent wants somebody to log in first, with its own program", { cause: error });
+    return new BackendError("the agent wants somebody to log in first, with its own program", { cause: quoted(error) });
   const said = cleanSentence(error.message, 200);
-  return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause: error });
+  return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause: quoted(error) });
 };
+
+/** What it said itself, for the log alone. */
+const quoted = ({ code, message, data }: RequestError): BackendError =>
+  new BackendError(cleanSentence(`${code}: ${message} ${data === undefined ? "" : JSON.stringify(data)}`));
 
 const STOPPED: Readonly<Record<string, string>> = {
   max_tokens: "the agent wrote as much as it may before it said anything",

@@ -49,7 +49,11 @@ export const startA2aAgent = async (
   const json = (id: unknown, result: unknown): Answer => ({
     headers: { "content-type": isRpc ? "application/json" : "application/a2a+json" },
     body: [wrap(id, result)],
-    errorInside: JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "raw-words-of-the-remote" } }),
+    errorInside: JSON.stringify({
+      jsonrpc: "2.0",
+      id,
+      error: { code: -32603, message: "raw-words-of-the-remote sk-secret-key-1234567890" },
+    }),
   });
   const messageOf = (text: string, contextId: string) => ({
     messageId: "m1",
@@ -89,7 +93,7 @@ export const startA2aAgent = async (
       })),
       { statusUpdate: { ...at, status: statusOf(planned, contextId), metadata: planned.metadata } },
     ];
-    const error = { code: -32603, message: "raw-words-of-the-remote" };
+    const error = { code: -32603, message: "raw-words-of-the-remote sk-secret-key-1234567890" };
     return {
       headers: { "content-type": "text/event-stream" },
       body: events.map((event) => `data: ${wrap(id, event)}\n\n`),

@@ -155,7 +155,11 @@ const prompt = async (id, text) => {
   if (what === "refuse") {
     return await send({
       id,
-      error: { code: Number(more ?? 0) || -32603, message: "Internal error:\n model overloaded" },
+      error: {
+        code: Number(more ?? 0) || -32603,
+        message: "Internal error:\n model overloaded",
+        data: { key: "sk-secret-key-1234567890" },
+      },
     });
   }
   if (what === "stop") return await send({ id, result: { stopReason: more } });
