@@ -1,4 +1,3 @@
-import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
 import { BackendError } from "#core/errors.ts";
@@ -213,16 +212,12 @@ describe("an agent that speaks ACP, when it fails,", () => {
     for (const sessionId of ["a", "b", "c"]) expect(await replyOf(backend, "do: bye", { sessionId })).toBe("farewell");
   });
 
-  it("has what it said itself in the log, without what looks like a key", async () => {
-    const { cause } = await failureOf(chunksOf(acpOf(), "do: refuse"));
-    expect(cause).toMatchObject({ message: '-32603: Internal error: model overloaded {"key":"…"}' });
-    expect(inspect(cause, { depth: 8 })).not.toContain("sk-secret");
-  });
-
-  it("has its last words in the log", async () => {
+  it("has its last words in the log, and what it answers without what looks like a key", async () => {
     const backend = acpOf();
     expect((await failureOf(chunksOf(backend, "do: exit"))).cause).toMatchObject({ message: "no disk" });
     expect(backend.said).toEqual(["no disk"]);
+    const { cause } = await failureOf(chunksOf(backend, "do: refuse"));
+    expect(cause).toEqual(new BackendError('-32603: Internal error: model overloaded {"key":"…"}'));
   });
 });
 
