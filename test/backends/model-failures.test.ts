@@ -13,6 +13,7 @@ const OUT_OF_ORDER = "the provider is overloaded or out of order";
 const BROKE_OFF = "the provider broke its answer off";
 const WITH_ERROR = "the provider broke its answer off with an error";
 const NO_KEY = "the provider refused its API key";
+const NO_PLACE = "the provider has nothing at its address, or not the model: check its `baseUrl` and the model's name";
 const TOO_FAST = "the provider takes no more from the gateway for now";
 const RESET = "the provider broke the connection off";
 
@@ -30,7 +31,7 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
   "400": ["the provider refused the request (400)", false],
   "401": [NO_KEY, false],
   "403": [NO_KEY, false],
-  "404": ["the provider does not have the model, or not for the gateway", false],
+  "404": [NO_PLACE, false],
   "413": ["the conversation is too long for the model", false],
   "429": [TOO_FAST, true],
   "429 with Retry-After": [TOO_FAST, true],
@@ -256,6 +257,17 @@ describe("what a provider says of its failure", () => {
   ])("is a model that it does not have: %s", (_who, status, body) => {
     expect(told(status, body)).not.toBeInstanceOf(RequestRefused);
     expect(told(status, body).message).toBe("the provider does not have the model, or not for the gateway");
+  });
+
+  it.each([
+    ["Ollama", 404, undefined],
+    ["vLLM", 404, { detail: "Not Found" }],
+    ["OpenAI", 404, { error: { message: "Invalid URL (POST /v1/v1/responses)", type: "invalid_request_error" } }],
+    ["LM Studio", 200, { error: "Unexpected endpoint or method. (POST /chat/completions). Returning 200 anyway" }],
+    ["a page's server", 405, undefined],
+  ])("is an address that has no models: %s", (_who, status, body) => {
+    expect(told(status, body)).not.toBeInstanceOf(RequestRefused);
+    expect(told(status, body)).toMatchObject({ message: NO_PLACE, retryable: false });
   });
 
   it("is how long to wait, where Google tells it in its own way", () => {

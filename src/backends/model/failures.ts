@@ -18,6 +18,8 @@ const FILTERED = /content_filter|content_policy|safety|prohibited_content|respon
 const NO_KEY =
   /invalid_api_key|authentication|permission_error|permission_denied|unauthenticated|api_key_invalid|api key not valid/;
 const NO_MODEL = /model_not_found|not_found|model .{0,200}(not found|does not exist)/;
+/** Some answer so with a status of 200. */
+const ELSEWHERE = /unexpected endpoint/;
 const TOO_FAST = /rate_limit|resource_exhausted|too_many_requests/;
 const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|deadline_exceeded|bad gateway/;
 
@@ -40,6 +42,7 @@ export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told
   if (status === 413 || ((status ?? 400) < 429 && TOO_LONG.test(said)))
     return refused("the conversation is too long for the model");
   if ((status ?? 400) < 429 && FILTERED.test(said)) return refused(FILTER_WORDS);
+  if (status === 405 || (status === 404 && !said.includes("model")) || ELSEWHERE.test(said)) return lasting(NO_PLACE);
   if (status === 404 || (NO_MODEL.test(said) && (status ?? 400) < 429))
     return lasting("the provider does not have the model, or not for the gateway");
   if (status === 429 || (status === undefined && TOO_FAST.test(said)))
@@ -50,6 +53,9 @@ export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told
   if (status === undefined || status === 200) return again("the provider broke its answer off with an error");
   return refused(`the provider refused the request (${status})`);
 };
+
+/** Who has not the model says so: anything else is what a server answers of a path that it does not have. */
+const NO_PLACE = "the provider has nothing at its address, or not the model: check its `baseUrl` and the model's name";
 
 export const FILTER_WORDS = "the provider's content filter refused this";
 
