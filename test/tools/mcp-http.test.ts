@@ -135,6 +135,16 @@ describe("a server of tools over HTTP", () => {
     expect(server.initialized()).toBe(2);
   });
 
+  it("is joined anew once by all calls that its session's end meets", async () => {
+    await using server = await serve({ how: "json" });
+    await using files = open(server.reach);
+    await files.names();
+    server.expire();
+    const calls = ["a", "b", "c"].map((text) => files.call("say", { text }));
+    expect(await Promise.all(calls)).toEqual(["You said a.", "You said b.", "You said c."]);
+    expect(server.initialized()).toBe(2);
+  });
+
   it("that is not there is left out", async () => {
     const free = await serve({ how: "json" });
     await free[Symbol.asyncDispose]();

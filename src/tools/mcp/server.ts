@@ -9,6 +9,7 @@ import type { Said } from "#core/programs/said.ts";
 import { ProgramNotStarted } from "#core/programs/start.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import { textOfAnswer } from "./answers.ts";
+import { type Listed, listTools } from "./listing.ts";
 import { modelNameOf } from "./names.ts";
 
 export type ServerSettings = {
@@ -21,20 +22,15 @@ export type ServerSettings = {
 
 /** `failed` is told of each start that failed: there is at most one in a pause. */
 type ServerParts = { clock: Clock; say: (said: Said) => void; failed: (reason: string) => void };
-/** `large`: names of tools that say too much of themselves. */
-type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
 type Offered = { tools: Tool[]; large: readonly string[]; lacking: readonly string[] };
-type Connection = { client: Client; listed: Listed; isDoubted: boolean; close: () => Promise<void> };
+/** `calls`: how many wait for an answer. */
+type Connection = { client: Client; listed: Listed; calls: number; isDoubted: boolean; close: () => Promise<void> };
 
 const START_MS = 10_000;
 /** So long one that let the time of a call pass may take to say that it is there. */
 const SIGN_MS = 10_000;
 /** So long after a call has ended its request is left alone, whatever still comes. */
 const LATE_MS = 1_000;
-const PAGES = 20;
-const TOOLS = 500;
-const TOOL_CHARACTERS = 64 * 1024;
-const ALL_CHARACTERS = 1024 * 1024;
 /** After a start that failed, the next is tried no sooner. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -46,6 +42,8 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
   let open: Promise<Connection> | undefined;
   /** Those that are no longer used, until they have ended. */
   const ending = new Set<Promise<unknown>>();
+  /** Those whose session is over, until the last who waits for an answer of theirs has it: each finds out for itself. */
+  const left = new Set<Connection>();
   let failures = 0;
   let failed: { until: number; reason: string } | undefined;
   const closing = new AbortController();
@@ -93,6 +91,10 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     one.client.ping({ timeout: 2 * SIGN_MS }).then(over, over);
   };
 
+  const closeLeft = async (one: Connection): Promise<void> => {
+    if (one.calls === 0 && left.delete(one)) await one.close();
+  };
+
   const call = async (
     tool: string,
     args: unknown,
@@ -101,7 +103,8 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     isAgain = false,
   ): Promise<string> => {
     if (isLoop(hops)) throw new ToolError(`The tool was not called: ${loopWords(hops)}.`);
-    const one = await connection();
+    const opening = connection();
+    const one = await opening;
     const given = args as Record<string, unknown> | undefined;
     // The client never takes its listener away: it gets a signal that ends with the call.
     const own = new AbortController();
@@ -110,13 +113,16 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     if (signal.aborted) stop();
     const limits = { signal: own.signal, timeout: callMs, maxTotalTimeout: callMs };
     let answer: CallToolResult;
+    one.calls++;
     try {
       const wish = { name: tool, arguments: given ?? {}, _meta: { [HOPS_KEY]: hops + 1 } };
-      answer = (await one.client.callTool(wish, undefined, limits)) as CallToolResult;
+      answer = (await one.client.callTool(wish, undefined, limits).finally(() => one.calls--)) as CallToolResult;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (isExpired(error)) {
-        await one.close();
+        if (open === opening) open = undefined;
+        left.add(one);
+        await closeLeft(one);
         // It was not called: the server knows nothing of the session in which it was to be.
         if (!isAgain) return await call(tool, args, hops, signal, true);
       }
@@ -124,6 +130,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
       throw new ToolError(`The call failed: ${reasonOf(error)}.`);
     } finally {
       signal.removeEventListener("abort", stop);
+      void closeLeft(one);
     }
     const text = textOfAnswer(answer, outputCharacters);
     if (answer.isError) throw new ToolError(text === "" ? "The tool failed, and did not say why." : text);
@@ -158,6 +165,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
       closing.abort();
       const one = await open?.catch(() => undefined);
       await one?.close();
+      await Promise.all([...left].map((one) => one.close()));
       await Promise.all(ending);
     },
   };
@@ -189,7 +197,13 @@ const connect = async (
   closing.addEventListener("abort", giveUp, { once: true });
   try {
     await client.connect(transport, { timeout: START_MS });
-    const connection: Connection = { client, listed: await listTools(client), isDoubted: false, close: end };
+    const connection: Connection = {
+      client,
+      listed: await listTools(client, START_MS),
+      calls: 0,
+      isDoubted: false,
+      close: end,
+    };
     hearChanges(transport, refresher(client, connection));
     return connection;
   } catch (error) {
@@ -200,8 +214,6 @@ const connect = async (
     closing.removeEventListener("abort", giveUp);
   }
 };
-
-const protocol = () => import("@modelcontextprotocol/sdk/types.js");
 
 /**
  * Of what a server tells that nobody asked it for, only that its tools are others matters. What the client would do with each of the rest costs a hundred times what it
@@ -225,7 +237,7 @@ const refresher = (client: Client, connection: Connection) => {
     isReading = true;
     while (isWanted) {
       isWanted = false;
-      connection.listed = await listTools(client).catch(() => connection.listed);
+      connection.listed = await listTools(client, START_MS).catch(() => connection.listed);
     }
     isReading = false;
   };
@@ -243,35 +255,6 @@ const openTransport = async (
   const { StdioTransport } = await import("./stdio.ts");
   const transport = new StdioTransport(reach, parts);
   return { transport, close: () => transport.close() };
-};
-
-const listTools = async (client: Client): Promise<Listed> => {
-  const { ListToolsResultSchema } = await protocol();
-  const tools: ServerTool[] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {
-    // Not by the client's own method, which compiles what each tool says of its answers.
-    const params = cursor === undefined ? {} : { cursor };
-    const answer = await client.request({ method: "tools/list", params }, ListToolsResultSchema, { timeout: START_MS });
-    tools.push(...answer.tools);
-    cursor = answer.nextCursor;
-    if (cursor === undefined) break;
-  }
-  return withoutLarge(tools.slice(0, TOOLS));
-};
-
-/** What a tool says of itself goes to the model with every request: one that says too much is left out, and all of them past a limit. */
-const withoutLarge = (all: readonly ServerTool[]): Listed => {
-  let left = ALL_CHARACTERS;
-  const large: string[] = [];
-  const tools = all.filter(({ name, description = "", inputSchema }) => {
-    const characters = name.length + description.length + JSON.stringify(inputSchema).length;
-    const fits = characters <= TOOL_CHARACTERS && characters <= left;
-    if (fits) left -= characters;
-    else large.push(name);
-    return fits;
-  });
-  return { tools, large };
 };
 
 /** Its session is over: the next call begins another. */
