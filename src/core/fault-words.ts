@@ -24,7 +24,7 @@ export const demandOf = ({ keyword, params }: Fault): string | undefined => {
     case "type":
       return `be ${[type].flat().map(withArticle).join(" or ")}`;
     case "enum":
-      return `be one of ${[allowedValues].flat().map(String).join(", ")}`;
+      return `be ${among([allowedValues].flat().map(String))}`;
     case "const":
       return `be ${JSON.stringify(allowedValue)}`;
     case "minimum":
@@ -73,6 +73,8 @@ export const insteadOf = (missing: string, given: object): string => {
 /** Which of several faults is told first: a field that was misspelt explains the one that is missing. */
 export const foremost = <Told extends { message: string }>(faults: readonly Told[]): Told | undefined =>
   faults.find(({ message }) => message.includes(MEANT)) ?? faults[0];
+
+const among = (values: readonly string[]): string => (values.length > 1 ? "one of " : "") + values.join(", ");
 
 const sizeOf = (keyword: string): string => (keyword.startsWith("min") ? "at least" : "at most");
 

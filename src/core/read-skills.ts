@@ -110,10 +110,12 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
     metadata = {},
     "allowed-tools": tools,
   } = matter as Record<string, unknown>;
+  if (name === undefined) return "name is missing";
   if (typeof name !== "string" || !NAME.test(name) || name.length > NAME_LIMIT) {
     return "name is not 1 to 64 lower-case letters, digits and single hyphens";
   }
   if (name !== folder) return `name is ${name}, but the folder is ${folder}`;
+  if (description === undefined) return "description is missing";
   if (typeof description !== "string" || description.trim() === "" || charactersOf(description) > DESCRIPTION_LIMIT) {
     return "description is not a text of 1 to 1024 characters";
   }

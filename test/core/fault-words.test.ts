@@ -7,6 +7,8 @@ it.each([
   ["type", { type: "array" }, "be a list"],
   ["type", { type: ["integer", "null"] }, "be an integer or null"],
   ["const", { allowedValue: "2.0" }, 'be "2.0"'],
+  ["enum", { allowedValues: ["short", "long"] }, "be one of short, long"],
+  ["enum", { allowedValues: ["text"] }, "be text"],
   ["exclusiveMinimum", { limit: 0 }, "be more than 0"],
   ["minLength", { limit: 1 }, "have at least 1 character"],
   ["maxItems", { limit: 64 }, "have at most 64 entries"],

@@ -18,7 +18,7 @@ const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }>
   },
   "has a list for a front matter": { text: matter("- name"), reason: /front matter is not a map/ },
   "has an empty front matter": { text: matter("# nothing"), reason: /front matter is not a map/ },
-  "has no name": { text: matter("description: A."), reason: /^name is not/ },
+  "has no name": { text: matter("description: A."), reason: /^name is missing$/ },
   "has a number for a name": { text: matter("name: 7\ndescription: A."), reason: /^name is not/ },
   "has capitals in its name": { folder: "Abc", text: skill("Abc"), reason: /^name is not/ },
   "has a space in its name": { folder: "a b", text: skill("a b"), reason: /^name is not/ },
@@ -28,7 +28,7 @@ const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }>
   "has two hyphens in a row in its name": { folder: "a--b", text: skill("a--b"), reason: /^name is not/ },
   "has a name of 65 letters": { folder: "a".repeat(65), text: skill("a".repeat(65)), reason: /^name is not/ },
   "has another name than its folder": { text: skill("b"), reason: /^name is b, but the folder is a$/ },
-  "has no description": { text: matter("name: a"), reason: /^description is not/ },
+  "has no description": { text: matter("name: a"), reason: /^description is missing$/ },
   "has an empty description": { text: matter('name: a\ndescription: "  "'), reason: /^description is not/ },
   "has a list for a description": { text: matter("name: a\ndescription: [A]"), reason: /^description is not/ },
   "has a description of 1025 characters": {
