@@ -166,6 +166,8 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     standIn.reset();
     await run(turn, open({ steps: 1 }));
     expect(standIn.seen[0]?.text).not.toContain("Does weather.");
+    standIn.say(call);
+    await expect(run(turn, open({ steps: 1 }))).rejects.toThrow("the model was asked once, the most that is allowed");
   });
 
   it("says why it stopped early, where that is no reply", async () => {

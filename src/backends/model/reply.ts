@@ -142,7 +142,9 @@ class Reply implements ChunkSource {
       this.chunks.push({ usage: this.#spending.booked });
       if (calls.length === 0) return;
       if (isLast)
-        throw new BackendError(`the model was asked ${steps} times, the most that is allowed, and still calls tools`);
+        throw new BackendError(
+          `the model was asked ${timesOf(steps)}, the most that is allowed, and still calls tools`,
+        );
       this.#hasActed = true;
       told.push({ role: "assistant", content }, await this.#answerCalls(tools, calls, step + 1 >= steps));
       if (this.#stopped) throw this.#stopped.reason;
@@ -281,6 +283,8 @@ class Reply implements ChunkSource {
     return true;
   }
 }
+
+const timesOf = (steps: number): string => (steps === 1 ? "once" : `${steps} times`);
 
 const ALIVE: Chunk = { alive: true };
 /** The turn cannot be begun anew. */
