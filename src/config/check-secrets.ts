@@ -51,7 +51,7 @@ export function hashOf(token: string): string {
   return hashed?.toLowerCase() ?? createHash("sha256").update(token).digest("hex");
 }
 
-function secretsOf({ gateway, webhooks, channels }: CheckedConfig): Secret[] {
+function secretsOf({ gateway, webhooks, channels, agents }: CheckedConfig): Secret[] {
   const token = (surface: string, path: Path, value: string): Secret => ({ surface, path, value, token: true });
   const { rest, rpc, console } = gateway;
   const shared = webhooks.token ?? [];
@@ -76,6 +76,11 @@ function secretsOf({ gateway, webhooks, channels }: CheckedConfig): Secret[] {
       if (type === "slack") return { surface: "channels", path: ["channels", name, "url"], value: url, token: false };
       const path = ["channels", name, "secret"];
       return { surface: "channels", path, value: channel.secret, token: false, standard: true };
+    }),
+    ...Object.entries(agents).flatMap(([name, { http }]): Secret[] => {
+      if (http?.secret === undefined) return [];
+      const path = ["agents", name, "http", "secret"];
+      return [{ surface: "agents", path, value: http.secret, token: false, standard: true }];
     }),
   ];
 }

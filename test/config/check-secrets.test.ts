@@ -2,7 +2,6 @@
 import { describe, expect, test } from "vitest";
 import { good, load, refused, rest, rpc, warned, withSections } from "./configs.ts";
 
-const _two = { main: { backend: "echo" }, helper: { backend: "echo" } };
 const mapping = (more: object) => ({ webhooks: { mappings: { push: { match: {}, message: "x", ...more } } } });
 describe("a secret", () => {
   const short = { gateway: rpc({ token: "short" }) };
@@ -34,6 +33,24 @@ describe("a secret", () => {
     ["a REST key", { gateway: rest({ key: "short" }) }],
   ])("of %s is held to the same", async (_, sections) => {
     expect(await warned(sections)).toHaveLength(1);
+  });
+
+  test("of an agent's service is held to the same, and may be another agent's", async () => {
+    const options = { built: { stores: ["memory"], backends: ["http"] } };
+    const agent = (secret: string) => ({ backend: "http", http: { url: "https://example.com", secret } });
+    const both = (secret: string) => ({
+      gateway: { defaultAgent: "a" },
+      agents: { a: agent(secret), b: agent(secret) },
+    });
+    expect(await warned(both("short"), options)).toEqual([
+      expect.stringContaining("agents.a.http.secret is shorter than 16 characters"),
+      expect.stringContaining("agents.b.http.secret is shorter than 16 characters"),
+    ]);
+    expect(await warned(both(good(1)), options)).toEqual([]);
+    expect(await refused(both("whsec_%%%"), options)).toEqual([
+      expect.stringContaining("agents.a.http.secret begins with `whsec_`, but what follows is not base64"),
+      expect.stringContaining("agents.b.http.secret begins with `whsec_`, but what follows is not base64"),
+    ]);
   });
 
   test("that is there twice on one surface is refused anywhere", async () => {
