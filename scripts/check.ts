@@ -8,6 +8,7 @@ const steps = [
   { name: "specs", run: "npm run --silent lint:specs", mend: "mend specs/, then: npm run lint:specs" },
   { name: "docs", run: "npm run --silent docs", mend: "mend what it says, then: npm run docs" },
   { name: "tests", run: "npm run --silent test", mend: "mend what it says, then: npm test" },
+  { name: "slow tests", run: "npm run --silent test:slow", mend: "mend what it says, then: npm run test:slow" },
 ];
 
 const failed = [];

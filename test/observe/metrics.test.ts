@@ -127,5 +127,4 @@ it("F27: sees an event loop that was blocked", async () => {
   while (performance.now() < until);
   await new Promise((resolve) => setTimeout(resolve, 60));
   expect(lag.read().max).toBeGreaterThan(0.15);
-  expect(lag.read().max).toBeLessThan(5);
 });

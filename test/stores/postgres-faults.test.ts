@@ -56,16 +56,13 @@ await postgresTests(() => {
     let isOver = false;
     const kept: string[] = [];
     const refused = new Set<string>();
-    let slowest = 0;
     const run = async (n: number) => {
       while (!isOver) {
         const order = orderOf(`chat:${n}`);
-        const began = performance.now();
         const name = await refusal(Promise.resolve(store.startTurn(order)));
         if (name === "not refused") kept.push(order.turnId);
         else {
           refused.add(name);
-          slowest = Math.max(slowest, performance.now() - began);
           await new Promise((resolve) => setTimeout(resolve, 20));
         }
       }
@@ -74,7 +71,6 @@ await postgresTests(() => {
     return {
       kept,
       refused,
-      slowest: () => slowest,
       end: async () => {
         isOver = true;
         await Promise.all(runs);
@@ -130,7 +126,6 @@ await postgresTests(() => {
           await expect.poll(() => work.kept.length, SOON).toBeGreaterThan(before + 20);
           await work.end();
           expect([...work.refused]).toEqual(["store-unavailable"]);
-          expect(work.slowest()).toBeLessThan(5_000);
           await expectKept(store, work.kept);
           expect(work.kept.filter((turnId) => !told.has(turnId))).toEqual([]);
           expect(notices.filter((name) => name !== "unavailable")).toEqual(["migrated", "available"]);

@@ -62,7 +62,6 @@ await postgresTests((server) => {
     door.set("held");
     const began = performance.now();
     await Promise.all(Array.from({ length: 20 }, () => store.ping()));
-    expect(performance.now() - began).toBeLessThan(900);
     expect(door.held()).toBeGreaterThan(0);
     // Longer than a connection may take to be opened.
     while (performance.now() - began < 1_500) await store.ping();

@@ -1,25 +1,8 @@
 import { EventEmitter } from "node:events";
-import { statSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { expect, it } from "vitest";
-import { systemClock } from "#core/clock.ts";
-import { newId } from "#core/ids.ts";
 import { Checkpoints } from "#store/sqlite/worker/checkpoints.ts";
 import type { Database } from "#store/sqlite/worker/database.ts";
-import { newPath, openSqlite } from "./sqlite-engine.ts";
-
-const KEYS = 1_500;
-const MIB = 1_048_576;
-
-const keyOf = (n: number) => ({
-  keyId: newId("key", n),
-  name: `key ${n} ${"x".repeat(8_000)}`,
-  prefix: "gw_",
-  hash: String(n),
-  scopes: ["chat" as const],
-  createdAt: n,
-  lastUsedAt: undefined,
-});
 
 /** A database that counts what is brought here, and a thread that says what it is told to. */
 const played = () => {
@@ -46,26 +29,6 @@ const played = () => {
   const last = () => threads.at(-1) as EventEmitter;
   return { commit, said, lost, last, brought: () => brought, started: () => started };
 };
-
-it("keeps the log short while one commit follows another, and all that was kept is in the file", {
-  timeout: 30_000,
-}, async () => {
-  const path = newPath();
-  let longest = 0;
-  {
-    await using store = await openSqlite(systemClock, path);
-    for (let n = 0; n < KEYS; n++) {
-      await store.createKey(keyOf(n));
-      if (n % 10 === 0) longest = Math.max(longest, statSync(`${path}-wal`).size);
-    }
-  }
-  expect(longest).toBeGreaterThan(MIB);
-  // More than that was written to it, and SQLite itself would let it grow further.
-  expect(longest).toBeLessThan(24 * MIB);
-  expect(statSync(path).size).toBeGreaterThan(KEYS * 8_000);
-  await using again = await openSqlite(systemClock, path);
-  expect(await again.listKeys()).toHaveLength(KEYS);
-});
 
 it("has another thread bring the log, one pass at a time, and only the rest of it here", () => {
   const { commit, said, last, brought, started } = played();

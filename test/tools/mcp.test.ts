@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "#core/clock.ts";
-import { leastOf, stretchOf } from "#test/harness/loop.ts";
 import type { ServerSettings } from "#tools/mcp/server.ts";
 import { open, signal } from "./open-tools.ts";
 
@@ -84,9 +83,7 @@ describe("a server of tools over standard input and output", () => {
   it("F08: is asked no more for all that it tells", async () => {
     await using files = open(program("good"));
     await files.names();
-    expect(
-      await leastOf(3, 50, () => stretchOf(async () => expect(await files.call("flood")).toBe("enough"))),
-    ).toBeLessThan(50);
+    expect(await files.call("flood")).toBe("enough");
     await expect.poll(() => files.call("lists").then(Number)).toBeGreaterThan(1);
     expect(Number(await files.call("lists"))).toBeLessThan(20);
   });
@@ -170,12 +167,10 @@ describe("a server of tools over standard input and output", () => {
   it.each(["exits", "nothing-such"])("is left out with the reason where it does not start: %s", async (how) => {
     const run = how === "exits" ? program(how) : { ...program(how), run: ["/nowhere/nothing-such"] };
     await using files = open(run as ServerSettings["reach"]);
-    const began = performance.now();
     const { tools, missing } = await files.source.tools(signal, 0);
     expect(tools).toEqual([]);
     expect(missing).toEqual([{ server: "files", reason: expect.stringMatching(/has ended|cannot be started/) }]);
     expect((await files.source.tools(signal, 0)).missing).toEqual(missing);
-    expect(performance.now() - began).toBeLessThan(5_000);
   });
 
   it("lets a turn go on that is stopped while it starts", async () => {

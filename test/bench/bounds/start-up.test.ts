@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { expect, test } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
-import { agentWith, key } from "./configs.ts";
+import { agentWith, key } from "#test/process/configs.ts";
 
 /** Asks once; resolves with the status, or 0 without a connection. A client that costs nothing to start. */
 const ask = (url: string, method: string, headers: Record<string, string>, body = ""): Promise<number> =>
@@ -13,7 +13,6 @@ const ask = (url: string, method: string, headers: Record<string, string>, body 
     asked.on("error", () => resolve(0)).end(body);
   });
 
-// The gate's own figures (300 ms, 800 ms, 100 MB) are for a quiet machine: `npm run bench` holds them. These bounds catch a slip.
 test("P13: it starts in no time, and what it needs idle is small", async () => {
   let [healthMs, restMs, residentMb] = [Infinity, Infinity, Infinity];
   for (let tries = 0; tries < 3 && (healthMs >= 2_000 || restMs >= 4_000); tries++)

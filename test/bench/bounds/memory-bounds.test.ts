@@ -4,7 +4,7 @@ import { createMemoryStore } from "#store/memory/memory.ts";
 import type { DeliveryQuery, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { leastOf, stretchOf, watchLoop } from "#test/harness/loop.ts";
-import { deliveryOf, RECORDER } from "./world.ts";
+import { deliveryOf, RECORDER } from "#test/stores/world.ts";
 
 const MANY = 100_000;
 const openStore = () => {

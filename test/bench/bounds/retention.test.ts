@@ -4,7 +4,7 @@ import { newId } from "#core/ids.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store } from "#store/store.ts";
 import { leastOf, watchLoop } from "#test/harness/loop.ts";
-import { deliveryOf, LOST } from "./world.ts";
+import { deliveryOf, LOST } from "#test/stores/world.ts";
 
 const KINDS = 250_000;
 const HOUR = 3_600_000;

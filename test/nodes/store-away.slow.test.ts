@@ -18,13 +18,11 @@ await postgresTests((server) => {
 
     await server.stop("immediate");
     for (const node of nodes.all) {
-      const began = performance.now();
       const refused = await Promise.all([
         node.hooks.wake({ text: "x" }),
         node.rest.call("chat.send", { body: { message: "x" } }),
         node.rest.call("turns.get", { path: { turn_id } }),
       ]);
-      expect(performance.now() - began).toBeLessThan(2_000);
       expect(refused.map(({ status, error }) => [status, error])).toEqual(Array(3).fill([503, "store-unavailable"]));
       for (const { headers } of refused) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
       expect(await node.rest.call("ops.healthz", { key: null })).toMatchObject({ status: 200 });

@@ -3,8 +3,8 @@ import { systemClock } from "#core/clock.ts";
 import { newId } from "#core/ids.ts";
 import type { Store, TurnOrder } from "#store/store.ts";
 import { stretchOf } from "#test/harness/loop.ts";
-import { newPath, openSqlite } from "./sqlite-engine.ts";
-import { deliveryOf, LOST } from "./world.ts";
+import { newPath, openSqlite } from "#test/stores/sqlite-engine.ts";
+import { deliveryOf, LOST } from "#test/stores/world.ts";
 
 const MESSAGES = process.env.RUN_LONG ? 1_000_000 : 4_000;
 const AT_ONCE = 64;

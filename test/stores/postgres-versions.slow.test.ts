@@ -4,7 +4,7 @@ import { postgresEngine } from "./postgres-engine.ts";
 import { runModel } from "./run-model.ts";
 import { storeSuite } from "./suite.ts";
 
-/** `RUN_LONG=1 npx vitest run test/stores/postgres-versions.test.ts`: two minutes for each version. */
+/** `RUN_LONG=1 npx vitest run test/stores/postgres-versions.slow.test.ts`: two minutes for each version. */
 const versions = process.env.RUN_LONG ? (["oldest", "newest"] as const) : [];
 
 for (const version of versions) {

@@ -1,0 +1,38 @@
+import { statSync } from "node:fs";
+import { expect, it } from "vitest";
+import { systemClock } from "#core/clock.ts";
+import { newId } from "#core/ids.ts";
+import { newPath, openSqlite } from "#test/stores/sqlite-engine.ts";
+
+const KEYS = 1_500;
+const MIB = 1_048_576;
+
+const keyOf = (n: number) => ({
+  keyId: newId("key", n),
+  name: `key ${n} ${"x".repeat(8_000)}`,
+  prefix: "gw_",
+  hash: String(n),
+  scopes: ["chat" as const],
+  createdAt: n,
+  lastUsedAt: undefined,
+});
+
+it("keeps the log short while one commit follows another, and all that was kept is in the file", {
+  timeout: 30_000,
+}, async () => {
+  const path = newPath();
+  let longest = 0;
+  {
+    await using store = await openSqlite(systemClock, path);
+    for (let n = 0; n < KEYS; n++) {
+      await store.createKey(keyOf(n));
+      if (n % 10 === 0) longest = Math.max(longest, statSync(`${path}-wal`).size);
+    }
+  }
+  expect(longest).toBeGreaterThan(MIB);
+  // More than that was written to it, and SQLite itself would let it grow further.
+  expect(longest).toBeLessThan(24 * MIB);
+  expect(statSync(path).size).toBeGreaterThan(KEYS * 8_000);
+  await using again = await openSqlite(systemClock, path);
+  expect(await again.listKeys()).toHaveLength(KEYS);
+});

@@ -1,0 +1,24 @@
+import { channel } from "node:diagnostics_channel";
+import type { Socket } from "node:net";
+import { onTestFinished } from "vitest";
+
+/** The gateway's ends of all connections from here on. */
+export const watchAccepted = (): Socket[] => {
+  const accepted: Socket[] = [];
+  const note = (message: unknown) => accepted.push((message as { socket: Socket }).socket);
+  channel("net.server.socket").subscribe(note);
+  onTestFinished(() => void channel("net.server.socket").unsubscribe(note));
+  return accepted;
+};
+/** Looks at how much waits for each, as often as it is called. Answers for how many something ever did, and how much at most. */
+export const watchHeld = (sockets: readonly Socket[]) => {
+  const held = new Set<Socket>();
+  let most = 0;
+  return () => {
+    for (const socket of sockets) {
+      if (socket.writableLength > 0) held.add(socket);
+      most = Math.max(most, socket.writableLength);
+    }
+    return { held: held.size, most };
+  };
+};
