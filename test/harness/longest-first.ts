@@ -1,30 +1,29 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** What takes longest, most of it by waiting. */
+/** The files that take longest, most of it by waiting. */
 const LONGEST = [
-  "test/wire/ws/slow.test.ts",
-  "test/crash/crash.test.ts",
-  "test/faults/side-by-side.test.ts",
+  "test/crash/crash.slow.test.ts",
+  "test/core/heartbeat-load.slow.test.ts",
+  "test/faults/side-by-side.slow.test.ts",
+  "test/faults/database.slow.test.ts",
+  "test/faults/disk.slow.test.ts",
+  "test/faults/repeats.slow.test.ts",
+  "test/stores/upgrade/postgres.slow.test.ts",
   "test/stores/postgres.test.ts",
+  "test/wire/ws/slow.test.ts",
   "test/wire/slow-readers.test.ts",
-  "test/process/npm-start.test.ts",
-  "test/faults/repeats.test.ts",
-  "test/generate/output.test.ts",
-  "test/backends/acp.test.ts",
-  "test/faults/database.test.ts",
   "test/docs/operations.test.ts",
-  "test/stores/sqlite.test.ts",
-  "test/faults/clock.test.ts",
+  "test/docs/agents.test.ts",
   "test/wire/rpc/errors.test.ts",
-  "test/faults/disk.test.ts",
-  "test/stores/upgrade/postgres.test.ts",
-  "test/stores/postgres-shared.test.ts",
-  "test/stores/postgres-faults.test.ts",
-  "test/backends/programs-gateway.test.ts",
-  "test/stores/retention.test.ts",
+  "test/process/build.test.ts",
+  "test/generate/output.test.ts",
+  "test/process/secrets.test.ts",
+  "test/backends/acp.test.ts",
+  "test/wire/hooks/errors.test.ts",
+  "test/process/blocked-output.test.ts",
+  "test/stores/model.test.ts",
+  "test/backends/model-gateway-faults.test.ts",
   "test/process/stop.test.ts",
-  "test/observe/blocked-reader.test.ts",
-  "test/backends/command-processes.test.ts",
 ];
 
 /** Begins with what takes longest, so that nothing else waits for it in the end. */

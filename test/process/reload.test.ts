@@ -133,7 +133,7 @@ test("what needs a restart says so, and stays as it is", async () => {
 });
 
 test("running turns of a removed agent finish on the old configuration, queued ones fail as agent-removed", async () => {
-  const slow = { backend: "echo", concurrency: 1, echo: { delayMs: 1_000 } } as const;
+  const slow = { backend: "echo", concurrency: 1, echo: { delayMs: 4_000 } } as const;
   const withSlow = {
     ...oneKey,
     gateway: { ...oneKey.gateway, defaultAgent: "main" },
