@@ -63,6 +63,13 @@ describe("opening a SQLite store", () => {
     await (await open(path))[Symbol.asyncDispose]();
   });
 
+  it("holds at most 16 MiB of the file's pages in memory, and maps none of it", () => {
+    const db = openDatabase(newPath());
+    const pragmaOf = (name: string) => db.query(`PRAGMA ${name}`).get<[number]>([])?.[0];
+    expect([pragmaOf("cache_size"), pragmaOf("mmap_size")]).toEqual([-16 * 1024, 0]);
+    db.close();
+  });
+
   it("refuses a folder that is not there", async () => {
     const path = join(newPath(), "missing", "store.db");
     await expect(open(path)).rejects.toThrow(/^The SQLite file .* cannot be locked/);

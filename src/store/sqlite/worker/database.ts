@@ -17,7 +17,8 @@ export type Query = {
 /** So many rows of a table go in with one statement, as far as there are so many. */
 const ROWS_AT_ONCE = [64, 32, 16, 8, 4, 2, 1] as const;
 const BUSY_MS = 1_000;
-const CACHE_KIB = 65_536;
+/** The most memory that pages of the file take. Other pages are read again, mostly from the system's own cache. */
+const CACHE_KIB = 16_384;
 /** Checkpoints are made between batches; this is for a batch that alone writes so many pages. */
 const WAL_PAGES = 4_096;
 
