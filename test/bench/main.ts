@@ -26,7 +26,7 @@ import { measureRefusals } from "./p14.ts";
 import { measureHookRefusals } from "./p14-hooks.ts";
 import { measureStranger } from "./p14-stranger.ts";
 import { measureBeat } from "./p15.ts";
-import { measureSoak } from "./p16.ts";
+import { measureSoak, measureSoakOnSqlite } from "./p16.ts";
 import { measureNodeTurns, measureNodeWakes } from "./p17.ts";
 import { measureRecorder } from "./recorder.ts";
 import { measureStores } from "./stores.ts";
@@ -64,6 +64,7 @@ const GATES: readonly [gate: string, bench: Bench][] = [
   ["P17", measureNodeTurns],
   ["STORES", measureStores],
   ["P16", measureSoak],
+  ["P16-SQLITE", measureSoakOnSqlite],
 ];
 
 const run = async (options: BenchOptions): Promise<boolean> => {

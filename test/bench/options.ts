@@ -19,7 +19,7 @@ export type BenchOptions = {
 
 export const HELP = `npm run bench -- [options]
 
-  --only P4,P13   only these gates; P16 runs for real only when it is named, as it takes 11 minutes
+  --only P4,P13   only these gates; P16 and P16-SQLITE run for real only when they are named, as each takes 11 minutes
   --seconds N     how long one load lasts (default 6)
   --rounds N      how often each load runs, in turn with what it is compared with (default 3)
   --short         a quick look: one round of 2 s, stores of a tenth, a minute of P16; not to be quoted

@@ -1,7 +1,7 @@
 import { type Call, hookTurnCall, messageCall, PASSING_SESSION, wakeCall } from "./calls.ts";
 import { requireNoneLost } from "./events.ts";
 import { type Figure, measure, unmeasured } from "./figures.ts";
-import { type GatewayWish, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type GatewayWish, readMetrics, SQLITE, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { CONNECTIONS, type Cost, type Report, requireClean, runLoad, runWrk, withCost } from "./load.ts";
 import { machine, rssOf, whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
@@ -34,15 +34,22 @@ type Look = { atMs: number; rss: number; heap: number; store: number; sessions: 
 type Soaked = { loads: readonly { rate: number; full: number }[]; cost: Cost; looks: readonly Look[] };
 
 /** P16: whether memory grows under half the load that the gateway can take, once what it keeps goes as fast as it comes. */
-export const measureSoak = async ({ only, short, say }: BenchOptions): Promise<Figure[]> => {
+export const measureSoak = (options: BenchOptions): Promise<Figure[]> => measureSoakOn(options, "");
+
+/** The same with the sessions and events in a file. */
+export const measureSoakOnSqlite = (options: BenchOptions): Promise<Figure[]> =>
+  measureSoakOn(options, " on SQLite", SQLITE);
+
+const measureSoakOn = async ({ only, short, say }: BenchOptions, where: string, store?: object): Promise<Figure[]> => {
   const plan = short ? LOOK : REAL;
-  const name = `memory at half load, with a retention of ${plan.keptSeconds} s`;
+  const name = `memory at half load, with a retention of ${plan.keptSeconds} s${where}`;
   const why = whyNoLoad() ?? (machine.hasProc ? undefined : "needs Linux's /proc");
   if (why) return [unmeasured("P16", name, why)];
-  if (!short && !only) return [unmeasured("P16", name, "it takes 11 minutes: npm run bench -- --only P16")];
+  if (!short && !only) return [unmeasured("P16", name, "it takes 11 minutes: npm run bench -- --only P16,P16-SQLITE")];
   const kept = `${plan.keptSeconds}s`;
-  const how = { ...BEATING, sessions: { retention: kept, webhookRetention: kept, eventRetention: kept } };
-  say("P16: what full load is");
+  const sessions = { retention: kept, webhookRetention: kept, eventRetention: kept };
+  const how = { ...BEATING, sessions, ...(store && { store }) };
+  say(`P16: what full load is${where}`);
   const full: number[] = [];
   for (const call of CALLS) full.push(await fullRate(how, call));
   say(`P16: ${plan.seconds} s at half of that`);
