@@ -171,18 +171,18 @@ export const createDoors = (parts: DoorsParts) => {
   registry.read("gauge", "gateway_sockets_open", "WebSockets that are open.", socket.count);
   const all: Record<string, DoorAt[]> = {
     rest: [{ prefix: "/api/v1", door: rest }],
-    rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: socket.plain }, rpc.http],
+    rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: socket.plain, exact: true }, rpc.http],
     webhooks: [hooks.door],
     docs: [
-      { prefix: "/openapi.json", door: ops.openapi },
-      { prefix: "/openrpc.json", door: ops.openrpc },
-      { prefix: "/docs", door: ops.docs },
+      { prefix: "/openapi.json", door: ops.openapi, exact: true },
+      { prefix: "/openrpc.json", door: ops.openrpc, exact: true },
+      { prefix: "/docs", door: ops.docs, exact: true },
     ],
-    metrics: [{ prefix: "/metrics", door: ops.metrics }],
+    metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
   };
   const always: DoorAt[] = [
-    { prefix: "/healthz", door: ops.healthz },
-    { prefix: "/readyz", door: ops.readyz },
+    { prefix: "/healthz", door: ops.healthz, exact: true },
+    { prefix: "/readyz", door: ops.readyz, exact: true },
   ];
   const surfacesOf = (listener: number): SurfaceName[] => {
     const wanted = config.gateway.listeners[listener]?.surfaces ?? [];

@@ -13,12 +13,13 @@ import type { UnderWay } from "./under-way.ts";
 export type Door = (call: WireCall) => void | Promise<void>;
 
 /**
- * A door and the paths that lead to it: the prefix itself and all below it. `fail` is how it says no, if not as a problem. What
- * `servers` alone call is not shown to pages of other origins.
+ * A door and the paths that lead to it: the prefix itself and, unless it is `exact`, all below it. `fail` is how it says no, if not as a
+ * problem. What `servers` alone call is not shown to pages of other origins.
  */
 export type DoorAt = {
   prefix: string;
   door: Door;
+  exact?: boolean;
   fail?: (call: WireCall, error: unknown) => void;
   servers?: boolean;
 };
@@ -47,7 +48,7 @@ export const createFront = (parts: FrontParts) => {
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
     const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay, refused });
-    const found = doors().find(({ prefix }) => leadsTo(path, prefix));
+    const found = doors().find((door) => leadsTo(path, door));
     const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
     if (fromPage) showToPage(call);
@@ -88,6 +89,6 @@ const originForm = (req: IncomingMessage): string => {
 // Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
 const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);
 
-const leadsTo = (path: string, prefix: string): boolean =>
-  path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);
+const leadsTo = (path: string, { prefix, exact = false }: DoorAt): boolean =>
+  path.startsWith(prefix) && (path.length === prefix.length || (!exact && path.charCodeAt(prefix.length) === SLASH));
 const SLASH = 47;

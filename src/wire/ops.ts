@@ -54,10 +54,7 @@ export const createOpsDoors = (
       const { openrpc } = await parts.documents();
       sendText(call, "application/json", openrpcBytes(openrpc(parts.servedAt(call, "rpc"))));
     }),
-    docs: get("ops.docs", async (call) => {
-      if (call.path !== "/docs") throw new GatewayError("not-found", "Nothing is served at this path.");
-      sendPage(call, await parts.reference());
-    }),
+    docs: get("ops.docs", async (call) => sendPage(call, await parts.reference())),
   };
 };
 
