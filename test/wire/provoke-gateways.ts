@@ -1,6 +1,7 @@
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
 import type { GatewayError } from "#core/errors.ts";
+import type { SharedStore } from "#store/shared-store.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import type { Route } from "#test/harness/contract.ts";
@@ -58,9 +59,24 @@ export const closeGateways = async (): Promise<void> => {
 let storeError: GatewayError | undefined;
 /** What is answered from memory, or is no question. */
 const NO_CALLS: ReadonlySet<string | symbol> = new Set(["watch", "stats", "agentCounts", Symbol.asyncDispose]);
+/** It counts requests for several gateways, too, of which there is one. */
+const shared: SharedStore = {
+  countRequest: async () => {
+    if (storeError) throw storeError;
+    return { left: 1 };
+  },
+  gateways: () => 1,
+  haveAgents: async () => {},
+  goneAgents: async () => [],
+  askTexts: async () => {},
+  putTexts: async () => {},
+  readTexts: async () => [],
+  dropTexts: async () => {},
+};
 const failingStore = (store: Store): Store =>
   new Proxy(store, {
     get: (own, name) => {
+      if (name === "shared") return shared;
       const method = own[name as keyof Store];
       if (typeof method !== "function" || NO_CALLS.has(name)) return method;
       return async (...args: never[]) => {
@@ -71,7 +87,8 @@ const failingStore = (store: Store): Store =>
   });
 
 export const withFailingStore = async (error: GatewayError, route: Route): Promise<Reply> => {
-  const gateway = await gatewayFor("failing store", { wrapStore: failingStore });
+  const config = { gateway: { rest: { rateLimit: { maxRequests: 1_000, windowMs: 60_000 } } } };
+  const gateway = await gatewayFor("failing store", { config, wrapStore: failingStore });
   storeError = error;
   try {
     return await call(gateway, route);

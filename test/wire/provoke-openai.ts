@@ -23,7 +23,11 @@ const queueStuck = async (gateway: TestGateway, session_id: string): Promise<voi
   await queued.events.return(undefined);
 };
 
+const closed: Provoke = async (route) =>
+  call(await gatewayFor("closed door", { config: { gateway: { openai: { enabled: false } } } }), route);
+
 const completions: Partial<Record<ErrorName, Provoke>> = {
+  "not-found": closed,
   "invalid-request": async (route) => call(await usual(), route, { fields: { n: 2 } }),
   "agent-not-found": async (route) => call(await usual(), route, { fields: { model: "choosy/gigantic" } }),
   "turn-not-found": async (route) => {
@@ -87,9 +91,10 @@ const withBody: Provoke = async (route) => {
 /** How the errors come about that clients of OpenAI meet otherwise than those of REST. */
 export const openAiProvocations: Partial<Record<string, Partial<Record<ErrorName, Provoke>>>> = {
   "completions.create": completions,
-  "models.list": { "invalid-request": withBody },
+  "models.list": { "invalid-request": withBody, "not-found": closed },
   "models.get": {
     "invalid-request": withBody,
+    "not-found": closed,
     "agent-not-found": async (route) => call(await usual(), route, { path: { model: "mian" } }),
   },
 };

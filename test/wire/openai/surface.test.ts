@@ -1,27 +1,17 @@
 import { describe, expect, test } from "vitest";
-import type { OpenAiError } from "#generated/rest-types.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import { createHooks } from "#test/harness/hooks.ts";
 import { openHttp2 } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
-import { createChunkReader, openAiErrorNameOf } from "#test/harness/openai-contract.ts";
-import { checkReply } from "#test/harness/rest.ts";
+import { createChunkReader } from "#test/harness/openai-contract.ts";
+import { createRest } from "#test/harness/rest.ts";
 import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
 
 const authorization = `Bearer ${SECRETS.key}`;
 
-/** What is answered where the door is closed. The contract of an operation says nothing of that: it is a path like any other below `/v1`. */
-const askClosed = async (url: string, path: string) => {
-  const response = await fetchClosed(url + path, { headers: { authorization } });
-  return { status: response.status, error: openAiErrorNameOf((await response.json()) as OpenAiError) };
-};
-const fetchClosed = async (target: string | URL | Request, init?: RequestInit) => {
-  const response = await fetch(target, init);
-  const text = await response.text();
-  checkReply({ method: "GET", path: "/v1/nowhere" }, response.status, response.headers, text);
-  return new Response(text, response);
-};
+/** What is answered where the door is closed. */
+const askClosed = (url: string) => createRest(url, SECRETS.key).call("models.list");
 
 const CLOSED =
   "404 Not found: The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";
@@ -29,22 +19,22 @@ const CLOSED =
 describe("the door for clients of OpenAI", () => {
   test("is closed unless it is opened, and a reload opens and closes it", async () => {
     await using gateway = await startGateway();
-    expect(await askClosed(gateway.url, "/v1/models")).toMatchObject({ status: 404, error: "not-found" });
+    expect(await askClosed(gateway.url)).toMatchObject({ status: 404, error: "not-found" });
     expect(gateway.linesOf("listening")[0]?.surfaces).not.toContain("openai");
     await gateway.reload({ gateway: OPEN });
     expect((await openClient(gateway.url).models.list()).data.map(({ id }) => id)).toEqual(["main"]);
     await gateway.reload({});
-    expect(await askClosed(gateway.url, "/v1/models")).toMatchObject({ status: 404, error: "not-found" });
+    expect(await askClosed(gateway.url)).toMatchObject({ status: 404, error: "not-found" });
   });
 
   test("says how it is opened, in words that OpenAI's own client shows", async () => {
     await using gateway = await startGateway();
-    const { chat, models } = openClient(gateway.url, { fetch: fetchClosed });
+    const { chat, models } = openClient(gateway.url);
     for (const ask of [() => chat.completions.create(hello()), () => models.list()])
       expect(await refusalOf(ask())).toMatchObject({ status: 404, code: "not_found", message: CLOSED });
     // Webhooks may be below it.
     await using other = await startGateway({ config: { webhooks: { path: "/v1/hooks" } } });
-    expect(await askClosed(other.url, "/v1/models")).toMatchObject({ status: 404 });
+    expect(await askClosed(other.url)).toMatchObject({ status: 404 });
     const hooks = createHooks(other.url, "/v1/hooks");
     expect((await hooks.wake({ text: "hi" })).status).toBe(200);
   });
@@ -57,7 +47,7 @@ describe("the door for clients of OpenAI", () => {
     await using gateway = await startGateway({ config: { gateway: { ...OPEN, listeners } } });
     const [rest, other] = gateway.gateway.urls as [string, string];
     expect((await openClient(rest).models.list()).data).toHaveLength(1);
-    expect(await askClosed(other, "/v1/models")).toMatchObject({ status: 404 });
+    expect(await askClosed(other)).toMatchObject({ status: 404 });
     expect(gateway.linesOf("listening").map(({ surfaces }) => surfaces)).toEqual([
       ["rest", "openai"],
       ["rpc", "docs"],
