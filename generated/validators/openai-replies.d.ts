@@ -28,6 +28,7 @@ export declare const replies: Readonly<Record<
   | "models.list 400 application/json"
   | "models.list 401 application/json"
   | "models.list 403 application/json"
+  | "models.list 404 application/json"
   | "models.list 405 application/json"
   | "models.list 408 application/json"
   | "models.list 408 application/problem+json"
@@ -36,6 +37,7 @@ export declare const replies: Readonly<Record<
   | "models.list 431 application/json"
   | "models.list 431 application/problem+json"
   | "models.list 500 application/json"
+  | "models.list 503 application/json"
   | "models.get 200 application/json"
   | "models.get 400 application/json"
   | "models.get 401 application/json"
@@ -48,7 +50,8 @@ export declare const replies: Readonly<Record<
   | "models.get 429 application/json"
   | "models.get 431 application/json"
   | "models.get 431 application/problem+json"
-  | "models.get 500 application/json",
+  | "models.get 500 application/json"
+  | "models.get 503 application/json",
   Validate
 >>;
 /** One event of a stream. */

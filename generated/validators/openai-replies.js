@@ -2174,6 +2174,7 @@ validate26.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
       "models.list 400 application/json": x2,
       "models.list 401 application/json": x2,
       "models.list 403 application/json": x2,
+      "models.list 404 application/json": x2,
       "models.list 405 application/json": x2,
       "models.list 408 application/json": x2,
       "models.list 408 application/problem+json": x3,
@@ -2182,6 +2183,7 @@ validate26.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
       "models.list 431 application/json": x2,
       "models.list 431 application/problem+json": x3,
       "models.list 500 application/json": x2,
+      "models.list 503 application/json": x2,
       "models.get 200 application/json": x5,
       "models.get 400 application/json": x2,
       "models.get 401 application/json": x2,
@@ -2195,6 +2197,7 @@ validate26.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
       "models.get 431 application/json": x2,
       "models.get 431 application/problem+json": x3,
       "models.get 500 application/json": x2,
+      "models.get 503 application/json": x2,
     },
     events: x6,
   };

@@ -33,6 +33,7 @@ export declare const replies: Readonly<Record<
   | "skills.list 429 application/problem+json"
   | "skills.list 431 application/problem+json"
   | "skills.list 500 application/problem+json"
+  | "skills.list 503 application/problem+json"
   | "skills.trigger 200 application/json"
   | "skills.trigger 200 text/event-stream"
   | "skills.trigger 202 application/json"

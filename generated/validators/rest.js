@@ -8774,6 +8774,7 @@ validate57.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "skills.list 429 application/problem+json": x3,
       "skills.list 431 application/problem+json": x3,
       "skills.list 500 application/problem+json": x3,
+      "skills.list 503 application/problem+json": x3,
       "skills.trigger 200 application/json": x0,
       "skills.trigger 200 text/event-stream": x1,
       "skills.trigger 202 application/json": x2,
