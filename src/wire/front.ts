@@ -5,6 +5,7 @@ import type { Events } from "#observe/events.ts";
 import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
 import { answerPreflight, isPreflight, showToPage } from "./cross-origin.ts";
+import { originForm } from "./origin-form.ts";
 import type { Refusals } from "./refusals.ts";
 import { HEADER_LIMIT } from "./refuse-bytes.ts";
 import type { UnderWay } from "./under-way.ts";
@@ -75,16 +76,6 @@ export const createFront = (parts: FrontParts) => {
 
 /** Of HTTP/1.1 the parser has seen to that. */
 const headBytesOf = ({ headBytes = 0 }: IncomingMessage & { headBytes?: number }): number => headBytes;
-
-/** The request's target as a path. A client may send the whole address, as it does to proxies. */
-const originForm = (req: IncomingMessage): string => {
-  const { url = "/" } = req;
-  if (url.charCodeAt(0) !== SLASH && /^https?:/i.test(url) && URL.canParse(url)) {
-    const { pathname, search } = new URL(url);
-    req.url = pathname + search;
-  }
-  return req.url ?? "/";
-};
 
 // Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
 const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);

@@ -15,6 +15,7 @@ import { type Peer, requireTls } from "./address.ts";
 import type { GuessGuard } from "./auth.ts";
 import type { WireCall } from "./call.ts";
 import { CLOSE } from "./close-codes.ts";
+import { originForm } from "./origin-form.ts";
 import type { Refusals } from "./refusals.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "./rpc.ts";
 import { GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
@@ -180,7 +181,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, place: UpgradePlace): void {
       const began = clock.monotonic();
       const requestId = newId("req", clock.now());
-      const path = (req.url ?? "").replace(/[?#].*$/s, "");
+      const path = originForm(req).replace(/[?#].*$/s, "");
       try {
         const { address, token, servedAt } = admit(req, place, path, requestId);
         const limit = parts.messageLimit();

@@ -146,11 +146,17 @@ describe("a path", () => {
     },
   );
 
-  test("may come as a whole address, as to a proxy", async () => {
-    const place = { method: "GET", path: `${gateway.url}/api/v1/skills/list` };
+  test.each([
+    ["GET", "/api/v1/skills/list", 200],
+    ["GET", "/healthz", 200],
+    ["GET", "/openapi.json?a=b", 200],
+    ["GET", "/rpc", 405],
+    ["GET", "/rpc/ws", 426],
+    ["GET", "/nowhere", 404],
+  ])("may come as a whole address, as to a proxy: %s %s", async (method, path, status) => {
     await using connection = await openConnection(gateway.url);
-    connection.write(requestText(place, { authorization }));
-    expect((await connection.reply({ method: "GET", path: "/api/v1/skills/list" })).status).toBe(200);
+    connection.write(requestText({ method, path: gateway.url + path }, { authorization }));
+    expect((await connection.reply({ method, path })).status).toBe(status);
   });
 });
 

@@ -128,6 +128,15 @@ describe("a request to upgrade", () => {
     }
   });
 
+  test("may name its target as a whole address, as to a proxy", async () => {
+    for (const path of [`${gateway.url}/rpc/ws`, "HTTP://gateway.example/rpc/ws?a=b"]) {
+      const { status, socket } = await upgrade(gateway.url, { path, headers: bearer });
+      expect([path, status]).toEqual([path, 101]);
+      socket.destroy();
+    }
+    expect((await refused({ path: `${gateway.url}/rpc/ws` })).status).toBe(401);
+  });
+
   test("on another path is 404, and a plain request to the socket's path 426", async () => {
     for (const path of ["/", "/rpc", "/rpc/ws/more", "/api/v1/skills/list", "/rpc/wss"]) {
       const answer = await upgrade(gateway.url, { path, headers: bearer });
