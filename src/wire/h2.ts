@@ -39,6 +39,9 @@ const OPTIONS = {
 /** What all streams of a connection may send before they are read. Each has a window of its own, of 64 KiB. */
 const WINDOW = 1024 * 1024;
 const FAREWELL_MS = 1_000;
+/** A connection without a request is sent a ping after a second, and closed when that has not left after five. */
+const ASK_MS = 1_000;
+const ASKED_MS = 5_000;
 /** So many streams of a connection may be reset at once, and so many more with each check. */
 const RESETS = 500;
 const RESETS_FORGOTTEN = 50;
@@ -95,6 +98,7 @@ class Connection {
   #idleSince = this.#began;
   #endedAt = 0;
   #hasAgreed = false;
+  #isAsked = false;
   #resets = 0;
   #sent = 0;
   #sentAt = this.#began;
@@ -166,8 +170,17 @@ class Connection {
     this.#resets = Math.max(0, this.#resets - RESETS_FORGOTTEN);
     const idle = this.#open.size === 0 ? now - this.#idleSince : 0;
     if (isLast || idle >= idleMs) this.end();
-    if (!this.#hasAgreed && now - this.#began >= headersMs) this.destroy();
+    if (this.#isDeaf(idle)) this.destroy();
+    else if (!this.#hasAgreed && now - this.#began >= headersMs) this.destroy();
     else this.#checkStreams(now);
+  }
+
+  /** After a fault of its client Node sends a GOAWAY with an error, then reads and writes no more, and tells nobody. */
+  #isDeaf(idle: number): boolean {
+    if (idle < ASK_MS) this.#isAsked = false;
+    else if (!this.#isAsked) this.#isAsked = this.#session.ping(ignore);
+    else return idle >= ASKED_MS && (this.#session.state.outboundQueueSize ?? 0) > 0;
+    return false;
   }
 
   #checkStreams(now: number): void {
