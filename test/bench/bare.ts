@@ -4,7 +4,7 @@ import { type Started, TLS } from "./gateways.ts";
 import { pinned, SERVER_CORE } from "./machine.ts";
 
 /** The servers that the gateway is compared with, each a file in servers/. */
-export type BareName = "bare-http" | "bare-https" | "bare-http2" | "bare-ws" | "bare-proxy";
+export type BareName = "bare-http" | "bare-https" | "bare-http2" | "bare-http2-any" | "bare-ws" | "bare-proxy";
 
 export const startBare = async (
   name: BareName,

@@ -28,6 +28,7 @@ import { measureStranger } from "./p14-stranger.ts";
 import { measureBeat } from "./p15.ts";
 import { measureSoak, measureSoakOnSqlite } from "./p16.ts";
 import { measureNodeTurns, measureNodeWakes } from "./p17.ts";
+import { measureFloods } from "./p18.ts";
 import { measureRecorder } from "./recorder.ts";
 import { measureStores } from "./stores.ts";
 import { tableOf } from "./table.ts";
@@ -62,6 +63,7 @@ const GATES: readonly [gate: string, bench: Bench][] = [
   ["RECORDER", measureRecorder],
   ["P17", measureNodeWakes],
   ["P17", measureNodeTurns],
+  ["P18", measureFloods],
   ["STORES", measureStores],
   ["P16", measureSoak],
   ["P16-SQLITE", measureSoakOnSqlite],
