@@ -9,6 +9,7 @@ import type { Events } from "#observe/events.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
 import { type Access, createAccess } from "#wire/access.ts";
+import { plain } from "#wire/address.ts";
 import { createGuessGuard } from "#wire/auth.ts";
 import { createConnectionLimit } from "#wire/connection-limit.ts";
 import { type Documents, serveDocuments } from "#wire/documents.ts";
@@ -16,6 +17,7 @@ import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/hosts.ts";
 import { createOpsDoors } from "#wire/ops.ts";
 import { createRefusals } from "#wire/refusals.ts";
+import { createResetLimit } from "#wire/reset-limit.ts";
 import { createRestDoor } from "#wire/rest.ts";
 import { holdHot } from "#wire/rest-hot.ts";
 import type { ValidateRequest } from "#wire/rest-validation.ts";
@@ -68,6 +70,13 @@ export const createDoors = (parts: DoorsParts) => {
     isProxy: (address) => access.isProxy(address),
     events,
     clock,
+  });
+  const resets = createResetLimit({
+    clock,
+    keyOf({ remoteAddress }) {
+      const address = remoteAddress && plain(remoteAddress);
+      return address && !access.isProxy(address) ? address : undefined;
+    },
   });
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);
 
@@ -221,6 +230,7 @@ export const createDoors = (parts: DoorsParts) => {
       }),
     /** Whether a new connection may stay. */
     admits,
+    resets,
     /** Takes over the connection of a request to upgrade. */
     upgrade:
       (listener: number): OnUpgrade =>

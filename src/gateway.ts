@@ -160,7 +160,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       listeners.push(
         await listen({
           ...{ host, port, tls, maxConnections, requestMs, stuckMs: options.socketTimes?.stuckMs },
-          ...{ admits: doors.admits, onRequest, onUpgrade, newRequestId, events },
+          ...{ admits: doors.admits, resets: doors.resets, onRequest, onUpgrade, newRequestId, events },
         }),
       );
     }

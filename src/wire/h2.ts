@@ -7,6 +7,7 @@ import {
 import type { Socket } from "node:net";
 import { Http2Request, Http2Response } from "./h2-exchange.ts";
 import { RecentHead } from "./h2-recent-head.ts";
+import type { ResetLimit } from "./reset-limit.ts";
 import { LEAST_TAKEN } from "./slow-readers.ts";
 
 export type Http2Parts = {
@@ -21,6 +22,8 @@ export type Http2Parts = {
   stuckMs: number;
   /** While it drains, what a connection still has for its next request. */
   lastRequestsMs: number;
+  /** How many requests an address takes back, on all listeners. */
+  resets: ResetLimit;
 };
 
 const SETTINGS = {
@@ -31,7 +34,8 @@ const SETTINGS = {
 };
 const OPTIONS = {
   settings: SETTINGS,
-  maxHeaderListPairs: 1_000,
+  /** A head with more ends its stream: each pair costs, and in the client's table many are one byte each. */
+  maxHeaderListPairs: 128,
   maxSessionInvalidFrames: 100,
   /** In MiB: past it a connection opens no streams. */
   maxSessionMemory: 16,
@@ -42,9 +46,8 @@ const FAREWELL_MS = 1_000;
 /** A connection without a request is sent a ping after a second, and closed when that has not left after five. */
 const ASK_MS = 1_000;
 const ASKED_MS = 5_000;
-/** So many streams of a connection may be reset at once, and so many more with each check. */
-const RESETS = 500;
-const RESETS_FORGOTTEN = 50;
+/** So many streams of a connection are begun in one turn of the event loop: the others wait, as their clients can open 256 at once. */
+const BEGUN_AT_ONCE = 8;
 // As RFC 9113 numbers them.
 const END_STREAM = 1;
 const NO_ERROR = 0;
@@ -60,6 +63,8 @@ export const createHttp2 = (parts: Http2Parts) => {
     /** Takes a socket over, with what was already read of it. */
     take(socket: Socket, read?: Buffer): void {
       if (socket.destroyed) return;
+      // What it sends next would cost as much as before it was sent away.
+      if (parts.resets.isReached(socket)) return void socket.destroy();
       if (read) socket.unshift(read);
       const connection = new Connection(socket, parts);
       connections.add(connection);
@@ -85,6 +90,8 @@ export const createHttp2 = (parts: Http2Parts) => {
 
 export type Http2 = ReturnType<typeof createHttp2>;
 
+/** A stream whose head has come. */
+type Arrived = [stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, raw: readonly string[]];
 type Exchange = { req: Http2Request; stream: ServerHttp2Stream; began: number };
 
 /** One connection: its session and the requests that are open on it. */
@@ -99,7 +106,8 @@ class Connection {
   #endedAt = 0;
   #hasAgreed = false;
   #isAsked = false;
-  #resets = 0;
+  readonly #waiting: Arrived[] = [];
+  #begun = 0;
   #sent = 0;
   #sentAt = this.#began;
 
@@ -115,21 +123,36 @@ class Connection {
       this.#hasAgreed = true;
     });
     this.#session.on("error", ignore);
-    this.#session.on("stream", this.#begin);
+    this.#session.on("stream", this.#take);
   }
 
-  readonly #begin = (
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    flags: number,
-    raw: readonly string[],
-  ): void => {
-    if (stream.closed || stream.destroyed) {
-      // Taken back before it was looked at.
+  readonly #take = (...arrived: Arrived): void => {
+    const [stream] = arrived;
+    if (this.#isTakenBack(stream)) return;
+    if (this.#begun === 0) setImmediate(this.#beginMore);
+    if (this.#begun++ < BEGUN_AT_ONCE) this.#begin(...arrived);
+    else {
       stream.on("error", ignore);
-      this.#countReset();
-      return;
+      this.#waiting.push(arrived);
     }
+  };
+
+  readonly #beginMore = (): void => {
+    const due = this.#waiting.splice(0, BEGUN_AT_ONCE);
+    this.#begun = due.length;
+    if (due.length > 0) setImmediate(this.#beginMore);
+    for (const arrived of due) if (!this.#isTakenBack(arrived[0])) this.#begin(...arrived);
+  };
+
+  /** Before it was looked at. */
+  #isTakenBack(stream: ServerHttp2Stream): boolean {
+    if (!stream.closed && !stream.destroyed) return false;
+    stream.on("error", ignore);
+    this.#countReset();
+    return true;
+  }
+
+  #begin(...[stream, headers, flags, raw]: Arrived): void {
     const isWhole = (flags & END_STREAM) !== 0;
     const req = new Http2Request(stream, { headers, raw, isWhole, socket: this.#socket, heads: this.#heads });
     const exchange = { req, stream, began: performance.now() };
@@ -140,11 +163,10 @@ class Connection {
       if (stream.aborted || stream.rstCode !== NO_ERROR) this.#countReset();
     });
     this.#parts.onRequest(req, new Http2Response(stream, req, this.end));
-  };
+  }
 
-  /** Requests that are taken back cost their sender nothing, so there may be only so many of them. */
   #countReset(): void {
-    if (++this.#resets > RESETS) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
+    if (this.#parts.resets.count(this.#socket)) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
   }
 
   /** Lets the open streams finish, and no others begin. */
@@ -167,7 +189,6 @@ class Connection {
       if (now - this.#endedAt >= FAREWELL_MS) this.#socket.destroy();
       return;
     }
-    this.#resets = Math.max(0, this.#resets - RESETS_FORGOTTEN);
     const idle = this.#open.size === 0 ? now - this.#idleSince : 0;
     if (isLast || idle >= idleMs) this.end();
     if (this.#isDeaf(idle)) this.destroy();

@@ -11,6 +11,7 @@ import { createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
 import { Req, Res } from "./prototypes.ts";
 import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
+import type { ResetLimit } from "./reset-limit.ts";
 import { createSlowReaders } from "./slow-readers.ts";
 import { createUpgrades, type OnUpgrade } from "./upgrades.ts";
 
@@ -26,6 +27,7 @@ export type ListenOptions = {
   stuckMs?: number | undefined;
   /** Whether a new connection may stay; any may unless told. Those that may not are closed before anything is read. */
   admits?: ((socket: Socket) => boolean) | undefined;
+  resets: ResetLimit;
   /** Over HTTP/2 it is given as much of a request and its response as `h2-exchange` has. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Without it the wish to upgrade is ignored. */
@@ -113,7 +115,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     plain.take(socket);
   };
   const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs, lastRequestsMs: IDLE_MS };
-  const http2 = createLateHttp2({ onRequest, ...times });
+  const http2 = createLateHttp2({ onRequest, resets: options.resets, ...times });
   const prefaces = createPrefaceReader({ http1, http2: http2.take });
   server.removeAllListeners(connected);
   if (tls)

@@ -2,13 +2,18 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
+import { systemClock } from "#core/clock.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
 import { readBody } from "#wire/body.ts";
 import { type ListenOptions, listen } from "#wire/listen.ts";
+import { createResetLimit } from "#wire/reset-limit.ts";
 
 export type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
+
+/** Every request may be taken back. */
+export const UNCOUNTED = createResetLimit({ clock: systemClock, keyOf: () => undefined });
 
 /** A listener that tells which parser read a request, and answers as it is told. */
 export const listenHere = async (answer: Answer, options: Partial<ListenOptions> = {}) => {
@@ -23,6 +28,7 @@ export const listenHere = async (answer: Answer, options: Partial<ListenOptions>
     maxConnections: undefined,
     newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
     events: createEvents({ logger, registry: createRegistry() }),
+    resets: UNCOUNTED,
     admits: (socket) => accepted.push(socket) > 0,
     onRequest: (req, res) => {
       readers.push("whole" in req ? "ours" : "node");

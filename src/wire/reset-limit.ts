@@ -1,0 +1,56 @@
+import type { Socket } from "node:net";
+import type { Clock } from "#core/clock.ts";
+
+export type ResetLimitParts = {
+  clock: Clock;
+  /** What a connection is counted by; undefined for one that is not counted. */
+  keyOf: (socket: Socket) => string | undefined;
+};
+
+/** So many requests may be taken back at once, and one more each time that this has passed. */
+const AT_ONCE = 500;
+const EACH_MS = 20;
+const LIMIT_MS = AT_ONCE * EACH_MS;
+/** Whoever took back many more than that waits no longer. */
+const LONGEST_MS = 60_000;
+/** How often those are let go of whom nothing is left to count. */
+const SWEEP_MS = 1_000;
+
+/**
+ * Counts the requests that each address takes back over HTTP/2, on all of its connections together: they cost their sender nothing, and a
+ * new connection does not make them others.
+ */
+export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
+  /** When all that an address took back will be forgotten. */
+  const forgottenAt = new Map<string, number>();
+  let sweptAt = clock.monotonic();
+
+  const sweep = (now: number): void => {
+    if (now - sweptAt < SWEEP_MS) return;
+    sweptAt = now;
+    for (const [key, at] of forgottenAt) if (at <= now) forgottenAt.delete(key);
+  };
+  const isOver = (at: number | undefined, now: number): boolean => at !== undefined && at - now > LIMIT_MS;
+
+  return {
+    /** Answers whether its address has taken back too many with this one. */
+    count(socket: Socket): boolean {
+      const key = keyOf(socket);
+      if (key === undefined) return false;
+      const now = clock.monotonic();
+      sweep(now);
+      const at = Math.min(Math.max(now, forgottenAt.get(key) ?? now) + EACH_MS, now + LONGEST_MS);
+      forgottenAt.set(key, at);
+      return isOver(at, now);
+    },
+    /** Whether its address has taken back too many, and not yet waited for long enough. */
+    isReached(socket: Socket): boolean {
+      const key = keyOf(socket);
+      return key !== undefined && isOver(forgottenAt.get(key), clock.monotonic());
+    },
+    /** How many addresses are counted. */
+    size: () => forgottenAt.size,
+  };
+};
+
+export type ResetLimit = ReturnType<typeof createResetLimit>;
