@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIP } from "node:net";
+import { BlockList, isIP, SocketAddress } from "node:net";
 import { GatewayError } from "#core/errors.ts";
 
 /** A set of addresses and networks (`10.0.0.0/8`, `::1`). */
@@ -16,43 +16,69 @@ export const createNetworks = (networks: readonly string[]) => {
 };
 
 export type Peer = {
-  /** Who sent it: the last hop that is no proxy of ours. */
+  /** Who sent it: the last hop that is no proxy of ours; `unknown` where that hop has no address, which is in no network. */
   address: string;
+  /** What it is counted by: its address. A hop without an address is counted as the proxy that named it. */
+  network: string;
   /** Nobody on the way could read the token: TLS, this machine, or a network that the configuration trusts. */
   safe: boolean;
   /** It came over TLS, to us or to a proxy of ours. */
   tls: boolean;
 };
 
+const UNKNOWN = "unknown";
+
 const isLoopback = (address: string): boolean => address.startsWith("127.") || address === "::1";
 
 /** An IPv4 address that came in through an IPv6 socket, as itself. */
 export const plain = (address: string): string => (address.startsWith("::ffff:") ? address.slice(7) : address);
 
+/** Any IPv6 address may be in brackets; only there can a port follow it. */
+const BRACKETED = /^\[([^\]]*:[^\]]*)\](?::\d{1,5})?$/;
+const WITH_PORT = /^([\d.]+):\d{1,5}$/;
+
+/** The address in a hop of X-Forwarded-For: bare, with a port, in brackets, in quotes. */
+const addressIn = (hop: string): string => {
+  const unquoted = hop.trim().replace(/^"(.*)"$/, "$1");
+  const address = (BRACKETED.exec(unquoted) ?? WITH_PORT.exec(unquoted))?.[1] ?? unquoted;
+  const version = isIP(address);
+  if (version === 0) return UNKNOWN;
+  // One address can be written in many ways in IPv6.
+  return version === 4 ? address : plain(new SocketAddress({ address, family: "ipv6" }).address);
+};
+
 /** Tells where a request comes from, as far as the proxies in front can be believed. */
 export const createPeerOf = (settings: { trustedProxies: readonly string[]; clearTextFrom: readonly string[] }) => {
   const isProxy = createNetworks(settings.trustedProxies);
   const isTrustedNetwork = createNetworks(settings.clearTextFrom);
-  return (req: IncomingMessage): Peer => {
-    const remote = plain(req.socket.remoteAddress ?? "");
-    const encrypted = "encrypted" in req.socket;
-    if (!isProxy(remote)) {
-      return { address: remote, safe: encrypted || isLoopback(remote) || isTrustedNetwork(remote), tls: encrypted };
-    }
-    const hops = String(req.headers["x-forwarded-for"] ?? "").split(",");
-    const address =
-      hops
-        .reverse()
-        .map((hop) => plain(hop.trim()))
-        .find((hop) => isIP(hop) !== 0 && !isProxy(hop)) ?? remote;
-    const proto = String(req.headers["x-forwarded-proto"] ?? "")
-      .split(",")
-      .at(-1)
-      ?.trim();
-    const tls = proto === "https";
-    return { address, safe: tls || isLoopback(address) || isTrustedNetwork(address), tls };
+
+  /** What is to the left of a hop that is no proxy of ours, its client may have written. */
+  const addressBehind = (proxy: string, forwarded: string | undefined): string => {
+    const hops = forwarded === undefined ? [] : forwarded.split(",");
+    let address = proxy;
+    while (hops.length > 0 && isProxy(address)) address = addressIn(hops.pop() as string);
+    return address;
+  };
+
+  return ({ socket, headers }: IncomingMessage): Peer => {
+    const remote = plain(socket.remoteAddress ?? "");
+    const isForwarded = isProxy(remote);
+    const address = isForwarded ? addressBehind(remote, headers["x-forwarded-for"] as string | undefined) : remote;
+    const tls = isForwarded ? lastOf(headers["x-forwarded-proto"]) === "https" : "encrypted" in socket;
+    return {
+      address,
+      network: address === UNKNOWN ? remote : address,
+      safe: tls || isLoopback(address) || isTrustedNetwork(address),
+      tls,
+    };
   };
 };
+
+const lastOf = (list: string | string[] | undefined): string | undefined =>
+  String(list ?? "")
+    .split(",")
+    .at(-1)
+    ?.trim();
 
 /** Refuses a request that would show its token on the way. */
 export const requireTls = ({ safe }: Peer): void => {

@@ -42,20 +42,20 @@ export const gatewayTokenHashOf = ({ headers, socket }: IncomingMessage): Buffer
 
 const WINDOW_MS = 60_000;
 const FREE_FAILURES = 20;
-const ADDRESSES = 10_000;
+const NETWORKS = 10_000;
 const ADVICE = "Send Authorization: Bearer <token>.";
 
-/** Counts failed authentications by address. Past 20 a minute an answer asks to wait and closes; a good token still passes. */
+/** Counts failed authentications by network. Past 20 a minute an answer asks to wait and closes; a good token still passes. */
 export const createGuessGuard = (clock: Clock) => {
   const failures = new Map<string, { since: number; count: number }>();
-  return (address: string, advice = ADVICE): { error: GatewayError; guessing: boolean } => {
+  return (network: string, advice = ADVICE): { error: GatewayError; guessing: boolean } => {
     const now = clock.monotonic();
-    let failed = failures.get(address);
+    let failed = failures.get(network);
     if (!failed || now - failed.since >= WINDOW_MS) {
-      failures.delete(address);
-      if (failures.size >= ADDRESSES) failures.delete(failures.keys().next().value as string);
+      failures.delete(network);
+      if (failures.size >= NETWORKS) failures.delete(failures.keys().next().value as string);
       failed = { since: now, count: 0 };
-      failures.set(address, failed);
+      failures.set(network, failed);
     }
     failed.count++;
     const guessing = failed.count > FREE_FAILURES;

@@ -22,8 +22,8 @@ export type HooksGateParts = {
   rateLimit: CountRequest;
   limit: () => { maxRequests: number; windowMs: number } | undefined;
   record: (delivery: Delivery) => void | Promise<void>;
-  /** Whether one more refusal of this address is kept: a flood of them is only counted. */
-  admitsRefusal: (address: string, error: string) => boolean;
+  /** Whether one more refusal of this network is kept: a flood of them is only counted. */
+  admitsRefusal: (network: string, error: string) => boolean;
   now: () => number;
   events: Events;
 };
@@ -115,7 +115,7 @@ export const createHooksGate = (parts: HooksGateParts) => {
 
   const unauthenticated = (hook: HookExchange, advice: string): GatewayError => {
     const { peer, requestId } = hook.request;
-    const { error, guessing } = guard(peer.address, advice);
+    const { error, guessing } = guard(peer.network, advice);
     events.authFailed({ surface: "hooks", address: peer.address, requestId, logged: !guessing });
     hook.guessing = guessing;
     return error;
@@ -158,7 +158,7 @@ export const createHooksGate = (parts: HooksGateParts) => {
     request.operation = place.operation;
     const { name: error, detail } = GatewayError.from(thrown);
     const { status } = errors[error];
-    if (!admitsRefusal(request.peer.address, error)) return;
+    if (!admitsRefusal(request.peer.network, error)) return;
     hook.answer = "refused";
     hook.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
     const delivery = hook.delivery();

@@ -104,7 +104,7 @@ const requireHealthPermission = ({ identifyRpc, guard, events }: OpsParts, call:
   const hash = tokenHashOf(call.req);
   const caller = hash && identifyRpc(hash);
   if (!caller) {
-    const { error, guessing } = guard(call.peer.address);
+    const { error, guessing } = guard(call.peer.network);
     events.authFailed({ surface: "public", address: call.peer.address, requestId: call.requestId, logged: !guessing });
     if (guessing) call.res.setHeader("connection", "close");
     throw error;

@@ -7,10 +7,10 @@ import type { Delivery } from "#store/store.ts";
 import { createDelivery, type Recorded } from "./delivery.ts";
 import { createMatcher, type Route } from "./routes.ts";
 
-/** So many are recorded in so long: of one address and error, and of all. The metrics count every one. */
+/** So many are recorded in so long: of one network and error, and of all. The metrics count every one. */
 const ALIKE = { most: 20, ms: 60_000 };
 const ALL = { most: 20, ms: 1_000 };
-const ADDRESSES = 10_000;
+const NETWORKS = 10_000;
 /** Of what a stranger chooses no more than this is kept. */
 const HEADER_CHARS = 4_096;
 const METHOD_CHARS = 32;
@@ -30,25 +30,25 @@ type RefusedSocketCall = Failed & { delivery(operation: string, entry: string): 
 /**
  * Records what was refused, so that it can be told from what never came: who is not let in or may not do it, who called too often, and
  * calls that would have started work. Never a body, never a token. A flood costs a look at a table: at most 20 a minute are recorded of one
- * address and error, and 20 a second in all. The webhooks' door records its own, within the same bounds.
+ * network and error, and 20 a second in all. The webhooks' door records its own, within the same bounds.
  */
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
   const alike = new Map<string, { since: number; count: number }>();
   const all = { since: -Infinity, count: 0 };
   const match = createMatcher("rest", "openai");
 
-  const admits = (address: string, error: string): boolean => {
+  const admits = (network: string, error: string): boolean => {
     const now = clock.monotonic();
     if (now - all.since >= ALL.ms) {
       all.since = now;
       all.count = 0;
     }
     if (all.count >= ALL.most) return false;
-    const key = `${error} ${address}`;
+    const key = `${error} ${network}`;
     let counted = alike.get(key);
     if (!counted || now - counted.since >= ALIKE.ms) {
       alike.delete(key);
-      if (alike.size >= ADDRESSES) alike.delete(alike.keys().next().value as string);
+      if (alike.size >= NETWORKS) alike.delete(alike.keys().next().value as string);
       counted = { since: now, count: 0 };
       alike.set(key, counted);
     }
@@ -75,14 +75,14 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
   };
 
   return {
-    /** Whether one more of this address is recorded; it is counted as one. */
+    /** Whether one more of this network is recorded; it is counted as one. */
     admits,
     /** To be told of every request that was answered with an error. */
     note(call: Refused, status: number): void {
       const { error, surface, operation, turnId, path, peer, caller } = call;
       if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
-      if (!admits(peer.address, error)) return;
+      if (!admits(peer.network, error)) return;
       const given = { now: clock.now(), caller: caller ?? "", body: undefined, keepBody: false };
       const delivery = createDelivery(call, given);
       if (caller === undefined) Object.assign(delivery, placeOf(call));
@@ -92,9 +92,9 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       keep(delivery, error, call.reason, status);
     },
     /** The same for calls over a WebSocket. */
-    noteSocketCall(call: RefusedSocketCall, address: string): void {
+    noteSocketCall(call: RefusedSocketCall, network: string): void {
       const { error, operation, turnId, reason } = call;
-      if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(address, error)) return;
+      if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error)) return;
       keep(call.delivery(operation, ""), error, reason, OK);
     },
   };

@@ -98,7 +98,7 @@ const authenticate = ({ identify, guard, events }: RestDoorParts, call: WireCall
   const hash = tokenHashOf(call.req);
   const caller = hash && identify(hash);
   if (caller) return caller;
-  const { error, guessing } = guard(call.peer.address);
+  const { error, guessing } = guard(call.peer.network);
   events.authFailed({ surface: "rest", address: call.peer.address, requestId: call.requestId, logged: !guessing });
   if (guessing) call.res.setHeader("connection", "close");
   throw error;

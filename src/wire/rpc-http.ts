@@ -92,7 +92,7 @@ const authenticate = ({ identify, guard, events }: RpcHttpParts, call: WireCall)
   const hash = tokenHashOf(call.req);
   const caller = hash && identify(hash);
   if (caller) return caller;
-  const { error, guessing } = guard(peer.address);
+  const { error, guessing } = guard(peer.network);
   events.authFailed({ surface: "rpc", address: peer.address, requestId, logged: !guessing });
   if (guessing) call.res.setHeader("connection", "close");
   return error;

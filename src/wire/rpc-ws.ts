@@ -80,7 +80,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   const writer = createWriter();
   const connections = createConnections(clock, parts.times ?? {});
   const tokens = new Map<string, TokenUse>();
-  const addresses = new Map<string, number>();
+  const networks = new Map<string, number>();
   const subscriptions = createSubscriptions({ ...parts, beforeWrites: writer.beforeWrites });
 
   const connectionParts: ConnectionParts = {
@@ -98,9 +98,9 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
       connections.delete(connection);
       subscriptions.leave(connection);
       token.connections.delete(connection);
-      const left = (addresses.get(origin.address) ?? 1) - 1;
-      if (left > 0) addresses.set(origin.address, left);
-      else addresses.delete(origin.address);
+      const left = (networks.get(origin.network) ?? 1) - 1;
+      if (left > 0) networks.set(origin.network, left);
+      else networks.delete(origin.network);
       const by = closing === 0 ? "peer" : String(closing);
       const ms = Math.round(clock.monotonic() - since);
       events.socketClosed({ requestId: origin.requestId, caller: token.caller.name, by, ms });
@@ -109,14 +109,14 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
 
   const authenticate = (
     req: IncomingMessage,
-    { address }: Peer,
+    { address, network }: Peer,
     requestId: string,
   ): { hash: string; caller: RpcCaller } => {
     const token = tokenOf(req);
     const hash = token === undefined ? undefined : hashOf(token);
     const caller = hash && parts.identify(hash);
     if (hash && caller) return { hash: hash.toString("base64"), caller };
-    const { error, guessing } = guard(address);
+    const { error, guessing } = guard(network);
     events.authFailed({ surface: "rpc", address, requestId, logged: !guessing });
     throw error;
   };
@@ -129,10 +129,10 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     return use;
   };
 
-  const requirePlace = (address: string): void => {
+  const requirePlace = (network: string): void => {
     const retry = { retryAfterMs: someTime() };
     if (parts.isDraining()) throw new GatewayError("shutting-down", undefined, retry);
-    if ((addresses.get(address) ?? 0) < parts.socketsPerAddress()) return;
+    if ((networks.get(network) ?? 0) < parts.socketsPerAddress()) return;
     throw new GatewayError("gateway-busy", "This address holds gateway.rpc.socketsPerAddress WebSockets.", retry);
   };
 
@@ -143,8 +143,8 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     const peer = parts.peerOf(req);
     requireTls(peer);
     const { hash, caller } = authenticate(req, peer, requestId);
-    requirePlace(peer.address);
-    return { address: peer.address, token: useOf(hash, caller), servedAt: parts.servedAt({ req, peer }) };
+    requirePlace(peer.network);
+    return { peer, token: useOf(hash, caller), servedAt: parts.servedAt({ req, peer }) };
   };
 
   const refuse = (
@@ -183,14 +183,15 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
       const requestId = newId("req", clock.now());
       const path = originForm(req).replace(/[?#].*$/s, "");
       try {
-        const { address, token, servedAt } = admit(req, place, path, requestId);
+        const { peer, token, servedAt } = admit(req, place, path, requestId);
         const limit = parts.messageLimit();
         Object.assign(server.options, { maxPayload: limit, maxBufferedChunks: Math.ceil(limit / PART_BYTES) });
         Object.assign(req, { requestId, began });
+        const { address, network } = peer;
         server.handleUpgrade(req, socket, head, (ws) => {
-          const origin = { requestId, address, headers: tellingHeaders(req), servedAt };
+          const origin = { requestId, address, network, headers: tellingHeaders(req), servedAt };
           const connection = new Connection(ws, connectionParts, token, origin);
-          addresses.set(address, (addresses.get(address) ?? 0) + 1);
+          networks.set(network, (networks.get(network) ?? 0) + 1);
           token.connections.add(connection);
           connections.add(connection);
           events.socketOpened({ requestId, caller: token.caller.name, address });

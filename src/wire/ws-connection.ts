@@ -23,7 +23,7 @@ const ROOM_BYTES = 128 * 1024;
 const MISSED_PINGS = 2;
 
 /** What is kept of the request that it came with. */
-export type Origin = { requestId: string; address: string; headers: string; servedAt: string };
+export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
 
 export type ConnectionParts = ExchangeParts & {
   dispatch: RpcDispatch;

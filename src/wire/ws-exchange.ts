@@ -109,6 +109,6 @@ export class SocketExchange implements RpcExchange, PendingCall {
     const { clock, events, refusals } = this.connection.parts;
     const ms = clock.monotonic() - this.#began;
     events.socketCallHandled(this, ms);
-    if (this.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.address);
+    if (this.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.network);
   }
 }

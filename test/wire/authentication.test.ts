@@ -111,7 +111,7 @@ describe("a token in clear text", () => {
     ],
     ["that a proxy took over TLS", { "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "https" }, undefined],
     ["from this machine", {}, undefined],
-    ["from an address that is none", { "x-forwarded-for": "unknown" }, undefined],
+    ["from an address that is none", { "x-forwarded-for": "unknown" }, "tls-required"],
   ])("%s", async (_, headers, error) => {
     expect(await from(gateway, headers as Record<string, string>)).toBe(error);
   });

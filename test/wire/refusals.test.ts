@@ -3,10 +3,10 @@ import type { Delivery } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { createRefusals, type Refused } from "#wire/refusals.ts";
 
-const call = (more: Partial<Refused> & { address?: string } = {}): Refused => ({
+const call = ({ address = "192.0.2.1", ...more }: Partial<Refused> & { address?: string } = {}): Refused => ({
   ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1", caller: undefined, turnId: undefined },
   ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
-  peer: { address: more.address ?? "192.0.2.1", safe: true, tls: false },
+  peer: { address, network: address, safe: true, tls: false },
   ...more,
 });
 
