@@ -18,7 +18,7 @@ export const createNetworks = (networks: readonly string[]) => {
 export type Peer = {
   /** Who sent it: the last hop that is no proxy of ours; `unknown` where that hop has no address, which is in no network. */
   address: string;
-  /** What it is counted by: its address. A hop without an address is counted as the proxy that named it. */
+  /** What it is counted by: see `networkOf`. A hop without an address is counted as the proxy that named it. */
   network: string;
   /** Nobody on the way could read the token: TLS, this machine, or a network that the configuration trusts. */
   safe: boolean;
@@ -32,6 +32,17 @@ const isLoopback = (address: string): boolean => address.startsWith("127.") || a
 
 /** An IPv4 address that came in through an IPv6 socket, as itself. */
 export const plain = (address: string): string => (address.startsWith("::ffff:") ? address.slice(7) : address);
+
+const GROUPS = 8;
+const NETWORK_GROUPS = 4;
+
+/** What clients are counted by: an IPv4 address, or the /64 of an IPv6 address, as one client has all of a /64 to choose from. */
+export const networkOf = (address: string): string => {
+  if (isIP(address) !== 6) return address;
+  const [before = [], after = []] = address.split("::").map((half) => (half === "" ? [] : half.split(":")));
+  const groups = [...before, ...Array(GROUPS - before.length - after.length).fill("0"), ...after];
+  return `${groups.slice(0, NETWORK_GROUPS).join(":")}::/64`;
+};
 
 /** Any IPv6 address may be in brackets; only there can a port follow it. */
 const BRACKETED = /^\[([^\]]*:[^\]]*)\](?::\d{1,5})?$/;
@@ -67,7 +78,7 @@ export const createPeerOf = (settings: { trustedProxies: readonly string[]; clea
     const tls = isForwarded ? lastOf(headers["x-forwarded-proto"]) === "https" : "encrypted" in socket;
     return {
       address,
-      network: address === UNKNOWN ? remote : address,
+      network: networkOf(address === UNKNOWN ? remote : address),
       safe: tls || isLoopback(address) || isTrustedNetwork(address),
       tls,
     };

@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import type { Clock } from "#core/clock.ts";
 import type { Events } from "#observe/events.ts";
-import { plain } from "./address.ts";
+import { networkOf, plain } from "./address.ts";
 
 export type ConnectionLimitParts = {
-  /** How many connections one address may hold. */
+  /** How many connections one address may hold, or one /64 of IPv6. */
   limit: () => number;
   /** Behind a proxy of ours are many. */
   isProxy: (address: string) => boolean;
@@ -19,10 +19,10 @@ export const createConnectionLimit = ({ limit, isProxy, events, clock }: Connect
   const held = new Map<string, number>();
   let reportedAt = -Infinity;
 
-  const giveBack = (address: string): void => {
-    const left = (held.get(address) ?? 0) - 1;
-    if (left > 0) held.set(address, left);
-    else held.delete(address);
+  const giveBack = (network: string): void => {
+    const left = (held.get(network) ?? 0) - 1;
+    if (left > 0) held.set(network, left);
+    else held.delete(network);
   };
   const report = (address: string): void => {
     const logged = clock.monotonic() - reportedAt >= REPORT_EVERY_MS;
@@ -35,13 +35,14 @@ export const createConnectionLimit = ({ limit, isProxy, events, clock }: Connect
     if (socket.remoteAddress === undefined) return true;
     const address = plain(socket.remoteAddress);
     if (isProxy(address)) return true;
-    const count = held.get(address) ?? 0;
+    const network = networkOf(address);
+    const count = held.get(network) ?? 0;
     if (count >= limit()) {
       report(address);
       return false;
     }
-    held.set(address, count + 1);
-    socket.once("close", () => giveBack(address));
+    held.set(network, count + 1);
+    socket.once("close", () => giveBack(network));
     return true;
   };
 };

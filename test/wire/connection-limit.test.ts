@@ -1,9 +1,12 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Events } from "#observe/events.ts";
+import { createManualClock } from "#test/harness/clock.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { OVER_TLS } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
+import { createConnectionLimit } from "#wire/connection-limit.ts";
 
 /** A connection from an address of this machine: all of 127/8 are. */
 const open = async (url: string, from = "127.0.0.1"): Promise<Socket> => {
@@ -41,6 +44,28 @@ describe("an address that holds gateway.connectionsPerAddress connections", () =
     await expectAnswer(other);
     await expectAnswer(second);
     first.destroy();
+  });
+
+  test("F11: holds them together with its whole /64 of IPv6", () => {
+    const refused: string[] = [];
+    const admits = createConnectionLimit({
+      limit: () => 2,
+      isProxy: () => false,
+      events: { connectionRefused: ({ address }: { address: string }) => refused.push(address) } as unknown as Events,
+      clock: createManualClock(),
+    });
+    const open = (remoteAddress: string) => {
+      const socket = Object.assign(new EventEmitter(), { remoteAddress }) as unknown as Socket;
+      return { isIn: admits(socket), close: () => socket.emit("close") };
+    };
+    const first = open("2001:db8:0:1::1");
+    expect([first.isIn, open("2001:db8:0:1:ffff::2").isIn, open("2001:db8:0:2::1").isIn]).toEqual([true, true, true]);
+    expect(open("2001:db8:0:1::3").isIn).toBe(false);
+    expect(refused).toEqual(["2001:db8:0:1::3"]);
+    first.close();
+    expect(open("2001:db8:0:1::4").isIn).toBe(true);
+    // An IPv4 address that came in through an IPv6 socket is one of its own.
+    expect(["1", "2", "3"].map((host) => open(`::ffff:192.0.2.${host}`).isIn)).toEqual([true, true, true]);
   });
 
   test("is closed before its TLS costs anything", async () => {

@@ -130,3 +130,35 @@ describe("F33: somebody who writes an address of his own to the left of a hop", 
     expect((await guess({ "x-forwarded-for": "_other" })).headers.get("retry-after")).not.toBeNull();
   });
 });
+
+describe("IPv6 clients", () => {
+  const guess = (at: TestGateway, address: string) =>
+    exchange(at.url, LIST, { ...OVER_TLS, "x-forwarded-for": address });
+
+  test("are counted by their /64 where they guess", async () => {
+    await using guessed = await startGateway({ config: { gateway: PROXY } });
+    for (let n = 1; n <= 20; n++) await guess(guessed, `2001:db8:0:1:${n}::${n}`);
+    expect((await guess(guessed, "2001:db8::1:ffff:0:0:1")).headers.get("retry-after")).not.toBeNull();
+    expect((await guess(guessed, "2001:db8:0:2::1")).headers.get("retry-after")).toBeNull();
+    expect(guessed.linesOf("auth.failed")[0]?.address).toBe("2001:db8:0:1:1::1");
+  });
+
+  test("are counted by their /64 as refusals are recorded", async () => {
+    await using refused = await startGateway({ config: { gateway: PROXY, webhooks: { allowedIps: [] } } });
+    for (let n = 1; n <= 30; n++) {
+      const headers = { ...OVER_TLS, "x-forwarded-for": `2001:db8:0:1::${n}` };
+      expect((await refused.hooks.wake({ text: "hi" }, { headers })).error).toBe("address-not-allowed");
+    }
+    const { length } = await recorderOf(refused).list({ outcome: "refused", limit: "100" });
+    expect(length).toBe(20);
+  });
+
+  test("are let in by their whole address", async () => {
+    const allowedIps = ["2001:db8:0:1::7"];
+    await using closed = await startGateway({ config: { gateway: PROXY, webhooks: { allowedIps } } });
+    const errorFor = async (address: string) =>
+      (await closed.hooks.wake({ text: "hi" }, { headers: { ...OVER_TLS, "x-forwarded-for": address } })).error;
+    expect(await errorFor("2001:db8:0:1::7")).toBeUndefined();
+    expect(await errorFor("2001:db8:0:1::8")).toBe("address-not-allowed");
+  });
+});

@@ -187,6 +187,20 @@ describe("a request to upgrade", () => {
     using _third = await openSocket(small);
   });
 
+  test("is counted by its /64 where it comes by IPv6", async () => {
+    const config = { gateway: { trustedProxies: ["127.0.0.1"], rpc: { socketsPerAddress: 1 } } };
+    await using small = await startGateway({ config });
+    const from = (address: string) => ({
+      headers: { ...bearer, "x-forwarded-for": address, "x-forwarded-proto": "https" },
+    });
+    using first = await openSocket(small, from("2001:db8:0:1::1"));
+    expect((await refused(from("2001:db8:0:1::2"), small)).name).toBe("gateway-busy");
+    using _other = await openSocket(small, from("2001:db8:0:2::1"));
+    first.ws.close();
+    await small.logged("socket.closed", { by: "peer" });
+    using _second = await openSocket(small, from("2001:db8:0:1::2"));
+  });
+
   test("is told in the log with its caller when it is let in and when it ends, and counted", async () => {
     await using told = await startGateway();
     using socket = await openSocket(told);
