@@ -252,12 +252,12 @@ export interface components {
              */
             concurrency: number;
             /**
-             * @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number.
+             * @description Connections that one address, or one /64 of IPv6, may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number.
              * @default 20000
              */
             connectionsPerAddress: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks.
+             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network.
              * @default []
              */
             trustedProxies: components["schemas"]["Network"][];
@@ -611,7 +611,7 @@ export interface components {
             };
             rateLimit?: components["schemas"]["RateLimit"];
             /**
-             * @description WebSockets that one address may hold open; a further one is refused.
+             * @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused.
              * @default 20000
              */
             socketsPerAddress: number;
@@ -1036,9 +1036,9 @@ export interface components {
             defaultAgent?: string;
             /** @description Turns that run at once, over all agents. */
             concurrency?: number;
-            /** @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number. */
+            /** @description Connections that one address, or one /64 of IPv6, may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number. */
             connectionsPerAddress?: number;
-            /** @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. */
+            /** @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network. */
             trustedProxies?: components["schemas"]["Network"][];
             /** @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may. */
             clearTextFrom?: components["schemas"]["Network"][];
@@ -1226,7 +1226,7 @@ export interface components {
                 tokens?: components["schemas"]["RpcToken"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
-            /** @description WebSockets that one address may hold open; a further one is refused. */
+            /** @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused. */
             socketsPerAddress?: number;
         };
         /** @description How long conversations, and what was queued for them, are kept. */

@@ -2194,16 +2194,6 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description The door for clients of OpenAI is closed here. */
-        OpenAiDoorClosed: {
-            headers: {
-                "X-Should-Retry": components["headers"]["ShouldRetry"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["OpenAiError"];
-            };
-        };
         /** @description The headers are larger than the gateway reads. The connection is closed. Of a head that was not read whole nobody knows its path: that is told as everywhere. */
         OpenAiHeadersTooLarge: {
             headers: {
@@ -2279,21 +2269,10 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description There is no such agent, it has no such model, or the door for clients of OpenAI is closed here. */
+        /** @description There is no such agent, or it has no such model. */
         OpenAiModelNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["OpenAiError"];
-            };
-        };
-        /** @description The gateways that share a database count their requests in it, and it does not answer now. */
-        OpenAiNotCounted: {
-            headers: {
-                "X-Should-Retry": components["headers"]["ShouldRetry"];
-                "Retry-After": components["headers"]["RetryAfter"];
                 [name: string]: unknown;
             };
             content: {
@@ -2334,7 +2313,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such model, the turn is not kept any more, or the door for clients of OpenAI is closed here. */
+        /** @description There is no such agent, it has no such model, or the turn is not kept any more. */
         OpenAiTargetNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -2704,7 +2683,7 @@ export interface components {
          */
         RetryAfter: number;
         /**
-         * @description Only past 20 failed authentications a minute from one address: whole seconds.
+         * @description Only past 20 failed authentications a minute from one address, or one /64 of IPv6: whole seconds.
          * @example 60
          */
         RetryAfterWhenGuessing: number;
@@ -2790,7 +2769,6 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
-            503: components["responses"]["Unavailable"];
         };
     };
     "skills.trigger": {
@@ -3618,14 +3596,12 @@ export interface operations {
             400: components["responses"]["OpenAiInvalid"];
             401: components["responses"]["OpenAiUnauthenticated"];
             403: components["responses"]["OpenAiRefused"];
-            404: components["responses"]["OpenAiDoorClosed"];
             405: components["responses"]["OpenAiMethodNotAllowed"];
             408: components["responses"]["OpenAiRequestTimeout"];
             414: components["responses"]["OpenAiUriTooLong"];
             429: components["responses"]["OpenAiRateLimited"];
             431: components["responses"]["OpenAiHeadersTooLarge"];
             500: components["responses"]["OpenAiInternal"];
-            503: components["responses"]["OpenAiNotCounted"];
         };
     };
     "models.get": {
@@ -3662,7 +3638,6 @@ export interface operations {
             429: components["responses"]["OpenAiRateLimited"];
             431: components["responses"]["OpenAiHeadersTooLarge"];
             500: components["responses"]["OpenAiInternal"];
-            503: components["responses"]["OpenAiNotCounted"];
         };
     };
     "ops.healthz": {
