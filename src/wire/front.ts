@@ -6,6 +6,7 @@ import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
 import { answerPreflight, isPreflight, showToPage } from "./cross-origin.ts";
 import { originForm } from "./origin-form.ts";
+import { requireOneOfEach } from "./hosts.ts";
 import type { Refusals } from "./refusals.ts";
 import { HEADER_LIMIT } from "./refuse-bytes.ts";
 import type { UnderWay } from "./under-way.ts";
@@ -60,6 +61,7 @@ export const createFront = (parts: FrontParts) => {
         throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
       if (headBytesOf(req) > HEADER_LIMIT)
         throw new GatewayError("headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`);
+      requireOneOfEach(req);
       if (fromPage && isPreflight(req)) {
         guardHost(req);
         answerPreflight(call);

@@ -8,9 +8,13 @@ export class RecentHead {
     if (!isEqual(raw, this.#raw)) {
       this.#raw = raw;
       this.#named = host === undefined ? [] : ["host", host];
+      let isRepeated = false;
       for (let n = 0; n < raw.length; n += 2) {
         const [name, value] = [raw[n] as string, raw[n + 1] as string];
-        if (name[0] !== ":" && name !== "host") this.#named.push(name, value);
+        if (name[0] === ":") continue;
+        // The host is named already: by `:authority`, or as the first of its kind. Any other is a second one.
+        if (name === "host" && !isRepeated && value.toLowerCase() === host?.toLowerCase()) isRepeated = true;
+        else this.#named.push(name, value);
       }
     }
     return this.#named;

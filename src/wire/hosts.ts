@@ -1,6 +1,21 @@
 import type { IncomingMessage } from "node:http";
 import { GatewayError } from "#core/errors.ts";
 
+/** Refuses a request with two hosts or two Authorization headers: a proxy in front may have gone by the other one. */
+export const requireOneOfEach = ({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): void => {
+  let hosts = 0;
+  let tokens = 0;
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const { length } = rawHeaders[n] as string;
+    if (length === "host".length && isNamed(rawHeaders[n] as string, "host")) hosts++;
+    else if (length === "authorization".length && isNamed(rawHeaders[n] as string, "authorization")) tokens++;
+  }
+  if (hosts > 1) throw new GatewayError("invalid-request", "The request has two hosts. Send one Host.");
+  if (tokens > 1) throw new GatewayError("invalid-request", "The request has two Authorization headers. Send one.");
+};
+
+const isNamed = (sent: string, name: string): boolean => sent.toLowerCase() === name;
+
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 type HostRules = { loopback: boolean; tls: boolean };

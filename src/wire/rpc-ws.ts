@@ -16,6 +16,7 @@ import type { GuessGuard } from "./auth.ts";
 import type { WireCall } from "./call.ts";
 import { CLOSE } from "./close-codes.ts";
 import { originForm } from "./origin-form.ts";
+import { requireOneOfEach } from "./hosts.ts";
 import type { Refusals } from "./refusals.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "./rpc.ts";
 import { GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
@@ -139,6 +140,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   const admit = (req: IncomingMessage, place: UpgradePlace, path: string, requestId: string) => {
     if (path !== PATH || !place.isServed) throw new GatewayError("not-found", "Nothing is served at this path.");
     if (req.headers.host === undefined) throw new GatewayError("invalid-request", "The request has no Host.");
+    requireOneOfEach(req);
     place.guardHost(req);
     const peer = parts.peerOf(req);
     requireTls(peer);

@@ -51,8 +51,10 @@ const text = (value: string): Buffer => {
 };
 
 /** Headers as a block that uses no table. */
-export const block = (headers: Record<string, string>): Buffer =>
-  Buffer.concat(Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
+export const block = (headers: Record<string, string> | readonly (readonly [string, string])[]): Buffer => {
+  const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
+  return Buffer.concat(pairs.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
+};
 
 /** The block of a request. */
 export const requestBlock = (method: string, path: string, headers: Record<string, string> = {}): Buffer =>

@@ -1,8 +1,9 @@
 import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#generated/errors.ts";
-import { SECRETS } from "#test/harness/gateway.ts";
+import type { Route } from "#test/harness/contract.ts";
+import { SECRETS, type TestGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
-import { targetOf } from "#test/harness/rest.ts";
+import { type Reply, targetOf } from "#test/harness/rest.ts";
 import {
   agents,
   BODIES,
@@ -20,13 +21,21 @@ import {
   withFailingStore,
 } from "./provoke-gateways.ts";
 
+const callTwoHosts = async ({ url }: TestGateway, route: Route): Promise<Reply> => {
+  await using connection = await openConnection(url);
+  connection.write(requestText(route, { host: "127.0.0.1\r\nHost: 127.0.0.1" }));
+  return await connection.reply(route);
+};
+
 /** How each error comes about, on any operation that lists it. */
 export const provocations: Partial<Record<ErrorName, Provoke>> = {
   "parse-error": async (route) => call(await usual(), route, { body: '{"message": "hi' }),
-  "invalid-request": async (route) =>
-    route.bodyLimit
+  "invalid-request": async (route) => {
+    if (route.surface === "public") return callTwoHosts(await usual(), route);
+    return route.bodyLimit
       ? call(await usual(), route, { fields: { surprise: true } })
-      : call(await usual(), route, { target: `${targetOf(route.path, { path: IDS })}?surprise=1` }),
+      : call(await usual(), route, { target: `${targetOf(route.path, { path: IDS })}?surprise=1` });
+  },
   unauthenticated: async (route) => call(await usual(), route, { key: null }),
   forbidden: async (route) => {
     const lesser = route.scope === "admin" ? SECRETS.key : SECRETS.adminKey;
