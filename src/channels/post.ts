@@ -2,7 +2,7 @@ import { type IncomingMessage, request as overHttp } from "node:http";
 import { request as overHttps } from "node:https";
 import type { Clock } from "#core/clock.ts";
 import { HOPS_HEADER } from "#core/hops.ts";
-import { createLookup } from "#core/lookup.ts";
+import { createLookup, LINK_LOCAL, LINK_LOCAL_WORDS } from "#core/lookup.ts";
 import { retryAfterOf } from "#core/retry-after.ts";
 import { LONGEST_CALL_MS, type Outcome } from "./channel.ts";
 
@@ -116,4 +116,5 @@ const outcomeOf = ({ statusCode: code = 0, headers }: IncomingMessage, now: numb
 };
 
 /** An error by its code: its message may hold the address, which may be a secret. */
-const wordsOf = (error: NodeJS.ErrnoException): string => `the connection failed (${error.code ?? error.name})`;
+const wordsOf = ({ code, name }: NodeJS.ErrnoException): string =>
+  code === LINK_LOCAL ? LINK_LOCAL_WORDS : `the connection failed (${code ?? name})`;

@@ -1,4 +1,5 @@
 import { BackendError } from "#core/errors.ts";
+import { LINK_LOCAL, LINK_LOCAL_WORDS } from "#core/lookup.ts";
 
 const CONNECTING: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: "no connection to it in time",
@@ -12,6 +13,7 @@ const CONNECTING: Record<string, string> = {
 const HEAD = "its answer has too long a head";
 /** What another try would not change. */
 const LASTING: Record<string, string> = {
+  [LINK_LOCAL]: LINK_LOCAL_WORDS,
   UND_ERR_HEADERS_OVERFLOW: HEAD,
   HPE_HEADER_OVERFLOW: HEAD,
   UND_ERR_RES_EXCEEDED_MAX_SIZE: "its answer is too long",

@@ -2,7 +2,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { Agent, fetch } from "undici";
 import { HOPS_HEADER, HOPS_KEY } from "#core/hops.ts";
-import { HEAD_BYTES, reachWithin } from "#core/lookup.ts";
+import { HEAD_BYTES, LINK_LOCAL, LINK_LOCAL_WORDS, reachWithin } from "#core/lookup.ts";
 
 const CONNECT_MS = 10_000;
 /** A whole answer, or one event of a stream. */
@@ -55,6 +55,7 @@ const BROKEN = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 const unreached = (error: unknown): never => {
   const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
   if (typeof code !== "string") throw error;
+  if (code === LINK_LOCAL) throw new Error(LINK_LOCAL_WORDS, { cause: error });
   const what = BROKEN.has(code) ? "it broke the connection off" : "it cannot be reached";
   throw new Error(`${what} (${code})`, { cause: error });
 };
