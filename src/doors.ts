@@ -45,6 +45,8 @@ type DoorsParts = {
   registry: Registry;
   version: string;
   began: number;
+  /** A text without the secrets that the logs hide. */
+  hideSecrets: (text: string) => string;
   isDraining: () => boolean;
   socketTimes?: SocketTimes | undefined;
   isShort: () => boolean;
@@ -171,6 +173,7 @@ export const createDoors = (parts: DoorsParts) => {
     messageLimit: () => config.limits.rpcBody,
     socketsPerAddress: () => config.gateway.rpc.socketsPerAddress,
     recordBodies: () => config.recorder.bodies,
+    hideSecrets: parts.hideSecrets,
     isDraining: parts.isDraining,
     refusals,
     times: parts.socketTimes,
@@ -224,6 +227,7 @@ export const createDoors = (parts: DoorsParts) => {
         guardHost: (req) => guards[listener]?.(req),
         isPage: (req) => pageChecks[listener]?.(req) ?? false,
         underWay,
+        hideSecrets: parts.hideSecrets,
         refusals,
         events,
         clock,

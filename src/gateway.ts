@@ -139,6 +139,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     ...parts,
     began,
     config,
+    hideSecrets: logger.hideIn,
     socketTimes: options.socketTimes,
     extraMethods: options.extraMethods,
   });

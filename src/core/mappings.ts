@@ -1,7 +1,7 @@
 import { GatewayError } from "./errors.ts";
 import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf } from "./mapping-paths.ts";
 import { fillTemplate, parseTemplate, type Template } from "./mapping-template.ts";
-import { isSecretHeader } from "./secret-headers.ts";
+import { isSecretHeader, withoutCredentials } from "./secret-headers.ts";
 
 export type { MappedRequest };
 
@@ -58,7 +58,9 @@ export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss |
     const value = lookUp(lookup, request);
     const text = typeof value === "object" && value !== null ? mayBeJson && jsonOf(value) : textOf(value);
     if (typeof text === "string" && expected.includes(text)) continue;
-    const found = excerptOf(value);
+    const found = excerptOf(
+      typeof value === "string" && path.startsWith("headers.") ? withoutCredentials(value) : value,
+    );
     return hidden ? { path, expected: [HIDDEN], found: found && HIDDEN } : { path, expected, found };
   }
   return undefined;

@@ -30,6 +30,8 @@ export interface Logger extends AsyncDisposable {
   writes(level: Level): boolean;
   /** From now on these secrets appear in no line. */
   hide(secrets: Iterable<string>): void;
+  /** The text with every such secret replaced, for whatever else is kept of requests. */
+  hideIn(text: string): string;
   /** Waits until no line is left to write, at most so long; says whether none is. */
   flush(deadlineMs?: number): Promise<boolean>;
   /** How many lines were dropped since the start. */
@@ -122,6 +124,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
     },
     writes: (level) => rank[level] >= rank[lowest],
     hide: redactor.hide,
+    hideIn: redactor.text,
     flush: (deadlineMs = FLUSH_MS) => buffer.flush(deadlineMs),
     dropped: buffer.dropped,
     [Symbol.asyncDispose]: async () => {

@@ -16,6 +16,8 @@ type CallParts = {
   clock: Clock;
   events: Events;
   underWay: UnderWay;
+  /** For what is kept of the request. */
+  hideSecrets: (text: string) => string;
   /** Told of what was answered with an error. */
   refused: (call: WireCall, status: number) => void;
 };
@@ -62,6 +64,10 @@ export class WireCall {
   get trace(): Trace {
     this.#trace ??= childTrace(this.req.headers.traceparent as string | undefined);
     return this.#trace;
+  }
+
+  get hideSecrets(): (text: string) => string {
+    return this.#parts.hideSecrets;
   }
 
   /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */

@@ -1,10 +1,10 @@
 import { idLike, newId } from "#core/ids.ts";
-import { isSecretHeader } from "#core/secret-headers.ts";
+import { isSecretHeader, withoutCredentials } from "#core/secret-headers.ts";
 import type { Delivery, DeliveryStep } from "#store/store.ts";
 import type { WireCall } from "./call.ts";
 
 /** As much of a call as the recorder keeps. */
-export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId"> & {
+export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId" | "hideSecrets"> & {
   readonly req: Pick<WireCall["req"], "method" | "headers" | "rawHeaders">;
   /** A delivery has taken over its id. */
   isRecorded?: boolean;
@@ -30,7 +30,7 @@ export const createDelivery = (
     address: call.peer.address,
     requestId: call.requestId,
     caller,
-    headers: headersOf(call.req.rawHeaders),
+    headers: headersOf(call.req.rawHeaders, call.hideSecrets),
     // May be a part of a larger read: who keeps it keeps a copy.
     body: keepBody ? body : undefined,
     bytes: body?.length ?? 0,
@@ -47,8 +47,8 @@ const TEXT = Symbol("text");
 type Told = readonly string[] & { [TEXT]?: string };
 
 /** A connection that sends the same head again and again has one list of it, and one text of that. */
-const headersOf = (raw: Told): string => {
-  raw[TEXT] ??= textOf(raw);
+const headersOf = (raw: Told, hideSecrets: (text: string) => string): string => {
+  raw[TEXT] ??= hideSecrets(withoutCredentials(textOf(raw)));
   return raw[TEXT];
 };
 

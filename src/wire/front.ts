@@ -34,6 +34,7 @@ export type FrontParts = {
   /** Whether it comes from a page of another origin that may call us. */
   isPage: (req: IncomingMessage) => boolean;
   underWay: UnderWay;
+  hideSecrets: (text: string) => string;
   refusals: Refusals;
   events: Events;
   clock: Clock;
@@ -43,13 +44,13 @@ const URL_LIMIT = 8 * 1024;
 
 /** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
 export const createFront = (parts: FrontParts) => {
-  const { doors, peerOf, guardHost, isPage, underWay, events, clock } = parts;
+  const { doors, peerOf, guardHost, isPage, underWay, hideSecrets, events, clock } = parts;
   const refused = parts.refusals.note;
   return (req: IncomingMessage, res: ServerResponse): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay, refused });
+    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay, hideSecrets, refused });
     const found = doors().find((door) => leadsTo(path, door));
     const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);

@@ -13,7 +13,17 @@ import { isIdempotencyKey } from "./idempotency-key.ts";
 /** As much of a call as webhooks need, whatever carries it. */
 export type HookRequest = Pick<
   WireCall,
-  "req" | "path" | "peer" | "requestId" | "signal" | "surface" | "operation" | "caller" | "error" | "turnId"
+  | "req"
+  | "path"
+  | "peer"
+  | "requestId"
+  | "hideSecrets"
+  | "signal"
+  | "surface"
+  | "operation"
+  | "caller"
+  | "error"
+  | "turnId"
 >;
 
 export type HookParts = { recordBodies: () => boolean; clock: Clock };

@@ -42,6 +42,8 @@ export type SocketDoorParts = {
   messageLimit(): number;
   socketsPerAddress(): number;
   recordBodies(): boolean;
+  /** For what is kept of the request to upgrade. */
+  hideSecrets(text: string): string;
   isDraining(): boolean;
   refusals: Refusals;
   times?: SocketTimes | undefined;
@@ -166,6 +168,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
       path: PATH,
       peer: parts.peerOf(req),
       requestId,
+      hideSecrets: parts.hideSecrets,
       req,
     } as const;
     parts.refusals.note(
@@ -191,7 +194,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
         Object.assign(req, { requestId, began });
         const { address, network } = peer;
         server.handleUpgrade(req, socket, head, (ws) => {
-          const origin = { requestId, address, network, headers: tellingHeaders(req), servedAt };
+          const origin = { requestId, address, network, headers: parts.hideSecrets(tellingHeaders(req)), servedAt };
           const connection = new Connection(ws, connectionParts, token, origin);
           networks.set(network, (networks.get(network) ?? 0) + 1);
           token.connections.add(connection);

@@ -2,6 +2,7 @@ import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { GatewayError } from "#core/errors.ts";
 import { HOPS_HEADER, hopsOf } from "#core/hops.ts";
+import { withoutCredentials } from "#core/secret-headers.ts";
 import { errors } from "#generated/errors.ts";
 import { bearerOf } from "./auth.ts";
 import { headersOf, problemOf } from "./problem.ts";
@@ -33,7 +34,7 @@ export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
     const name = (rawHeaders[n] as string).toLowerCase();
     if (TELLING.has(name)) lines.push(`${name}: ${rawHeaders[n + 1]}`);
   }
-  return lines.join("\n");
+  return withoutCredentials(lines.join("\n"));
 };
 
 const HOPS_LINE = new RegExp(`^${HOPS_HEADER}: (.*)$`, "gm");

@@ -33,10 +33,12 @@ export type SomeConfig = Some<ConfigFile>;
 
 export type Start = Omit<GatewayOptions, "loaded" | "logger"> & {
   config?: SomeConfig;
+  /** What the log and the recorder hide. */
+  hidden?: readonly string[];
 };
 
 /** The real gateway in this process, on a free port, with an echo agent unless told. Its doors are open when it is returned. */
-export const startGateway = async ({ config = {}, ...options }: Start = {}) => {
+export const startGateway = async ({ config = {}, hidden = [], ...options }: Start = {}) => {
   const logs: LogLine[] = [];
   const waiting = new Set<() => void>();
   const logger = createLogger({
@@ -54,6 +56,7 @@ export const startGateway = async ({ config = {}, ...options }: Start = {}) => {
       for (const look of waiting) look();
     },
   });
+  logger.hide(hidden);
   let loaded = await settleConfig(config);
   const gateway = await start({ loaded, logger, ...options });
   await gateway.ready;

@@ -6,6 +6,7 @@ import { createRefusals, type Refused } from "#wire/refusals.ts";
 const call = ({ address = "192.0.2.1", ...more }: Partial<Refused> & { address?: string } = {}): Refused => ({
   ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1", caller: undefined, turnId: undefined },
   ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
+  hideSecrets: (text) => text,
   peer: { address, network: address, safe: true, tls: false },
   ...more,
 });

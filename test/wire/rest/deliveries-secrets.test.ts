@@ -45,6 +45,7 @@ const config = {
   webhooks: {
     mappings: {
       signed: { match: { "body.ref": "main" }, message: "x", verify: { type: "github" as const, secret: SECRET } },
+      curious: { match: { "headers.x-trace": "another", "body.n": "2" }, message: "x" },
       picky: { match: { "body.token": "another", "body.n": "1" }, message: "x" },
     },
   },
@@ -117,6 +118,43 @@ test("no secret that came in any place of a request, on any door, accepted or re
   for (const signed of Object.values(signature).filter((value) => value.startsWith("sha256=")))
     expect(all).not.toContain(signed);
   expect([...new Set(all.match(/hide-me-[a-z-]+/g))]).toEqual([]);
+});
+
+test("credentials and secrets of the configuration are hidden in whatever header they come, on any door", async () => {
+  await using gateway = await startGateway({ config, hidden: [SECRET] });
+  const { url, hooks } = gateway;
+  const { json } = await gateway.console.call("keys.create", { body: { name: "ci" } });
+  const minted = String(json.key);
+  const headers = {
+    "x-debug": `Bearer ${hidden("debug")}`,
+    "x-trace": `user=ada, auth=bearer ${hidden("trace")}; next`,
+    "x-note": `basic:${hidden("note")} and bearer%20${hidden("escaped")}`,
+    "user-agent": `curl/8 (BASIC  ${hidden("agent")})`,
+    "x-see": `see ${SECRET}.`,
+    "x-config": encodeURIComponent(SECRET),
+    "x-made": `it is ${minted}`,
+    "x-kept": "basically bearers",
+  };
+  const message = { message: "hi" };
+  const withKey = (key: string) => ({ ...headers, ...JSON_TYPE, authorization: `Bearer ${key}` });
+  const chat = { method: "POST", path: "/api/v1/chat/send" };
+  expect((await exchange(url, chat, withKey(gateway.key), JSON.stringify(message))).status).toBe(200);
+  expect((await exchange(url, chat, withKey("wrong"), JSON.stringify(message))).status).toBe(401);
+  const call = { jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params: { agentName: "main", ...message } };
+  const rpc = createRpc(url);
+  for (const token of [gateway.rpcToken, "wrong"]) await rpc.send(call, { token, headers });
+  using socket = await openSocket(gateway, { headers });
+  await socket.call("agent.sendMessage", { agentName: "main", message: "hi" });
+  await hooks.wake({ text: "hi" }, { headers });
+  await hooks.wake({ text: "hi" }, { headers, token: "wrong" });
+  await hooks.mapped({ n: 2 }, { headers });
+
+  await gateway.logged("request", { operation: "hooks.mapped" });
+  const all = await allOf(gateway);
+  expect(all).toContain("Bearer [hidden]");
+  expect(all).toContain("basically bearers");
+  expect([...new Set(all.match(/hide-me-[a-z-]+/g))]).toEqual([]);
+  for (const secret of [SECRET, minted]) expect(all).not.toContain(secret);
 });
 
 test("a body is sent again as it came, with what is hidden where it is shown", async () => {
