@@ -9,7 +9,7 @@ import type { Events } from "#observe/events.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
 import { type Access, createAccess } from "#wire/access.ts";
-import { plain } from "#wire/address.ts";
+import { networkOf, plain } from "#wire/address.ts";
 import { createGuessGuard } from "#wire/auth.ts";
 import { createConnectionLimit } from "#wire/connection-limit.ts";
 import { type Documents, serveDocuments } from "#wire/documents.ts";
@@ -75,9 +75,10 @@ export const createDoors = (parts: DoorsParts) => {
   });
   const resets = createResetLimit({
     clock,
-    keyOf({ remoteAddress }) {
-      const address = remoteAddress && plain(remoteAddress);
-      return address && !access.isProxy(address) ? address : undefined;
+    keyOf(socket) {
+      const address = plain(socket.remoteAddress ?? "");
+      // Behind a proxy of ours are many: each of its connections counts alone.
+      return access.isProxy(address) ? socket : networkOf(address);
     },
   });
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);

@@ -3,8 +3,8 @@ import type { Clock } from "#core/clock.ts";
 
 export type ResetLimitParts = {
   clock: Clock;
-  /** What a connection is counted by; undefined for one that is not counted. */
-  keyOf: (socket: Socket) => string | undefined;
+  /** What a connection is counted by: its network, or the connection itself. */
+  keyOf: (socket: Socket) => string | Socket;
 };
 
 /** So many requests may be taken back at once, and one more each time that this has passed. */
@@ -17,12 +17,12 @@ const LONGEST_MS = 60_000;
 const SWEEP_MS = 1_000;
 
 /**
- * Counts the requests that each address takes back over HTTP/2, on all of its connections together: they cost their sender nothing, and a
- * new connection does not make them others.
+ * Counts the requests that each network takes back over HTTP/2, on all of its connections together: they cost their sender nothing, and a
+ * new connection does not start the count anew.
  */
 export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
   /** When all that an address took back will be forgotten. */
-  const forgottenAt = new Map<string, number>();
+  const forgottenAt = new Map<string | Socket, number>();
   let sweptAt = clock.monotonic();
 
   const sweep = (now: number): void => {
@@ -36,7 +36,6 @@ export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
     /** Answers whether its address has taken back too many with this one. */
     count(socket: Socket): boolean {
       const key = keyOf(socket);
-      if (key === undefined) return false;
       const now = clock.monotonic();
       sweep(now);
       const at = Math.min(Math.max(now, forgottenAt.get(key) ?? now) + EACH_MS, now + LONGEST_MS);
@@ -45,8 +44,7 @@ export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
     },
     /** Whether its address has taken back too many, and not yet waited for long enough. */
     isReached(socket: Socket): boolean {
-      const key = keyOf(socket);
-      return key !== undefined && isOver(forgottenAt.get(key), clock.monotonic());
+      return isOver(forgottenAt.get(keyOf(socket)), clock.monotonic());
     },
     /** How many addresses are counted. */
     size: () => forgottenAt.size,

@@ -12,8 +12,8 @@ import { createResetLimit } from "#wire/reset-limit.ts";
 
 export type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
 
-/** Every request may be taken back. */
-export const UNCOUNTED = createResetLimit({ clock: systemClock, keyOf: () => undefined });
+/** Counts resets by connection. */
+export const BY_CONNECTION = createResetLimit({ clock: systemClock, keyOf: (socket) => socket });
 
 /** A listener that tells which parser read a request, and answers as it is told. */
 export const listenHere = async (answer: Answer, options: Partial<ListenOptions> = {}) => {
@@ -28,7 +28,7 @@ export const listenHere = async (answer: Answer, options: Partial<ListenOptions>
     maxConnections: undefined,
     newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
     events: createEvents({ logger, registry: createRegistry() }),
-    resets: UNCOUNTED,
+    resets: BY_CONNECTION,
     admits: (socket) => accepted.push(socket) > 0,
     onRequest: (req, res) => {
       readers.push("whole" in req ? "ours" : "node");

@@ -12,7 +12,7 @@ import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
 import { createHttp2 } from "#wire/h2.ts";
 import type { Http2Response } from "#wire/h2-exchange.ts";
 import { type ListenOptions, listen } from "#wire/listen.ts";
-import { UNCOUNTED } from "./h1-server.ts";
+import { BY_CONNECTION } from "./h1-server.ts";
 
 const HEALTH = { method: "GET", path: "/healthz" };
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
@@ -36,7 +36,7 @@ const listenHere = async (options: Partial<ListenOptions> = {}) => {
     maxConnections: undefined,
     newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
     events: silent(),
-    resets: UNCOUNTED,
+    resets: BY_CONNECTION,
     onRequest: (req: IncomingMessage, res: ServerResponse) => res.writeHead(200).end(`${req.httpVersion} ${req.url}`),
     ...options,
   });
@@ -147,7 +147,7 @@ describe("connections", () => {
   const TIMES = { headersMs: 10_000, requestMs: 10_000, idleMs: 10_000, stuckMs: 10_000, lastRequestsMs: 0 };
   /** Connections of HTTP/2 alone, looked at every few milliseconds. */
   const listenForHttp2 = async (times: Partial<typeof TIMES>, onRequest: (res: Http2Response) => void) => {
-    const http2 = createHttp2({ ...TIMES, ...times, resets: UNCOUNTED, onRequest: (_, res) => onRequest(res) });
+    const http2 = createHttp2({ ...TIMES, ...times, resets: BY_CONNECTION, onRequest: (_, res) => onRequest(res) });
     const server = createServer((socket) => http2.take(socket)).listen(0, "127.0.0.1");
     await once(server, "listening");
     const checks = setInterval(() => http2.check(), 5);

@@ -16,7 +16,7 @@ import { CERTIFICATE } from "#test/harness/http2.ts";
 import { root } from "#test/harness/process.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { listen } from "#wire/listen.ts";
-import { UNCOUNTED } from "./h1-server.ts";
+import { BY_CONNECTION } from "./h1-server.ts";
 
 const MIB = 2 ** 20;
 const READERS = 50;
@@ -42,7 +42,7 @@ describe.each([
       maxConnections: undefined,
       newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
       events: createEvents({ logger, registry: createRegistry() }),
-      resets: UNCOUNTED,
+      resets: BY_CONNECTION,
       onRequest: (_, res) => onRequest(res),
     });
     onTestFinished(() => listening.close());
