@@ -7,7 +7,7 @@ import { endEvents } from "./events.ts";
 import { giveBackLost } from "./lost-turns.ts";
 import type { SessionRow } from "./rows.ts";
 import { type State, tellCancel, tellDeleted, tellGateway } from "./state.ts";
-import { sweepInbound } from "./sweep-inbound.ts";
+import { forgetInbound, freeLost } from "./sweep-inbound.ts";
 import { cancelledAt, finish } from "./turn-ends.ts";
 
 type SweepRequest = Parameters<Store["sweep"]>[0];
@@ -35,37 +35,45 @@ export const sweepMethods = {
     giveBackLost(state, { ...request, time });
     dropLostCompactions(state, time);
     state.late.forgetBefore(time);
+    freeLost(state, now, time);
+    const before = { webhook: webhookSessionsBefore, other: sessionsBefore };
+    // Each answers how much of the limit it used: all of it when there is more to do.
+    const parts = [
+      (limit: number) => forgetInbound(state, request, limit),
+      (limit: number) => eraseMore(state, limit),
+      (limit: number) => forgetUnused(state, "webhook", before.webhook, { now, time, limit }),
+      (limit: number) => forgetUnused(state, "other", before.other, { now, time, limit }),
+      (limit: number) => ageHeads(state, before, limit),
+    ];
+    // They take turns in going first: under load each of them can fill a slice, again and again.
+    const first = state.sweeps.count++ % parts.length;
     let left = SLICE;
-    left -= sweepInbound(state, request, { time, limit: left });
-    left -= eraseMore(state, Math.max(left, 0));
-    left = forgetUnused(state, "webhook", webhookSessionsBefore, { now, time, left });
-    left = forgetUnused(state, "other", sessionsBefore, { now, time, left });
-    if (left > 0) left -= ageHeads(state, { webhook: webhookSessionsBefore, other: sessionsBefore }, left);
+    for (const part of [...parts.slice(first), ...parts.slice(0, first)]) if (left > 0) left -= part(left);
     return left <= 0 || state.erasing.size > 0;
   },
 };
 
-/** Sessions that nobody used since `before`. Answers how much of the slice is left; none when it is to go on. */
+/** Erases sessions that nobody used since `before`. */
 const forgetUnused = (
   state: State,
   kind: "webhook" | "other",
   before: number,
-  { now, time, left }: { now: number; time: number; left: number },
+  { now, time, limit }: { now: number; time: number; limit: number },
 ): number => {
-  if (left <= 0) return left;
   const places = state.sweeps.unused;
-  const found = state.sessions.unused(kind === "webhook", places[kind], Math.floor(before / MINUTE), left);
-  let rest = left;
+  const found = state.sessions.unused(kind === "webhook", places[kind], Math.floor(before / MINUTE), limit);
+  let used = 0;
   for (const session of found) {
-    if (rest <= 0) return 0;
-    rest--;
+    if (used >= limit) return used;
+    used++;
     places[kind] = { used: session.storedUse, ordinal: session.ordinal };
     const isUnfinished = session.queue.length > 0 || state.announcements.hasOf(session.ordinal);
-    if (session.updatedAt <= before && !isUnfinished) rest -= forgetSession(state, session, now, time);
+    if (session.updatedAt <= before && !isUnfinished) used += forgetSession(state, session, now, time);
     else state.sessions.refile(session);
   }
-  if (found.length < left) places[kind] = START;
-  return found.length < left ? rest : 0;
+  if (found.length === limit) return Math.max(used, limit);
+  places[kind] = START;
+  return used;
 };
 
 /** Why a turn that its session took along handled nothing. */

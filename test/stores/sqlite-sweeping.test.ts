@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { sqlite } from "./sqlite-engine.ts";
+import { LOST, openWorld, times } from "./world.ts";
+
+/** More than ten slices of a sweep look at. */
+const WEBHOOKS = 2_500;
+/** One for each kind of work: what is old of webhooks, of chats, of heads, of the inbound half, and what is being erased. */
+const SLICES = 5;
+
+it("erases an old chat within a few slices of a sweep, however many webhooks' sessions there are to look at", async () => {
+  await using world = await openWorld(sqlite);
+  await world.start({ session: "chat:old" });
+  await world.end(await world.claimNext());
+  await Promise.all(times(WEBHOOKS, (n) => world.start({ session: `webhook:${n}` })));
+  const now = world.clock.now();
+  const before = { usageBefore: 0, gatewayBefore: 0, eventsBefore: 0, sessionsBefore: now, webhookSessionsBefore: now };
+  for (let slice = 0; slice < SLICES; slice++)
+    expect(await world.store.sweep({ now, maxAttempts: 3, lost: LOST, ...before })).toBe(true);
+  expect(await world.store.getSession("chat:old")).toBeUndefined();
+});
