@@ -51,6 +51,8 @@ const SHARED = [
   "src/core/usages.ts",
   "src/core/fault-words.ts",
   "src/core/utf8.ts",
+  "src/core/joined-bytes.ts",
+  "src/core/credit.ts",
 ];
 /** What finds the name that was meant. */
 const NEAREST = "src/core/nearest.ts";

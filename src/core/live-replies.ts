@@ -15,6 +15,8 @@ export type LiveReply = {
   /** Length of all pieces, in UTF-16 code units. */
   length: number;
   readonly pieces: string[];
+  /** How many of the last pieces are short. */
+  shortPieces: number;
   /** Nothing more is written to it. */
   isOver: boolean;
   /** Another gateway writes it: what is read here may be behind what a reader has seen there. */
@@ -23,6 +25,10 @@ export type LiveReply = {
   readers: Reader | Set<Reader> | undefined;
 };
 type Reader = () => void;
+
+/** So many short pieces are put together: each of them takes tens of bytes beside its text. */
+const SHORT_PIECES = 1024;
+const SHORT = 1024;
 
 /** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
 export const createLiveReplies = () => {
@@ -39,6 +45,7 @@ export const createLiveReplies = () => {
         seq,
         length: 0,
         pieces: [],
+        shortPieces: 0,
         isOver: false,
         isCopy,
         readers: readers.get(turnId),
@@ -50,6 +57,12 @@ export const createLiveReplies = () => {
     append(reply: LiveReply, text: string): void {
       reply.pieces.push(text);
       reply.length += text.length;
+      reply.shortPieces = text.length < SHORT ? reply.shortPieces + 1 : 0;
+      if (reply.shortPieces === SHORT_PIECES) {
+        const short = reply.pieces.splice(-SHORT_PIECES);
+        reply.pieces.push(short.join(""));
+        reply.shortPieces = 0;
+      }
       tellAll(reply.readers, wake);
     },
     close(reply: LiveReply): void {

@@ -86,6 +86,10 @@ const readTurn = async (
       interrupt = () => resolve("interrupted");
       iterator.next().then(resolve, reject);
     });
+  const soFar = (): Outcome => {
+    outcome.reply = listener.written.pieces.join("");
+    return outcome;
+  };
   let steps = 0;
   let chunks: AsyncIterator<unknown> | undefined;
   try {
@@ -96,9 +100,9 @@ const readTurn = async (
       if (step === "interrupted" || signal.aborted) {
         takeUsed(outcome, running);
         leave(iterator);
-        return stop(outcome, signal.reason as StopReason);
+        return stop(soFar(), signal.reason as StopReason);
       }
-      if (step.done) return outcome;
+      if (step.done) return soFar();
       // A backend that never waits would let nobody else run.
       if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
       tellChunk(outcome, step.value, listener);
@@ -106,7 +110,7 @@ const readTurn = async (
   } catch (thrown) {
     takeUsed(outcome, running);
     if (chunks) leave(chunks);
-    return failOrStop(outcome, thrown, signal);
+    return failOrStop(soFar(), thrown, signal);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
@@ -142,10 +146,6 @@ class HeardTurn implements ChunkHearer {
 
   chunk(chunk: Chunk): void {
     if (this.#isOver) return;
-    if ("text" in chunk && typeof chunk.text === "string") {
-      this.text(chunk.text);
-      return;
-    }
     try {
       tellChunk(this.#outcome, chunk, this.#listener);
     } catch (thrown) {
@@ -156,9 +156,7 @@ class HeardTurn implements ChunkHearer {
   text(text: string): void {
     if (this.#isOver) return;
     try {
-      requireRoom(this.#listener.written.length, text);
-      this.#listener.alive();
-      if (text !== "") this.#listener.text(text);
+      tellText(text, this.#listener);
     } catch (thrown) {
       this.#leave(fail(this.#cut(), thrown));
     }
@@ -201,12 +199,22 @@ class HeardTurn implements ChunkHearer {
   }
 }
 
+/** The text of a reply is put together once, at its end. */
 const tellChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
-  const text = takeChunk(outcome, chunk);
+  if ("text" in chunk && typeof chunk.text === "string") {
+    tellText(chunk.text, listener);
+    return;
+  }
+  takeChunk(outcome, chunk);
   if ("note" in chunk && chunk.anew) listener.anew();
   else listener.alive();
+  if ("note" in chunk) listener.note(chunk.note);
+};
+
+const tellText = (text: string, listener: RunListener): void => {
+  requireRoom(listener.written.length, text);
+  listener.alive();
   if (text !== "") listener.text(text);
-  else if ("note" in chunk) listener.note(chunk.note);
 };
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;

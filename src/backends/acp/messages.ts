@@ -37,8 +37,9 @@ export const speak = (program: RunningProgram, clock: Clock, { onUpdate, onAnswe
   const deliver = (message: Message): Promise<void> | undefined => {
     if (message.method === "session/update" && message.id === undefined) return onUpdate(message.params);
     if (typeof message.method === "string") {
-      if (message.id !== undefined && ++open > MOST_ASKED)
-        throw new BackendError("the agent's program asks for too much at once");
+      // Nobody listens to any other notification, and the SDK reads it first.
+      if (message.id === undefined) return;
+      if (++open > MOST_ASKED) throw new BackendError("the agent's program asks for too much at once");
     } else if (!asked.delete(message.id)) return;
     else if (message.id === prompt) onAnswer();
     controller?.enqueue(message as AnyMessage);

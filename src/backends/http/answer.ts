@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
+import { JoinedBytes } from "#core/joined-bytes.ts";
 import { retryAfterOf } from "#core/retry-after.ts";
 import type { Chunk } from "../backend.ts";
 import type { AnswerHeaders } from "../outbound/answer-head.ts";
@@ -139,7 +140,9 @@ export class Answer implements AnswerHandler {
     const onText = (text: string) => {
       if (!this.#isOver) this.#taker.text(text);
     };
-    const onComment = () => this.#taker.chunk(ALIVE);
+    const onComment = () => {
+      if (!this.#isOver) this.#taker.chunk(ALIVE);
+    };
     const reader = new EventReader(WHO, onEvent, onComment, MOST_OF_AN_EVENT, { saidBy, onText });
     const end = () => {
       reader.end();
@@ -163,12 +166,12 @@ export class Answer implements AnswerHandler {
       );
     };
     this.#stopWaiting = this.#clock.after(REST_MS, () => fail(undefined));
-    const body = whole(Number.POSITIVE_INFINITY, fail);
+    const body = whole(FAILURE_BYTES, fail);
     const push: Body["push"] = (bytes, from, to) => {
       if (this.#bytes > FAILURE_BYTES) fail(undefined);
       else body.push(bytes, from, to);
     };
-    return { ...body, push };
+    return { ...body, most: Number.POSITIVE_INFINITY, push };
   }
 
   #try(work: () => void): void {
@@ -213,12 +216,12 @@ const saidBy = (_name: string, data: string) => {
 const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
 
 const whole = (most: number, take: (text: string) => void): Body => {
-  const pieces: Buffer[] = [];
+  const body = new JoinedBytes(most);
   return {
     most,
-    push: (bytes, from, to) => void pieces.push(Buffer.from(bytes.subarray(from, to))),
+    push: (bytes, from, to) => body.add(bytes, from, to),
     end: () => {
-      const bytes = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+      const bytes = body.take();
       if (!isUtf8(bytes)) throw new BackendError(`${WHO} sent what is no UTF-8`);
       take(bytes.toString());
     },

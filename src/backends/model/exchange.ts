@@ -1,4 +1,5 @@
 import { BackendError } from "#core/errors.ts";
+import { JoinedBytes } from "#core/joined-bytes.ts";
 import type { Used } from "../backend.ts";
 import type { Pieces } from "../outbound/alike.ts";
 import type { AnswerHeaders } from "../outbound/answer-head.ts";
@@ -17,6 +18,9 @@ const EVENT_BYTES = 16 * 1024 * 1024;
 const ANSWER_BYTES = 64 * 1024 * 1024;
 /** Of an answer that is an error. */
 const ERROR_BYTES = 64 * 1024;
+/** Events that the SDK reads in one turn of the event loop, which may take it milliseconds, and how many may wait for that. */
+const SDK_EVENTS = 8;
+const MOST_WAITING = 64;
 
 /** Who hears what comes by an exchange. */
 export type Hearer = {
@@ -27,7 +31,7 @@ export type Hearer = {
 };
 
 /** An answer that is no stream, as far as it has been read. */
-type Refusal = { status: number; retryAfterMs: number | undefined; parts: Buffer[]; type: string };
+type Refusal = { status: number; retryAfterMs: number | undefined; body: JoinedBytes; type: string };
 
 type Init = Pick<RequestInit, "headers" | "body">;
 
@@ -45,8 +49,10 @@ export class Exchange implements AnswerHandler, Pieces {
   readonly #hearer: Hearer;
   #controller: AnswerController | undefined;
   #reader: EventReader | undefined;
-  /** Events that the SDK has to see first, should it be needed. */
-  #kept: string[] = [];
+  /** Events that wait for the SDK, from `#given` on. It has to see them first, should it be needed. */
+  readonly #kept: string[] = [];
+  #given = 0;
+  #isFeeding = false;
   #toSdk: ReadableStreamDefaultController<Uint8Array> | undefined;
   /** What the SDK waits for. */
   #answer: Deferred<Response> | undefined;
@@ -68,7 +74,6 @@ export class Exchange implements AnswerHandler, Pieces {
   #isOver = false;
   #isMixed = false;
   #isHeld = false;
-  #isSdkFull = false;
 
   constructor(client: Client, wire: Wire, now: () => number, hearer: Hearer) {
     this.#client = client;
@@ -125,14 +130,20 @@ export class Exchange implements AnswerHandler, Pieces {
     const type = String(headers["content-type"] ?? "");
     if (String(headers["content-encoding"] ?? "identity") !== "identity") this.#fail(noStream("something compressed"));
     else if (status === 200 && !/json|html|xml/.test(type)) this.#begin();
-    else this.#refused = { status, retryAfterMs: retryAfterIn(headers, this.#now()), parts: [], type };
+    else
+      this.#refused = {
+        status,
+        retryAfterMs: retryAfterIn(headers, this.#now()),
+        body: new JoinedBytes(ERROR_BYTES),
+        type,
+      };
   }
 
   onResponseData(_controller: AnswerController, bytes: Buffer, from: number, to: number): void {
     if (this.#isOver) return;
     this.#bytes += to - from;
     if (this.#refused) {
-      this.#refused.parts.push(Buffer.from(bytes.subarray(from, to)));
+      this.#refused.body.add(bytes, from, to);
       if (this.#bytes > ERROR_BYTES) this.#refuse(this.#refused);
     } else if (this.#bytes > ANSWER_BYTES) this.#fail(new BackendError("the provider's answer is longer than 64 MiB"));
     else this.#read(bytes, from, to);
@@ -172,7 +183,7 @@ export class Exchange implements AnswerHandler, Pieces {
   #end(): void {
     this.#isOver = true;
     if (this.#toSdk) {
-      this.#toSdk.close();
+      this.#feed();
       return;
     }
     if (!this.#ending.finish && !this.hasEnded) {
@@ -232,37 +243,54 @@ export class Exchange implements AnswerHandler, Pieces {
         start: (controller) => {
           this.#toSdk = controller;
         },
-        pull: () => {
-          if (!this.#isSdkFull) return;
-          this.#isSdkFull = false;
-          this.#flow();
-        },
+        pull: () => this.#feed(),
       },
-      { highWaterMark: 64 },
+      { highWaterMark: 1 },
     );
-    for (const data of this.#kept) this.#pass(data);
-    this.#kept = [];
+    this.#feed();
     this.#plainly.resolve(undefined);
     this.#answer ??= deferred();
     this.#answer.resolve(new Response(body, EVENT_STREAM));
   }
 
   #pass(data: string): void {
-    if (!this.#toSdk) {
-      this.#kept.push(data);
-      return;
-    }
-    this.#toSdk.enqueue(Buffer.from(`data: ${data}\n\n`));
-    if ((this.#toSdk.desiredSize ?? 1) <= 0) this.#isSdkFull = true;
+    this.#kept.push(data);
+    this.#feed();
   }
 
+  /** Gives the SDK what waits for it, when it wants more and has had none in this turn of the event loop. */
+  #feed(): void {
+    const sdk = this.#toSdk;
+    if (!sdk || this.#isFeeding || this.failure !== undefined || (sdk.desiredSize ?? 0) <= 0) return;
+    const events = this.#kept.slice(this.#given, this.#given + SDK_EVENTS);
+    if (events.length === 0) {
+      if (this.#isOver) sdk.close();
+      return;
+    }
+    this.#given += events.length;
+    if (2 * this.#given >= this.#kept.length) {
+      this.#kept.splice(0, this.#given);
+      this.#given = 0;
+    }
+    this.#isFeeding = true;
+    setImmediate(this.#fed);
+    sdk.enqueue(Buffer.from(events.map((data) => `data: ${data}\n\n`).join("")));
+  }
+
+  readonly #fed = (): void => {
+    this.#isFeeding = false;
+    this.#feed();
+    if (!this.#isOver) this.#flow();
+  };
+
   #flow(): void {
-    if (this.#isHeld || this.#isSdkFull) this.#controller?.pause();
+    const isSdkFull = this.#toSdk !== undefined && this.#kept.length - this.#given > MOST_WAITING;
+    if (this.#isHeld || isSdkFull) this.#controller?.pause();
     else this.#controller?.resume();
   }
 
-  #refuse({ status, retryAfterMs, parts, type }: Refusal): void {
-    const error = jsonOf(Buffer.concat(parts).toString());
+  #refuse({ status, retryAfterMs, body, type }: Refusal): void {
+    const error = jsonOf(body.take().toString());
     const isError = status !== 200 || (typeof error === "object" && error !== null && "error" in error);
     this.#fail(
       isError ? failureOf({ status, error, retryAfterMs }) : noStream(type.includes("html") ? "a page" : "JSON"),

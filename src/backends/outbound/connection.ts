@@ -109,6 +109,9 @@ export type ConnectionOwner = {
 /** How long a reply flows, without a pause as long, before its pieces may be gathered. */
 const YOUNG_MS = 250;
 
+/** After a read of so many bytes there is more at once: it waits for the next turn of the event loop, so that others have theirs. */
+const LARGE_READ = 16 * 1024;
+
 const CONNECTION = Symbol("connection");
 type Owned = Socket & { [CONNECTION]?: Connection };
 
@@ -203,7 +206,8 @@ export class Connection implements AnswerTaker, Holdable {
       return true;
     }
     if (asked.isOver) this.#free();
-    else if (this.#gathering.holdMs > 0) return !this.#hold();
+    else if (this.#gathering.holdMs > 0 && this.#hold()) return false;
+    else if (count >= LARGE_READ) return this.#rest();
     return true;
   }
 
@@ -275,6 +279,12 @@ export class Connection implements AnswerTaker, Holdable {
     this.#isHeld = true;
     this.#gathering.hold(this);
     return true;
+  }
+
+  #rest(): false {
+    if (!this.#isHeld) setImmediate(() => this.release());
+    this.#isHeld = true;
+    return false;
   }
 
   /** After the whole read, as more may have come with it than the answer. */

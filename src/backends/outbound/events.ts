@@ -1,10 +1,12 @@
 import { isUtf8 } from "node:buffer";
 import { BackendError } from "#core/errors.ts";
+import { JoinedBytes } from "#core/joined-bytes.ts";
 import { Alike, type Pieces, type Said } from "./alike.ts";
 
 /** The longest line, and the most that the lines of one event may hold. */
 export const MOST_OF_AN_EVENT = 1024 * 1024;
 const LF = 10;
+const NEWLINE = Buffer.from("\n");
 const CR = 13;
 const COLON = 58;
 const SPACE = 32;
@@ -21,10 +23,12 @@ export class EventReader {
   readonly #most: number;
   readonly #alike: Alike | undefined;
   /** The beginning of a line whose end has not come. */
-  #parts: Buffer[] = [];
-  #pending = 0;
+  readonly #begun: JoinedBytes;
+  #hasComment = false;
   #name = "";
+  /** The first line of an event's data, and those behind it. */
   #data: string | undefined = undefined;
+  readonly #moreData: JoinedBytes;
 
   constructor(
     who: string,
@@ -38,10 +42,12 @@ export class EventReader {
     this.#onEvent = onEvent;
     this.#onComment = onComment;
     this.#most = most;
+    this.#begun = new JoinedBytes(most);
+    this.#moreData = new JoinedBytes(most);
     this.#alike = pieces && new Alike(pieces);
   }
 
-  /** Reads the bytes from `from` to `to`. The texts of the last events may not be told before `tell`. */
+  /** Reads the bytes from `from` to `to`. The texts of the last events, and that there were comments, may not be told before `tell`. */
   push(bytes: Buffer, from = 0, to = bytes.length): void {
     try {
       this.#push(bytes, from, to);
@@ -51,9 +57,12 @@ export class EventReader {
     }
   }
 
-  /** Tells what was read, to the last of it. */
+  /** Tells what was read, to the last of it. Comments are told of once, however many came. */
   tell(): void {
     this.#alike?.tell();
+    if (!this.#hasComment) return;
+    this.#hasComment = false;
+    this.#onComment();
   }
 
   #push(bytes: Buffer, from: number, to: number): void {
@@ -79,32 +88,28 @@ export class EventReader {
       }
       const to = bytes.indexOf(LF, from);
       if (to === -1) break;
-      if (this.#pending === 0) this.#line(bytes, from, to, began);
+      if (this.#begun.length === 0) this.#line(bytes, from, to, began);
       else {
-        const line = Buffer.concat([...this.#parts, bytes.subarray(from, to)]);
-        this.#parts = [];
-        this.#pending = 0;
+        this.#begun.add(bytes, from, to);
+        const line = this.#begun.take();
         this.#line(line, 0, line.length, -1);
       }
       from = to + 1;
       if (this.#isBetween) began = from;
     }
-    if (from === bytes.length) return;
-    this.#pending += bytes.length - from;
-    if (this.#pending > this.#most) throw this.#tooLong();
-    // A copy: the bytes are somebody else's next.
-    this.#parts.push(Buffer.from(bytes.subarray(from)));
+    if (this.#begun.length + bytes.length - from > this.#most) throw this.#tooLong();
+    this.#begun.add(bytes, from);
   }
 
   /** The stream has ended. */
   end(): void {
-    if (this.#pending > 0 || this.#data !== undefined)
+    if (this.#begun.length > 0 || this.#data !== undefined)
       throw new BackendError(`${this.#who} broke off in the middle of an event`, { retryable: true });
   }
 
   /** No event has begun. */
   get #isBetween(): boolean {
-    return this.#pending === 0 && this.#data === undefined && this.#name === "";
+    return this.#begun.length === 0 && this.#data === undefined && this.#name === "";
   }
 
   #takeAlike(bytes: Buffer, from: number, to: number): number {
@@ -114,9 +119,8 @@ export class EventReader {
   #line(bytes: Buffer, from: number, lineEnd: number, began: number): void {
     const to = lineEnd > from && bytes[lineEnd - 1] === CR ? lineEnd - 1 : lineEnd;
     if (to === from) {
-      const data = this.#data;
+      const data = this.#takeData();
       const name = this.#name;
-      this.#data = undefined;
       this.#name = "";
       if (data === undefined) return;
       this.tell();
@@ -129,29 +133,35 @@ export class EventReader {
     // A field's first letter tells `data`, `event`, `id` and `retry` apart; the whole name is compared where it matters.
     switch (bytes[from]) {
       case 100: {
-        const value = this.#field(bytes, from, to, "data");
-        if (value === undefined) return;
-        this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
-        if (this.#data.length > this.#most) throw this.#tooLong();
+        const start = valueAt(bytes, from, to, "data");
+        if (start === undefined) return;
+        if (this.#data === undefined) this.#data = this.#text(bytes, start, to);
+        else {
+          if (this.#data.length + this.#moreData.length + 1 + to - start > this.#most) throw this.#tooLong();
+          this.#moreData.add(NEWLINE);
+          this.#moreData.add(bytes, start, to);
+        }
         return;
       }
       case 101: {
-        const value = this.#field(bytes, from, to, "event");
-        if (value !== undefined) this.#name = value;
+        const start = valueAt(bytes, from, to, "event");
+        if (start !== undefined) this.#name = this.#text(bytes, start, to);
         return;
       }
       case COLON:
-        this.tell();
-        this.#onComment();
+        this.#hasComment = true;
     }
   }
 
-  #field(bytes: Buffer, from: number, to: number, name: string): string | undefined {
-    const after = from + name.length;
-    const text = bytes.toString("latin1", from, after);
-    if (text !== name || (after < to && bytes[after] !== COLON)) return undefined;
-    const start = after + (bytes[after + 1] === SPACE ? 2 : 1);
-    if (start >= to) return "";
+  #takeData(): string | undefined {
+    const first = this.#data;
+    this.#data = undefined;
+    if (first === undefined || this.#moreData.length === 0) return first;
+    const more = this.#moreData.take();
+    return first + this.#text(more, 0, more.length);
+  }
+
+  #text(bytes: Buffer, start: number, to: number): string {
     const value = bytes.toString("utf8", start, to);
     // Only where the decoder has put its mark can there be a byte that it did not understand.
     if (value.includes(REPLACEMENT) && !isUtf8(bytes.subarray(start, to)))
@@ -163,3 +173,10 @@ export class EventReader {
     return new BackendError(`${this.#who} sent an event that is longer than ${this.#most / 1024 / 1024} MiB`);
   }
 }
+
+/** Where the value of a field begins, at most at `to`; undefined where the line has another field. */
+const valueAt = (bytes: Buffer, from: number, to: number, name: string): number | undefined => {
+  const after = from + name.length;
+  if (bytes.toString("latin1", from, after) !== name || (after < to && bytes[after] !== COLON)) return undefined;
+  return Math.min(to, after + (bytes[after + 1] === SPACE ? 2 : 1));
+};

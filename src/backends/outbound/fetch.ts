@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
+import { JoinedBytes } from "#core/joined-bytes.ts";
 import { retryAfterOf } from "#core/retry-after.ts";
 import { EventReader } from "./events.ts";
 import { connectionError, isWorthAnotherTry, statusWords } from "./words.ts";
@@ -9,6 +10,8 @@ import { connectionError, isWorthAnotherTry, statusWords } from "./words.ts";
 const MIB = 1024 * 1024;
 const WHOLE_BYTES = 16 * MIB;
 const STREAM_BYTES = 32 * MIB;
+/** Events that the SDK reads in one turn of the event loop, which may take it milliseconds. */
+const EVENTS_AT_ONCE = 16;
 
 export type FetchSettings = {
   /** As errors call the other side. */
@@ -82,14 +85,12 @@ export const createFetch = (agent: Agent, settings: FetchSettings): typeof fetch
 };
 
 const wholeOf = async (who: string, body: AsyncIterable<Buffer>): Promise<string> => {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
+  const joined = new JoinedBytes(WHOLE_BYTES);
   for await (const piece of read(who, body)) {
-    bytes += piece.length;
-    if (bytes > WHOLE_BYTES) throw new BackendError(`${who} sent more than 16 MiB`);
-    pieces.push(piece);
+    if (joined.length + piece.length > WHOLE_BYTES) throw new BackendError(`${who} sent more than 16 MiB`);
+    joined.add(piece);
   }
-  const all = Buffer.concat(pieces);
+  const all = joined.take();
   if (!isUtf8(all)) throw new BackendError(`${who} sent what is no UTF-8`);
   const text = all.toString();
   checkJson(who, text);
@@ -98,7 +99,7 @@ const wholeOf = async (who: string, body: AsyncIterable<Buffer>): Promise<string
 
 /** The events of a body, each written anew: what is read behind it sees whole events of JSON only. */
 async function* eventsOf(who: string, body: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array, void> {
-  let ready: string[] = [];
+  const ready: string[] = [];
   let bytes = 0;
   const reader = new EventReader(
     who,
@@ -113,9 +114,11 @@ async function* eventsOf(who: string, body: AsyncIterable<Buffer>): AsyncGenerat
     bytes += piece.length;
     if (bytes > STREAM_BYTES) throw new BackendError(`${who} sent more than 32 MiB`);
     reader.push(piece);
-    if (ready.length === 0) continue;
-    yield Buffer.from(ready.join(""));
-    ready = [];
+    reader.tell();
+    while (ready.length > 0) {
+      yield Buffer.from(ready.splice(0, EVENTS_AT_ONCE).join(""));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
   reader.end();
 }

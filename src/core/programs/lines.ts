@@ -1,3 +1,5 @@
+import { JoinedBytes } from "#core/joined-bytes.ts";
+
 const NEWLINE = 0x0a;
 
 export class LineTooLong extends Error {
@@ -8,16 +10,14 @@ export class LineTooLong extends Error {
 
 /** Cuts bytes into lines, wherever their borders are. Keeps no more than one line of at most `most` bytes, and throws LineTooLong past that. */
 export const createLineCutter = (most: number) => {
-  let begun: Buffer[] = [];
-  let length = 0;
+  const begun = new JoinedBytes(most);
   const take = (last: Buffer): Buffer => {
-    const line = begun.length === 0 ? last : Buffer.concat([...begun, last]);
-    begun = [];
-    length = 0;
-    return line;
+    if (begun.length === 0) return last;
+    begun.add(last);
+    return begun.take();
   };
   const check = (more: number): void => {
-    if (length + more > most) throw new LineTooLong(most);
+    if (begun.length + more > most) throw new LineTooLong(most);
   };
   return {
     /** The lines that these bytes complete, without their ends. */
@@ -29,11 +29,9 @@ export const createLineCutter = (most: number) => {
         from = at + 1;
       }
       check(bytes.length - from);
-      if (from === bytes.length) return;
-      begun.push(bytes.subarray(from));
-      length += bytes.length - from;
+      begun.add(bytes, from);
     },
     /** What there is of a line that has no end; undefined where there is none. */
-    rest: (): Buffer | undefined => (length === 0 ? undefined : take(Buffer.alloc(0))),
+    rest: (): Buffer | undefined => (begun.length === 0 ? undefined : begun.take()),
   };
 };

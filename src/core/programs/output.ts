@@ -3,6 +3,8 @@ import type { RunningProgram } from "./start.ts";
 
 /** Who left the group may hold the pipe open after the program has ended: so long without a byte is its end, too. */
 const HELD_OPEN_MS = 200;
+/** What is read in one turn of the event loop: it may be a thousand lines, and others have their turn. */
+const TURN_BYTES = 4 * 1024;
 
 /**
  * What a program writes to its standard output, to the end. It is read no sooner than it is asked for: a program whose reader is slow
@@ -20,7 +22,10 @@ export async function* outputOf({ stdout, ended }: RunningProgram, clock: Clock)
   for (;;) {
     const bytes = stdout.read() as Buffer | null;
     if (bytes !== null) {
-      yield bytes;
+      for (let from = 0; from < bytes.length; from += TURN_BYTES) {
+        if (from > 0) await new Promise((resolve) => setImmediate(resolve));
+        yield bytes.subarray(from, from + TURN_BYTES);
+      }
       continue;
     }
     if (stdout.readableEnded || stdout.destroyed) return;
