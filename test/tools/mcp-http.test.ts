@@ -5,22 +5,45 @@ import { describe, expect, it } from "vitest";
 import { openHttpTransport } from "#tools/mcp/http.ts";
 import { ToolError } from "#tools/tool.ts";
 import { open, signal } from "./open-tools.ts";
-import { answerOf } from "./stand-in-answers.mjs";
+import { answerOf, requestOf } from "./stand-in-answers.mjs";
 
 type Played = {
-  how: "json" | "stream" | "redirect" | "gzip" | "endless" | "refuse" | "html" | "half" | "latin" | "line" | "stuck";
+  how:
+    | "json"
+    | "stream"
+    | "redirect"
+    | "gzip"
+    | "endless"
+    | "refuse"
+    | "html"
+    | "half"
+    | "latin"
+    | "line"
+    | "stuck"
+    | "asks"
+    | "lists"
+    | "tells";
+  /** How many messages it sends before its answer to a call. */
+  count?: number;
 };
 
 /** A server of tools that is reached by streamable HTTP. */
-const serve = async ({ how }: Played) => {
+const serve = async ({ how, count = 0 }: Played) => {
   const seen: IncomingMessage["headers"][] = [];
   const left: string[] = [];
+  /** The answers to its own requests. */
+  const answers: unknown[] = [];
   let sessions = 0;
+  let quiet = false;
   const gone = new Set<string>();
   const onRequest = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     seen.push(req.headers);
     if (req.method !== "POST") return void res.writeHead(405).end();
-    const message = JSON.parse(await text(req)) as { id?: unknown; method: string };
+    const message = JSON.parse(await text(req)) as { id?: unknown; method: string; error?: { code: number } };
+    if (message.method === undefined) {
+      answers.push(message.error?.code);
+      return void res.writeHead(202).end();
+    }
     if (how === "refuse") return void res.writeHead(401).end("who are you?");
     if (how === "redirect") return void res.writeHead(307, { location: "http://127.0.0.1:9/" }).end();
     if (gone.has(String(req.headers["mcp-session-id"]))) return void res.writeHead(404).end();
@@ -54,6 +77,18 @@ const serve = async ({ how }: Played) => {
       res.once("close", () => left.push(message.method));
       return void res.writeHead(200, { ...session, "content-type": "text/event-stream" }).flushHeaders();
     }
+    if (isCall && count > 0 && !quiet) {
+      const told = JSON.stringify({
+        jsonrpc: "2.0",
+        method: "notifications/message",
+        params: { level: "info", data: "a" },
+      });
+      const sent = Array.from({ length: count }, (_, n) => (how === "tells" ? told : requestOf("roots/list", n)));
+      if (how === "lists") return void res.writeHead(200, head).end(`[${[...sent, words].join()}]`);
+      res.writeHead(200, { ...session, "content-type": "text/event-stream" });
+      for (const one of sent) res.write(`event: message\ndata: ${one}\n\n`);
+      return void res.end(`event: message\ndata: ${words}\n\n`);
+    }
     const body = words;
     const isStream = how === "stream";
     res.writeHead(200, { ...session, "content-type": isStream ? "text/event-stream" : "application/json" });
@@ -65,9 +100,14 @@ const serve = async ({ how }: Played) => {
   return {
     reach: { type: "http", url: `http://127.0.0.1:${port}/mcp`, headers: { authorization: "Bearer t" } } as const,
     seen,
+    answers,
     /** What was asked whose connection the caller closed. */
     left,
     initialized: () => sessions,
+    /** From now on it sends nothing but its answers. */
+    calm: () => {
+      quiet = true;
+    },
     expire: () => gone.add(`s${sessions}`),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -113,10 +153,50 @@ describe("a server of tools over HTTP", () => {
     await using two = open(stuck.reach, { callMs: 50 });
     await expect(two.call("say", { text: "a" })).rejects.toThrow("it did not answer in time");
     // What the client leaves open is closed all the same, when its time is over.
-    const { transport, close } = openHttpTransport({ ...stuck.reach, longestMs: 100 });
+    const { transport, close } = openHttpTransport({ ...stuck.reach, longestMs: 100, mayTell: () => true });
     await transport.start();
     await transport.send({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "say", arguments: {} } });
     await expect.poll(() => stuck.left).toEqual(["tools/call"]);
+    await close();
+  });
+
+  it.each(["asks", "lists"] as const)("F35: MUST be refused a few requests of its own: it %s", async (how) => {
+    await using server = await serve({ how, count: 3 });
+    await using files = open(server.reach);
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    await expect.poll(() => server.answers).toEqual([-32601, -32601, -32601]);
+  });
+
+  it.each([
+    ["asks", "it sent too many requests of its own, and was ended"],
+    ["tells", "it sent too many messages, and was ended"],
+    ["lists", "it answered with more than 64 messages at once"],
+  ] as const)(
+    "F35: MUST not be heard to the end when it sends too much, and the next call opens anew: it %s",
+    async (how, reason) => {
+      const played: Played = { how, count: 20_000 };
+      await using server = await serve(played);
+      await using files = open(server.reach);
+      await expect(files.call("say", { text: "a" })).rejects.toThrow(`The call failed: ${reason}.`);
+      expect(server.answers.length).toBeLessThanOrEqual(50);
+      server.calm();
+      expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    },
+  );
+
+  it("F34: MUST hold no piece of an answer by itself, and hand a few lines on in each turn of the event loop", async () => {
+    await using server = await serve({ how: "tells", count: 2_000 });
+    const { transport, close } = openHttpTransport({ ...server.reach, longestMs: 10_000, mayTell: () => true });
+    let [heard, inTurn, most] = [0, 0, 0];
+    const count = () => {
+      if (inTurn++ === 0) setImmediate(() => (inTurn = 0));
+      [heard, most] = [heard + 1, Math.max(most, inTurn)];
+    };
+    transport.onmessage = count;
+    await transport.start();
+    await transport.send({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "say", arguments: {} } });
+    await expect.poll(() => heard).toBe(2_001);
+    expect(most).toBeLessThanOrEqual(32);
     await close();
   });
 

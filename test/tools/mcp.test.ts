@@ -88,6 +88,36 @@ describe("a server of tools over standard input and output", () => {
     expect(Number(await files.call("lists"))).toBeLessThan(20);
   });
 
+  it.each([
+    ["ping", "answered"],
+    ["roots/list", "-32601"],
+    ["sampling/createMessage", "-32601"],
+  ])("F35: MUST be answered a few requests of its own: %s is %s", async (what, answer) => {
+    await using files = open(program("good"));
+    expect(await files.call("ask", { text: `${what} 5` })).toBe(Array.from({ length: 5 }, () => answer).join());
+  });
+
+  it.each(["ping", "roots/list"])("F35: MUST be ended when it asks too much, and is opened anew: %s", async (what) => {
+    await using files = open(program("good"));
+    const reason = "it sent too many requests of its own, and was ended";
+    await expect(files.call("ask", { text: `${what} 20000` })).rejects.toThrow(`The call failed: ${reason}.`);
+    expect(files.failures).toEqual([reason]);
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+  });
+
+  it("F35: MUST be ended when it tells too much, and is opened anew", async () => {
+    await using files = open(program("good"));
+    await expect(files.call("tell")).rejects.toThrow("The call failed: it sent too many messages, and was ended.");
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+  });
+
+  it("F35: MUST be left out when it asks too much at its start", async () => {
+    await using files = open(program("floods"));
+    const reason = "it sent too many requests of its own, and was ended";
+    expect((await files.source.tools(signal, 0)).missing).toEqual([{ server: "files", reason }]);
+    expect(files.failures).toEqual([reason]);
+  });
+
   it("F08: offers no tool that would fill every request, and says which are left out", async () => {
     await using files = open(program("huge"));
     expect(await files.names()).toEqual(["files__say"]);

@@ -22,6 +22,8 @@ const TOOLS = [
   "meta",
   "other",
   "flood",
+  "ask",
+  "tell",
   "a.name/of another world",
 ];
 
@@ -43,6 +45,9 @@ const CALLS = {
   structured: () => ({ content: [], structuredContent: { total: 3 } }),
   env: () => ({ content: [{ type: "text", text: Object.keys(process.env).sort().join(" ") }] }),
 };
+
+/** A request of its own. @param {string} method @param {number} n */
+export const requestOf = (method, n) => JSON.stringify({ jsonrpc: "2.0", id: `own-${n}`, method });
 
 /** @param {{ id?: unknown, method: string, params?: any }} message @param {string} how @returns {object | undefined} */
 export const answerOf = ({ id, method, params }, how) => {

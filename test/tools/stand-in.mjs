@@ -1,11 +1,15 @@
 // A server of tools as the tests play it: the Model Context Protocol over standard input and output, line by line. Its first argument says how it misbehaves.
 import { createInterface } from "node:readline";
-import { answerOf } from "./stand-in-answers.mjs";
+import { answerOf, requestOf } from "./stand-in-answers.mjs";
 
 const [how = "good"] = process.argv.slice(2);
 if (how === "silent") setInterval(() => {}, 1_000);
 else if (how === "exits") process.exit(3);
 else {
+  if (how === "floods") for (let n = 0; n < 20_000; n++) process.stdout.write(`${requestOf("roots/list", n)}\n`);
+  /** What its own requests were answered, and who waits for the last of those. */
+  const answers = [];
+  let whenAnswered = () => {};
   if (how === "chatty") process.stdout.write("Welcome to the server!\n{\n");
   createInterface({ input: process.stdin }).on("line", (line) => {
     const message = JSON.parse(line);
@@ -25,6 +29,11 @@ else {
       return;
     }
     const { id, method, params } = message;
+    if (method === undefined) {
+      answers.push(message.error?.code ?? "answered");
+      whenAnswered();
+      return;
+    }
     const write = (one) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...one })}\n`);
     if (method === "tools/call" && params.name === "refuse") {
       write({ id, error: { code: Number(params.arguments.text), message: "The quota is used up." } });
@@ -32,6 +41,21 @@ else {
     }
     if (method === "tools/call" && params.name === "other") {
       write({ id: id + 1_000, result: { content: [{ type: "text", text: "not yours" }] } });
+      return;
+    }
+    if (method === "tools/call" && params.name === "ask") {
+      const [what, count] = params.arguments.text.split(" ");
+      for (let n = 0; n < Number(count); n++) process.stdout.write(`${requestOf(what, n)}\n`);
+      whenAnswered = () => {
+        if (answers.length === Number(count))
+          write({ id, result: { content: [{ type: "text", text: answers.join() }] } });
+      };
+      return;
+    }
+    if (method === "tools/call" && params.name === "tell") {
+      for (let n = 0; n < 100_000; n++)
+        write({ method: "notifications/progress", params: { progressToken: id, progress: n } });
+      write({ id, result: { content: [{ type: "text", text: "enough" }] } });
       return;
     }
     if (method === "tools/call" && params.name === "flood") {

@@ -1,11 +1,11 @@
 import type { Readable } from "node:stream";
 import { cleanSentence } from "#core/clean-words.ts";
 import type { Clock } from "#core/clock.ts";
+import { createCredit } from "#core/credit.ts";
 
 const LINE_CHARACTERS = 1_000;
 /** A program that talks more than this is heard no longer, but for so many lines a second. */
-const LINES_AT_ONCE = 50;
-const LINES_A_SECOND = 1;
+const LINES = { atOnce: 50, aSecond: 1 };
 
 export type Said = { line: string /** Bytes before it that were not heard. */; unheard?: number };
 
@@ -17,33 +17,26 @@ export const hearProgram = (stream: Readable, clock: Clock, say: (said: Said) =>
   let begun = "";
   let last: string | undefined;
   let unheard = 0;
-  let credit = LINES_AT_ONCE;
-  let counted = clock.monotonic();
-  const mayHear = (): boolean => {
-    const now = clock.monotonic();
-    credit = Math.min(LINES_AT_ONCE, credit + ((now - counted) / 1000) * LINES_A_SECOND);
-    counted = now;
-    return credit >= 1;
-  };
+  const credit = createCredit(clock, LINES);
   const hear = (written: string): void => {
     const line = cleanSentence(written, LINE_CHARACTERS);
     if (line === "") return;
     last = line;
-    credit--;
+    credit.spend();
     say(unheard > 0 ? { line, unheard } : { line });
     unheard = 0;
   };
   stream.setEncoding("utf8");
   stream.on("data", (text: string) => {
-    const lines = text.split("\n", LINES_AT_ONCE + 1);
+    const lines = text.split("\n", LINES.atOnce + 1);
     for (const [n, line] of lines.entries()) {
       if (n === lines.length - 1) begun = (n === 0 ? begun + line : line).slice(0, LINE_CHARACTERS * 8);
-      else if (mayHear()) hear(n === 0 ? begun + line : line);
+      else if (credit.has()) hear(n === 0 ? begun + line : line);
       else unheard += line.length + 1;
     }
   });
   stream.on("end", () => {
-    if (mayHear()) hear(begun);
+    if (credit.has()) hear(begun);
     begun = "";
   });
   stream.on("error", () => {});

@@ -2,22 +2,31 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { Agent, fetch } from "undici";
 import { HOPS_HEADER, HOPS_KEY } from "#core/hops.ts";
+import { JoinedBytes } from "#core/joined-bytes.ts";
 import { HEAD_BYTES, LINK_LOCAL, LINK_LOCAL_WORDS, reachWithin } from "#core/lookup.ts";
+import { createLineCutter, LineTooLong } from "#core/programs/lines.ts";
 
 const CONNECT_MS = 10_000;
-/** A whole answer, or one event of a stream. */
+/** A whole answer, or one line of a stream. */
 const ANSWER_BYTES = 16 * 1024 ** 2;
-const NEWLINE = 0x0a;
+const TOO_LONG = "its answer is longer than 16 MiB";
+/** Lines of a stream that the SDK reads in one turn of the event loop, which may take it milliseconds. */
+const LINES_AT_ONCE = 32;
+/** One answer that is no stream may be a list of messages, which the SDK reads in one go. */
+const MOST_MESSAGES = 64;
+const NEWLINE = Buffer.from("\n");
 
 type HttpReach = {
   url: string;
   headers: Readonly<Record<string, string>>;
   /** No answer is read for longer: nobody waits for it any more, and the client would leave it open for ever. */
   longestMs: number;
+  /** One more line of a stream has come; false where it is one too many. */
+  mayTell: () => boolean;
 };
 
 /** The protocol over streamable HTTP. Connections are kept; no redirect is followed and no proxy asked. */
-export const openHttpTransport = ({ url, headers, longestMs }: HttpReach) => {
+export const openHttpTransport = ({ url, headers, longestMs, mayTell }: HttpReach) => {
   const dispatcher = new Agent({ connect: reachWithin(CONNECT_MS), maxHeaderSize: HEAD_BYTES, bodyTimeout: 0 });
   const bounded = async (target: string | URL, init: RequestInit = {}): Promise<Response> => {
     const sent = new Headers(init.headers);
@@ -39,7 +48,9 @@ export const openHttpTransport = ({ url, headers, longestMs }: HttpReach) => {
     }
     if (!answer.body) return answer;
     const { status, statusText } = answer;
-    return new Response(answer.body.pipeThrough(bound(answer)), { status, statusText, headers: answer.headers });
+    const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") === true;
+    const readable = answer.body.pipeThrough(isStream ? lines(mayTell) : whole());
+    return new Response(readable, { status, statusText, headers: answer.headers });
   };
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch: bounded as FetchLike,
@@ -80,16 +91,65 @@ const hopsOfMessage = (body: unknown): unknown => {
   return params?._meta?.[HOPS_KEY];
 };
 
-/** Lets no more through than an answer may have; of a stream, than one line of it may. */
-const bound = ({ headers }: Response): TransformStream<Uint8Array, Uint8Array> => {
-  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
-  let bytes = 0;
+type Through = TransformStream<Uint8Array, Uint8Array>;
+
+/** Lets an answer through once it is whole, however small its pieces are. */
+const whole = (): Through => {
+  const joined = new JoinedBytes(ANSWER_BYTES);
   return new TransformStream({
     transform(part, controller) {
-      const end = isStream ? part.lastIndexOf(NEWLINE) : -1;
-      bytes = end >= 0 ? part.length - end - 1 : bytes + part.length;
-      if (bytes > ANSWER_BYTES) controller.error(new Error("its answer is longer than 16 MiB"));
-      else controller.enqueue(part);
+      if (joined.length + part.length > ANSWER_BYTES) controller.error(new Error(TOO_LONG));
+      else joined.add(bufferOf(part));
+    },
+    flush(controller) {
+      const answer = joined.take();
+      if (messagesIn(answer) > MOST_MESSAGES)
+        controller.error(new Error(`it answered with more than ${MOST_MESSAGES} messages at once`));
+      else controller.enqueue(answer);
     },
   });
+};
+
+/** Lets the lines of a stream through, whole ones and a few in a turn of the event loop. */
+const lines = (mayTell: () => boolean): Through => {
+  const cutter = createLineCutter(ANSWER_BYTES);
+  let ready: Buffer[] = [];
+  return new TransformStream({
+    async transform(part, controller) {
+      const send = () => {
+        if (ready.length > 0) controller.enqueue(Buffer.concat(ready));
+        ready = [];
+      };
+      try {
+        for (const line of cutter.push(bufferOf(part))) {
+          if (!mayTell()) return;
+          ready.push(line, NEWLINE);
+          if (ready.length < 2 * LINES_AT_ONCE) continue;
+          send();
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        send();
+      } catch (error) {
+        throw error instanceof LineTooLong ? new Error(TOO_LONG) : error;
+      }
+    },
+    flush(controller) {
+      const rest = cutter.rest();
+      if (rest) controller.enqueue(rest);
+    },
+  });
+};
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
+/** How many messages an answer is a list of; 1 where it is none. */
+const messagesIn = (answer: Buffer): number => {
+  const text = answer.toString().trimStart();
+  if (!text.startsWith("[")) return 1;
+  try {
+    return (JSON.parse(text) as unknown[]).length;
+  } catch {
+    return 1;
+  }
 };

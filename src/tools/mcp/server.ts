@@ -3,6 +3,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { CallToolResult, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
 import { cleanSentence } from "#core/clean-words.ts";
 import type { Clock } from "#core/clock.ts";
+import { type Credit, createCredit } from "#core/credit.ts";
 import { HOPS_KEY, isLoop, loopWords } from "#core/hops.ts";
 import type { Program } from "#core/programs/program.ts";
 import type { Said } from "#core/programs/said.ts";
@@ -24,13 +25,25 @@ export type ServerSettings = {
 type ServerParts = { clock: Clock; say: (said: Said) => void; failed: (reason: string) => void };
 type Offered = { tools: Tool[]; large: readonly string[]; lacking: readonly string[] };
 /** `calls`: how many wait for an answer. */
-type Connection = { client: Client; listed: Listed; calls: number; isDoubted: boolean; close: () => Promise<void> };
+type Connection = {
+  client: Client;
+  listed: Listed;
+  calls: number;
+  isDoubted: boolean;
+  /** Why it was ended from here, where it was. */
+  excess: () => string | undefined;
+  close: () => Promise<void>;
+};
 
 const START_MS = 10_000;
 /** So long one that let the time of a call pass may take to say that it is there. */
 const SIGN_MS = 10_000;
 /** So long after a call has ended its request is left alone, whatever still comes. */
 const LATE_MS = 1_000;
+/** Requests of a server. We offer it nothing: a ping is answered, and all else refused. One that asks for more is ended. */
+const REQUESTS = { atOnce: 50, aSecond: 5 };
+/** Lines that a server sends, whatever is in them; a message over HTTP has three or four. One that sends more is ended. */
+const LINES = { atOnce: 40_000, aSecond: 4_000 };
 /** After a start that failed, the next is tried no sooner. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -119,6 +132,8 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
       answer = (await one.client.callTool(wish, undefined, limits).finally(() => one.calls--)) as CallToolResult;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
+      const excess = one.excess();
+      if (excess !== undefined) throw new ToolError(`The call failed: ${excess}.`);
       if (isExpired(error)) {
         if (open === opening) open = undefined;
         left.add(one);
@@ -179,7 +194,23 @@ const connect = async (
   { onGone, closing }: { onGone: () => void; closing: AbortSignal },
 ): Promise<Connection> => {
   const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-  const { transport, close } = await openTransport({ reach, callMs }, parts);
+  const requests = createCredit(parts.clock, REQUESTS);
+  const lines = createCredit(parts.clock, LINES);
+  let excess: string | undefined;
+  let hasStarted = false;
+  const may = (credit: Credit, what: string): boolean => {
+    if (excess !== undefined) return false;
+    if (credit.has()) {
+      credit.spend();
+      return true;
+    }
+    excess = `it sent too many ${what}, and was ended`;
+    if (hasStarted) parts.failed(excess);
+    void end();
+    return false;
+  };
+  const mayTell = () => may(lines, "messages");
+  const { transport, close } = await openTransport({ reach, callMs }, { ...parts, mayTell });
   const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
   client.onclose = onGone;
   // What is wrong with a single message is no reason to end, and who waits for an answer is told by its time.
@@ -196,18 +227,26 @@ const connect = async (
   });
   closing.addEventListener("abort", giveUp, { once: true });
   try {
-    await client.connect(transport, { timeout: START_MS });
+    const connecting = client.connect(transport, { timeout: START_MS });
+    const hearing = { mayAsk: () => may(requests, "requests of its own"), onChange: () => {} };
+    // The client has its listener by now, and nothing has come yet.
+    filterMessages(transport, hearing);
+    await connecting;
     const connection: Connection = {
       client,
       listed: await listTools(client, START_MS),
       calls: 0,
       isDoubted: false,
+      excess: () => excess,
       close: end,
     };
-    hearChanges(transport, refresher(client, connection));
+    const refresh = refresher(client, connection);
+    hearing.onChange = () => void refresh();
+    hasStarted = true;
     return connection;
   } catch (error) {
     await end();
+    if (excess !== undefined) throw new ToolError(excess);
     throw isOver ? new ToolError("it did not answer in time") : error;
   } finally {
     stop();
@@ -216,14 +255,16 @@ const connect = async (
 };
 
 /**
- * Of what a server tells that nobody asked it for, only that its tools are others matters. What the client would do with each of the rest costs a hundred times what it
- * costs to send.
+ * Hands on answers, and requests while the server may ask. Of its notifications only that its tools have changed matters: what the client would do
+ * with each of the others costs a hundred times what it costs to send.
  */
-const hearChanges = (transport: Transport, refresh: () => Promise<void>): void => {
+const filterMessages = (transport: Transport, hearing: { mayAsk: () => boolean; onChange: () => void }): void => {
   const hear = transport.onmessage;
   transport.onmessage = (message, extra) => {
-    if (!("method" in message) || "id" in message) hear?.(message, extra);
-    else if (message.method === "notifications/tools/list_changed") void refresh();
+    if (!("method" in message)) hear?.(message, extra);
+    else if ("id" in message) {
+      if (hearing.mayAsk()) hear?.(message, extra);
+    } else if (message.method === "notifications/tools/list_changed") hearing.onChange();
   };
 };
 
@@ -245,11 +286,13 @@ const refresher = (client: Client, connection: Connection) => {
 
 const openTransport = async (
   { reach, callMs }: Pick<ServerSettings, "reach" | "callMs">,
-  parts: ServerParts,
+  parts: ServerParts & { mayTell: () => boolean },
 ): Promise<{ transport: Transport; close: () => Promise<void> }> => {
   if (reach.type === "http") {
     const { openHttpTransport } = await import("./http.ts");
-    const { transport, close } = openHttpTransport({ ...reach, longestMs: Math.max(callMs, START_MS) + LATE_MS });
+    const { mayTell } = parts;
+    const longestMs = Math.max(callMs, START_MS) + LATE_MS;
+    const { transport, close } = openHttpTransport({ ...reach, longestMs, mayTell });
     return { transport: transport as Transport, close };
   }
   const { StdioTransport } = await import("./stdio.ts");

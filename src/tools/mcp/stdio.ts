@@ -14,17 +14,24 @@ const LINE_BYTES = 16 * 1024 ** 2;
 /** One that asks and asks, and reads no answer, is ended past this. */
 const UNREAD_BYTES = 16 * 1024 ** 2;
 
+type StdioParts = {
+  clock: Clock;
+  say: (said: Said) => void;
+  /** One more line has come; false where it is one too many. */
+  mayTell: () => boolean;
+};
+
 /** The protocol over the standard input and output of a program, which is started here and ends with it. */
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #program: Program;
-  readonly #parts: { clock: Clock; say: (said: Said) => void };
+  readonly #parts: StdioParts;
   #running: RunningProgram | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(program: Program, parts: { clock: Clock; say: (said: Said) => void }) {
+  constructor(program: Program, parts: StdioParts) {
     this.#program = program;
     this.#parts = parts;
   }
@@ -43,9 +50,7 @@ export class StdioTransport implements Transport {
       void this.close();
       throw new Error("the server does not read what it is sent");
     }
-    if (!input.write(`${JSON.stringify(message)}\n`)) {
-      await new Promise<void>((resolve) => input.once("drain", resolve).once("close", resolve));
-    }
+    input.write(`${JSON.stringify(message)}\n`);
   }
 
   /** Whoever waits for answers is told at once. Resolves when none of the program is left, which may take its time. */
@@ -61,6 +66,7 @@ export class StdioTransport implements Transport {
     try {
       for await (const bytes of outputOf(running, this.#parts.clock)) {
         for (const line of lines.push(bytes)) {
+          if (!this.#parts.mayTell()) return;
           const message = readMessage(line);
           if (message) this.onmessage?.(message);
         }
