@@ -81,6 +81,12 @@ export const createDoors = (parts: DoorsParts) => {
       return access.isProxy(address) ? socket : networkOf(address);
     },
   });
+  /** A key that is not known any more loses its streams. */
+  const recheckKeys = () =>
+    underWay.recheckKeys(
+      (hash) => config.gateway.rest.enabled && (core.keys.knows(hash) || access.identifyConsole(hash) !== undefined),
+    );
+  core.keys.onChange(recheckKeys);
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);
 
   const withRestKeys: WithRestKeys = {
@@ -266,6 +272,7 @@ export const createDoors = (parts: DoorsParts) => {
       served = undefined;
       arrange();
       socket.recheck();
+      recheckKeys();
     },
   };
 };

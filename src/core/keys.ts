@@ -42,12 +42,14 @@ export const createKeys = (parts: {
   let isFollowing = false;
   let isClosed = false;
   let stopPause = () => {};
+  let tellChange = () => {};
 
   const index = () => {
     find = createSecretIndex<KeyRecord>([
       ...minted.map((key) => ({ hash: Buffer.from(key.hash, "hex"), value: key as KeyRecord })),
       ...configured.map((key, n) => ({ hash: configuredHashes[n] as Buffer, value: key })),
     ]);
+    tellChange();
   };
   const configure = (keys: readonly ConfiguredKey[]) => {
     const known = new Map(configured.map((key) => [key.name, key.lastUsedAt]));
@@ -131,6 +133,11 @@ export const createKeys = (parts: {
       index();
       if (!known) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
     },
+    /** Calls it after each change of the keys: one of them may be gone. */
+    onChange(tell: () => void): void {
+      tellChange = tell;
+    },
+    knows: (hash: Buffer): boolean => find(hash) !== undefined,
     /** The key of this hash, noted as used to the minute. */
     use(hash: Buffer): KeyRecord | undefined {
       const key = find(hash);

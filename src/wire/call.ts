@@ -40,6 +40,8 @@ export class WireCall {
   /** What more the error said. */
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
+  /** The hash of the REST key that it came with. */
+  keyHash: Buffer | undefined = undefined;
   /** Its place among those under way. */
   at = NOWHERE;
   readonly #parts: CallParts;
@@ -47,6 +49,7 @@ export class WireCall {
   #controller: AbortController | undefined = undefined;
   #trace: Trace | undefined = undefined;
   #stream: { stop(): void } | undefined = undefined;
+  #mayStream = true;
 
   constructor(req: IncomingMessage, res: ServerResponse, parts: CallParts) {
     this.req = req;
@@ -80,7 +83,13 @@ export class WireCall {
   /** From now on a stream is the answer; it is stopped where a signal would abort, and costs none. */
   answerWith(stream: { stop(): void }): void {
     this.#stream = stream;
-    if (this.res.destroyed || this.#controller?.signal.aborted) stream.stop();
+    if (this.res.destroyed || this.#controller?.signal.aborted || !this.#mayStream) stream.stop();
+  }
+
+  /** Ends the stream that is its answer, or will be. */
+  endStream(): void {
+    this.#mayStream = false;
+    this.#stream?.stop();
   }
 
   endWait(): void {

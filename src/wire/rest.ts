@@ -97,7 +97,10 @@ const authenticate = ({ identify, guard, events }: RestDoorParts, call: WireCall
   requireTls(call.peer);
   const hash = tokenHashOf(call.req);
   const caller = hash && identify(hash);
-  if (caller) return caller;
+  if (caller) {
+    call.keyHash = hash;
+    return caller;
+  }
   const { error, guessing } = guard(call.peer.network);
   events.authFailed({ surface: "rest", address: call.peer.address, requestId: call.requestId, logged: !guessing });
   if (guessing) call.res.setHeader("connection", "close");

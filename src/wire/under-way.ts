@@ -30,6 +30,10 @@ export const createUnderWay = () => {
       });
       clearTimeout(timer);
     },
+    /** Ends the streams of those whose key is not known any more. */
+    recheckKeys(isKnown: (hash: Buffer) => boolean): void {
+      for (const call of calls.list()) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
+    },
     /** Ends every wait: who waits is answered with what there is, and streams end. */
     endWaits(): void {
       for (const call of calls.list()) call.endWait();
