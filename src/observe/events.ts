@@ -230,6 +230,9 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     }: {
       surface: Surface;
       address?: string;
+      /** As the contract has it where a stranger may have written anything. */
+      path?: string | undefined;
+      mapping?: string | undefined;
       requestId?: string;
       logged: boolean;
     }): void => {

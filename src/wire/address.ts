@@ -93,5 +93,10 @@ const lastOf = (list: string | string[] | undefined): string | undefined =>
 
 /** Refuses a request that would show its token on the way. */
 export const requireTls = ({ safe }: Peer): void => {
-  if (!safe) throw new GatewayError("tls-required", "Tokens are taken over TLS, or from this machine.");
+  if (safe) return;
+  const ways = "name the network in gateway.clearTextFrom, or the proxy that ends TLS in gateway.trustedProxies";
+  throw new GatewayError(
+    "tls-required",
+    `The token came in clear text from another machine. Use TLS (https), or ${ways}.`,
+  );
 };

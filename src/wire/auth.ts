@@ -43,12 +43,23 @@ export const gatewayTokenHashOf = ({ headers, socket }: IncomingMessage): Buffer
 const WINDOW_MS = 60_000;
 const FREE_FAILURES = 20;
 const NETWORKS = 10_000;
-const ADVICE = "Send Authorization: Bearer <token>.";
+
+/** Where people put a token that is not looked for there. */
+const ELSEWHERE = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-token", "x-gateway-token"];
+
+/**
+ * What a door takes, for somebody whom it does not let in: the same whether a token was missing or wrong. Of what was sent only the name of a
+ * header is told that no door of this kind looks at.
+ */
+export const adviceOf = (takes: string, { headers }: IncomingMessage): string => {
+  const other = ELSEWHERE.find((name) => headers[name] !== undefined && !takes.includes(name));
+  return other === undefined ? takes : `${takes} You sent \`${other}\`, which is not looked at here.`;
+};
 
 /** Counts failed authentications by network. Past 20 a minute an answer asks to wait and closes; a good token still passes. */
 export const createGuessGuard = (clock: Clock) => {
   const failures = new Map<string, { since: number; count: number }>();
-  return (network: string, advice = ADVICE): { error: GatewayError; guessing: boolean } => {
+  return (network: string, advice: string): { error: GatewayError; guessing: boolean } => {
     const now = clock.monotonic();
     let failed = failures.get(network);
     if (!failed || now - failed.since >= WINDOW_MS) {

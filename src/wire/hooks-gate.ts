@@ -3,7 +3,7 @@ import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
 import { requireTls } from "./address.ts";
-import { type GuessGuard, gatewayTokenHashOf, tokenHashOf } from "./auth.ts";
+import { adviceOf, type GuessGuard, gatewayTokenHashOf, tokenHashOf } from "./auth.ts";
 import type { HookExchange, HookPlace } from "./hook-exchange.ts";
 import type { HooksAccess, Sender } from "./hooks-access.ts";
 import { readHookBody } from "./hooks-body.ts";
@@ -34,6 +34,7 @@ export type HooksGateParts = {
  * has to be checked.
  */
 export const createHooksGate = (parts: HooksGateParts) => {
+  const takes = `\`${parts.path}\` takes the webhook token: \`Authorization: Bearer <token>\` or \`x-gateway-token: <token>\`.`;
   const { path, access, run, guard, rateLimit, limit, record, admitsRefusal, now, events } = parts;
 
   const admit = (hook: HookExchange): void => {
@@ -89,7 +90,7 @@ export const createHooksGate = (parts: HooksGateParts) => {
     const other = apart && may.identify(apart);
     if (other) return other;
     hook.note("token.refused", bearer || apart ? WRONG : MISSING);
-    throw unauthenticated(hook, TOKEN_ADVICE);
+    throw unauthenticated(hook, adviceOf(takes, req));
   };
 
   const requireClaim = (hook: HookExchange): void => {
@@ -113,10 +114,22 @@ export const createHooksGate = (parts: HooksGateParts) => {
     throw unauthenticated(hook, SIGNATURE_ADVICE);
   };
 
+  /** A name that no mapping has may be anything, a token too. */
+  const shownPath = ({ place, request }: HookExchange): string =>
+    place?.name !== undefined && !access().hasMapping(place.name) ? `${path}/{name}` : request.path;
+
   const unauthenticated = (hook: HookExchange, advice: string): GatewayError => {
     const { peer, requestId } = hook.request;
     const { error, guessing } = guard(peer.network, advice);
-    events.authFailed({ surface: "hooks", address: peer.address, requestId, logged: !guessing });
+    const { mapping } = hook;
+    events.authFailed({
+      surface: "hooks",
+      address: peer.address,
+      path: shownPath(hook),
+      mapping,
+      requestId,
+      logged: !guessing,
+    });
     hook.guessing = guessing;
     return error;
   };
@@ -165,8 +178,7 @@ export const createHooksGate = (parts: HooksGateParts) => {
     delivery.status = status;
     if (hook.sender === undefined) {
       curb(delivery);
-      // A name that no mapping has may be anything, a token too.
-      if (place.name !== undefined && !access().hasMapping(place.name)) delivery.path = `${path}/{name}`;
+      delivery.path = shownPath(hook);
     }
     void record(delivery);
   };
@@ -178,7 +190,6 @@ export type HooksGate = ReturnType<typeof createHooksGate>;
 
 const MISSING = '{"reason":"missing"}';
 const WRONG = '{"reason":"wrong"}';
-const TOKEN_ADVICE = "Send Authorization: Bearer <token>, or x-gateway-token.";
 const SIGNATURE_ADVICE = "The signature is missing, wrong, or too old.";
 
 const SLASH = 47;

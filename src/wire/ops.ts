@@ -3,7 +3,7 @@ import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
-import { type GuessGuard, tokenHashOf } from "./auth.ts";
+import { adviceOf, type GuessGuard, tokenHashOf } from "./auth.ts";
 import { sendJson, type WireCall } from "./call.ts";
 import type { Documents } from "./documents.ts";
 import type { Door } from "./front.ts";
@@ -28,6 +28,8 @@ export type OpsParts = {
 };
 
 const RETRY_SECONDS = "1";
+const METRICS_TAKES =
+  "`/metrics` takes an RPC token with the permission `system.health`: `Authorization: Bearer <token>`.";
 
 /** What operators and tools ask: life, readiness, figures, and the contract itself. */
 export const createOpsDoors = (
@@ -104,8 +106,9 @@ const requireHealthPermission = ({ identifyRpc, guard, events }: OpsParts, call:
   const hash = tokenHashOf(call.req);
   const caller = hash && identifyRpc(hash);
   if (!caller) {
-    const { error, guessing } = guard(call.peer.network);
-    events.authFailed({ surface: "public", address: call.peer.address, requestId: call.requestId, logged: !guessing });
+    const { error, guessing } = guard(call.peer.network, adviceOf(METRICS_TAKES, call.req));
+    const { peer, path, requestId } = call;
+    events.authFailed({ surface: "public", address: peer.address, path, requestId, logged: !guessing });
     if (guessing) call.res.setHeader("connection", "close");
     throw error;
   }

@@ -10,7 +10,7 @@ import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { writers } from "#generated/writers/replies.ts";
 import type { Events } from "#observe/events.ts";
 import { requireTls } from "./address.ts";
-import { type GuessGuard, tokenHashOf } from "./auth.ts";
+import { adviceOf, type GuessGuard, tokenHashOf } from "./auth.ts";
 import { parseJson, parseLargeJson, readBody } from "./body.ts";
 import { failCall, sendJsonText, type WireCall } from "./call.ts";
 import { createDelivery } from "./delivery.ts";
@@ -61,7 +61,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
   return async (call: WireCall): Promise<void> => {
     const { req, res } = call;
     call.surface = "rest";
-    const caller = authenticate(parts, call);
+    const caller = authenticate(parts, match, call);
     call.caller = caller.name;
     const matched = match(req.method ?? "", call.path);
     call.operation = matched.route.operation;
@@ -93,7 +93,14 @@ export const createRestDoor = (parts: RestDoorParts) => {
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
-const authenticate = ({ identify, guard, events }: RestDoorParts, call: WireCall): RestCaller => {
+/** Below which path a door of REST's keys is. */
+const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
+
+const authenticate = (
+  { surface, identify, guard, events }: RestDoorParts,
+  match: ReturnType<typeof createMatcher>,
+  call: WireCall,
+): RestCaller => {
   requireTls(call.peer);
   const hash = tokenHashOf(call.req);
   const caller = hash && identify(hash);
@@ -101,10 +108,22 @@ const authenticate = ({ identify, guard, events }: RestDoorParts, call: WireCall
     call.keyHash = hash;
     return caller;
   }
-  const { error, guessing } = guard(call.peer.network);
-  events.authFailed({ surface: "rest", address: call.peer.address, requestId: call.requestId, logged: !guessing });
+  const takes = `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
+  const { error, guessing } = guard(call.peer.network, adviceOf(takes, call.req));
+  const { address } = call.peer;
+  const path = guessing ? undefined : placeOf(match, call, BELOW[surface]);
+  events.authFailed({ surface: "rest", address, path, requestId: call.requestId, logged: !guessing });
   if (guessing) call.res.setHeader("connection", "close");
   throw error;
+};
+
+/** A path of the contract: what a stranger wrote in its place may be anything, a token too. */
+const placeOf = (match: ReturnType<typeof createMatcher>, { req, path }: WireCall, below: string): string => {
+  try {
+    return match(req.method ?? "", path).route.path;
+  } catch {
+    return `${below}/*`;
+  }
 };
 
 const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {

@@ -9,7 +9,7 @@ import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
 import { requireTls } from "./address.ts";
-import { type GuessGuard, tokenHashOf } from "./auth.ts";
+import { adviceOf, type GuessGuard, tokenHashOf } from "./auth.ts";
 import { parseText, readBody } from "./body.ts";
 import { failCall, type WireCall } from "./call.ts";
 import { CallText } from "./call-text.ts";
@@ -36,6 +36,7 @@ export type RpcHttpParts = {
 };
 
 const PATH = "/rpc";
+const TAKES = "`/rpc` takes an RPC token: `Authorization: Bearer <token>`.";
 /** Of the body of somebody unknown only so much is read, to echo the id. */
 const STRANGER_LIMIT = 4096;
 
@@ -92,8 +93,8 @@ const authenticate = ({ identify, guard, events }: RpcHttpParts, call: WireCall)
   const hash = tokenHashOf(call.req);
   const caller = hash && identify(hash);
   if (caller) return caller;
-  const { error, guessing } = guard(peer.network);
-  events.authFailed({ surface: "rpc", address: peer.address, requestId, logged: !guessing });
+  const { error, guessing } = guard(peer.network, adviceOf(TAKES, call.req));
+  events.authFailed({ surface: "rpc", address: peer.address, path: PATH, requestId, logged: !guessing });
   if (guessing) call.res.setHeader("connection", "close");
   return error;
 };

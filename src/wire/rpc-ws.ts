@@ -12,7 +12,7 @@ import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 import { type Peer, requireTls } from "./address.ts";
-import type { GuessGuard } from "./auth.ts";
+import { adviceOf, type GuessGuard } from "./auth.ts";
 import type { WireCall } from "./call.ts";
 import { CLOSE } from "./close-codes.ts";
 import { requireOneOfEach } from "./hosts.ts";
@@ -55,6 +55,8 @@ export type SocketDoorParts = {
 export type UpgradePlace = { isServed: boolean; guardHost: (req: IncomingMessage) => void };
 
 const PATH = "/rpc/ws";
+const TAKES =
+  "`/rpc/ws` takes an RPC token: `Authorization: Bearer <token>` or, from a browser, the subprotocol `bearer.<base64url of the token>`.";
 const OPERATION = "rpc.socket";
 const FRAGMENTS = 1_024;
 /** A message may come in parts no smaller than this on the average. */
@@ -119,8 +121,8 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     const hash = token === undefined ? undefined : hashOf(token);
     const caller = hash && parts.identify(hash);
     if (hash && caller) return { hash: hash.toString("base64"), caller };
-    const { error, guessing } = guard(network);
-    events.authFailed({ surface: "rpc", address, requestId, logged: !guessing });
+    const { error, guessing } = guard(network, adviceOf(TAKES, req));
+    events.authFailed({ surface: "rpc", address, path: PATH, requestId, logged: !guessing });
     throw error;
   };
 
