@@ -1017,7 +1017,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;detail&quot;: {
         &quot;error&quot;: &quot;unauthenticated&quot;,
         &quot;status&quot;: 401,
-        &quot;detail&quot;: &quot;Send Authorization: Bearer &lt;token&gt;, or x-gateway-token.&quot;
+        &quot;detail&quot;: &quot;\`/hooks\` takes the webhook token: \`Authorization: Bearer &lt;token&gt;\` or \`x-gateway-token: &lt;token&gt;\`.&quot;
       }
     }
   ]
