@@ -7,7 +7,7 @@ import type { Events } from "#observe/events.ts";
 import { createHttp1, type Http1Parts } from "./h1.ts";
 import { KEEP_ALIVE_S } from "./h1-exchange.ts";
 import type { Http2, Http2Parts } from "./h2.ts";
-import { createPipelined } from "./pipelined.ts";
+import { afterAnswers, createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
 import { Req, Res } from "./prototypes.ts";
 import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
@@ -128,9 +128,12 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       node(socket);
     });
   if (upgrades) {
-    server.on("upgrade", (req, socket, head) => {
-      slowReaders.remove(socket as Socket);
-      upgrades.take(req, socket as Socket, head);
+    server.on("upgrade", (req, duplex, head) => {
+      const socket = duplex as Socket;
+      afterAnswers(socket, () => {
+        slowReaders.remove(socket);
+        upgrades.take(req, socket, head);
+      });
     });
   }
   const open = takeFirst(server, admits);

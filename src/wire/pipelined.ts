@@ -6,6 +6,28 @@ const AT_ONCE = 3;
 /** A connection that has more requests waiting than any client sends ahead is cut. */
 const LONGEST = 256;
 
+/** The answer to the last request that came on a connection. */
+const lastAnswers = new WeakMap<Socket, ServerResponse>();
+
+type Blocked = Socket & { _httpMessage?: ServerResponse | null };
+
+/** Goes on once all that was asked before on this connection is answered; not at all when the connection ends with that. */
+export const afterAnswers = (socket: Socket, goOn: () => void): void => {
+  const last = lastAnswers.get(socket);
+  if (!last || last.closed) return void goOn();
+  socket.on("error", () => {});
+  // Node has let go of the connection, and would never tell an answer that waits for room to go on.
+  socket.on("drain", cutBlocked);
+  last.once("close", () => {
+    socket.off("drain", cutBlocked);
+    if (socket.writable) goOn();
+  });
+};
+
+function cutBlocked(this: Blocked): void {
+  if (this._httpMessage?.writableNeedDrain) this.destroy();
+}
+
 type Asked = { req: IncomingMessage; res: ServerResponse };
 type Line = { begun: number; waiting: Asked[] };
 
@@ -27,6 +49,7 @@ export const createPipelined = (onRequest: RequestListener): RequestListener => 
   };
 
   return (req, res) => {
+    lastAnswers.set(req.socket, res);
     // It is its turn, as it always is where nobody sends ahead.
     if (res.socket !== null) return onRequest(req, res);
     const { socket } = req;

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createPipelined } from "#wire/pipelined.ts";
+import { listenHere, open } from "./h1-server.ts";
 
 type Begun = { url: string; res: ServerResponse };
 
@@ -62,4 +63,75 @@ test("F12: a connection with more requests waiting than any client sends ahead i
   ask(0, 1_000);
   await once(socket, "close");
   expect(begun.length).toBe(4);
+});
+
+describe("F37: an upgrade that is sent behind another request", () => {
+  const get = "GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const wish = (to: string, more = "") =>
+    `GET /second HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: ${to}\r\n${more}\r\n`;
+  /** Answers the first request when the test says so. */
+  const listenSlowly = async () => {
+    const waiting: (() => void)[] = [];
+    const upgraded: string[] = [];
+    const listening = await listenHere(() => {}, {
+      onRequest(req, res) {
+        const answer = () => res.writeHead(200).end(`<${req.url}>`);
+        if (req.url === "/first") waiting.push(answer);
+        else answer();
+      },
+      onUpgrade(req, socket) {
+        upgraded.push(req.url ?? "");
+        socket.end("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+      },
+    });
+    return { ...listening, waiting, upgraded };
+  };
+
+  test("waits for the answer ahead of it", async () => {
+    const { port, waiting, upgraded } = await listenSlowly();
+    const { socket, until } = await open(port);
+    socket.write(get + wish("websocket"));
+    await expect.poll(() => waiting.length).toBe(1);
+    expect(upgraded).toEqual([]);
+    waiting[0]?.();
+    expect(await until(" 101 ")).toMatch(/^HTTP\/1.1 200 [\s\S]*<\/first>[\s\S]*HTTP\/1.1 101 /);
+  });
+
+  test("is answered as any other request when it is ignored", async () => {
+    const { port, waiting } = await listenSlowly();
+    const { socket, until } = await open(port);
+    socket.write(get + get + wish("h2c"));
+    await expect.poll(() => waiting.length).toBe(2);
+    waiting[1]?.();
+    waiting[0]?.();
+    expect(await until("</second>")).toMatch(/<\/first>[\s\S]*<\/first>[\s\S]*HTTP\/1.1 200 [\s\S]*<\/second>/);
+    socket.write(get);
+    await expect.poll(() => waiting.length).toBe(3);
+  });
+
+  test("is not carried out when the answer ahead ends the connection", async () => {
+    const { port, waiting, upgraded } = await listenSlowly();
+    const { socket, until, read } = await open(port);
+    socket.write(get.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n") + wish("websocket"));
+    await expect.poll(() => waiting.length).toBe(1);
+    waiting[0]?.();
+    await until("</first>");
+    await once(socket, "close");
+    expect(read()).not.toContain(" 101 ");
+    expect(upgraded).toEqual([]);
+  });
+
+  test("is cut with the connection when the answer ahead can never go on", async () => {
+    const parts: (() => boolean)[] = [];
+    const { port } = await listenHere(() => {}, {
+      onRequest: (_req, res) => void parts.push(() => res.write(Buffer.alloc(8_000_000))),
+      onUpgrade: (_req, socket) => socket.end("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
+    });
+    const { socket, read } = await open(port);
+    socket.write(get + wish("websocket"));
+    await expect.poll(() => parts.length).toBe(1);
+    expect(parts[0]?.()).toBe(false);
+    await once(socket, "close");
+    expect(read()).not.toContain(" 101 ");
+  });
 });
