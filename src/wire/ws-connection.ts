@@ -21,6 +21,8 @@ const CATCH_UP_BYTES = 256 * 1024;
 /** Below this a connection has room again. */
 const ROOM_BYTES = 128 * 1024;
 const MISSED_PINGS = 2;
+/** How long a client that closes is kept for the answers to what it has asked. */
+const LAST_ANSWERS_MS = 1_000;
 
 /** What is kept of the request that it came with. */
 export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
@@ -37,7 +39,8 @@ export type ConnectionParts = ExchangeParts & {
 export type TokenUse = { caller: ExchangeCaller; readonly connections: Set<Connection> };
 type ExchangeCaller = SocketExchange["caller"];
 
-type Linked = WebSocket & { connection: Connection; _socket: Duplex };
+type Close = WebSocket["close"];
+type Linked = WebSocket & { connection: Connection; _socket: Duplex; close: Close };
 
 /**
  * One WebSocket. What it holds while it is idle is all here, as there may be ten thousand: what calls and subscriptions need is made
@@ -63,6 +66,8 @@ export class Connection implements PushSink {
   #isAwaitingDrain = false;
   #waiting: string[] | undefined = undefined;
   #gone: AbortController | undefined = undefined;
+  /** Closes it as its client has asked for. */
+  #leave: (() => void) | undefined = undefined;
 
   constructor(ws: WebSocket, parts: ConnectionParts, token: TokenUse, origin: Origin) {
     this.parts = parts;
@@ -73,6 +78,7 @@ export class Connection implements PushSink {
     const linked = ws as Linked;
     this.#socket = linked._socket;
     linked.connection = this;
+    linked.close = closeInTime;
     ws.on("message", onMessage);
     ws.on("ping", onPing);
     ws.on("pong", onPong);
@@ -162,6 +168,15 @@ export class Connection implements PushSink {
     this.#gone?.abort();
   }
 
+  /** Its client has sent its close: what was asked is answered first, and what was not begun is not carried out. */
+  leave(close: () => void): void {
+    this.#waiting = undefined;
+    this.write();
+    if (this.closing !== 0 || this.#calls === 0) return void close();
+    this.#leave = close;
+    this.parts.clock.after(LAST_ANSWERS_MS, close);
+  }
+
   /** Ends it without a word. */
   terminate(): void {
     this.#ws.terminate();
@@ -242,7 +257,12 @@ export class Connection implements PushSink {
     this.#calls--;
     this.#answer(exchange, said);
     if (this.#waiting) this.#goOn();
-    if (this.#calls === 0) this.parts.onIdle(this);
+    if (this.#calls > 0) return;
+    if (this.#leave) {
+      this.write();
+      this.#leave();
+    }
+    this.parts.onIdle(this);
   }
 
   #awaitDrain(): void {
@@ -281,6 +301,10 @@ export class Connection implements PushSink {
   }
 }
 
+/** `ws` calls it for a close that has come, too. */
+function closeInTime(this: WebSocket, ...how: Parameters<Close>): void {
+  (this as Linked).connection.leave(() => Object.getPrototypeOf(this).close.apply(this, how));
+}
 function onMessage(this: WebSocket, data: unknown, isBinary: boolean): void {
   (this as Linked).connection.take(data as Buffer, isBinary);
 }

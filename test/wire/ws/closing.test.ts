@@ -164,3 +164,25 @@ test(`F19: ${CLIENTS} clients that lose their connection at once all come back a
   }
   for (const client of clients) client.close();
 }, 120_000);
+
+test.each([10, 70_000, 400_000])(
+  "a call of %i bytes with a close right behind it is answered, or not carried out",
+  async (bytes) => {
+    await using gateway = await startGateway();
+    const { socket } = await upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
+    const came: string[] = [];
+    socket
+      .setEncoding("latin1")
+      .on("data", (part) => came.push(String(part)))
+      .resume();
+    const params = { agentName: "main", message: "x".repeat(bytes), wait: bytes === 10 };
+    const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params });
+    socket.write(Buffer.concat([clientFrame(call), clientFrame(Buffer.from([3, 232]), { opcode: 8 })]));
+    await new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    await gateway.logged("socket.closed");
+    expect([came.join("").includes('"result"'), gateway.gateway.store.stats().sessions > 0]).toBeOneOf([
+      [true, true],
+      [false, false],
+    ]);
+  },
+);
