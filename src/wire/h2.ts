@@ -47,7 +47,7 @@ const FAREWELL_MS = 1_000;
 const ASK_MS = 1_000;
 const ASKED_MS = 5_000;
 /** So many streams of a connection are begun in one turn of the event loop: the others wait, as their clients can open 256 at once. */
-const BEGUN_AT_ONCE = 8;
+const BEGUN_AT_ONCE = 4;
 // As RFC 9113 numbers them.
 const END_STREAM = 1;
 const NO_ERROR = 0;
