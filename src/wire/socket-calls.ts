@@ -18,8 +18,8 @@ const socketRows: readonly RpcMethodRow[] = [
     if (params.gateway !== undefined) require(caller, GATEWAY_PERMISSION);
     return connection.parts.subscriptions.subscribe(connection, params);
   }),
-  row("rpc.unsubscribe", (params: Unsubscribe, { connection }) => {
-    connection.parts.subscriptions.unsubscribe(connection, params);
+  row("rpc.unsubscribe", async (params: Unsubscribe, { connection }) => {
+    await connection.parts.subscriptions.unsubscribe(connection, params);
     return {};
   }),
 ];

@@ -32,6 +32,7 @@ export class StreamReader<Of extends Stream = Stream> {
   /** Of the reply `replySeq`, so much was sent or left out. */
   offset = 0;
   replySeq = 0;
+  #promised: { seq: number; broken: () => void }[] | undefined = undefined;
 
   constructor(sink: PushSink, stream: Of) {
     this.sink = sink;
@@ -51,6 +52,20 @@ export class StreamReader<Of extends Stream = Stream> {
   take(frame: string, seq: number): void {
     this.sink.push(frame);
     this.sent = seq;
+  }
+
+  /** It is to send the entry `seq`; `broken` is called if it leaves before. */
+  promise(seq: number, broken: () => void): void {
+    this.#promised = [...this.#open(), { seq, broken }];
+  }
+
+  leave(): void {
+    this.isOver = true;
+    for (const { broken } of this.#open()) broken();
+  }
+
+  #open() {
+    return this.#promised?.filter(({ seq }) => seq > (this.sent ?? 0)) ?? [];
   }
 
   /** What was not sent of the reply `seq` up to `length` goes now; the piece from `offset`, or undefined where there is none for it. */

@@ -3,6 +3,7 @@ import type { LiveReplies } from "#core/live-replies.ts";
 import type { Entry, GatewayEntry, Store } from "#store/store.ts";
 import type { PushFrames } from "./pushes.ts";
 import type { StreamReader } from "./stream-reader.ts";
+import { isTurnEnd } from "./turn-follower.ts";
 
 export type Told = { readonly seq: number };
 
@@ -12,6 +13,8 @@ export type StreamParts = {
   gatewayStream: Pick<GatewayEntries, "read" | "follow">;
   live: LiveReplies;
   frames: PushFrames;
+  /** The reader's connection gets the pieces of this turn's reply as its sender: they are not sent again. */
+  isSender(reader: StreamReader, stream: SessionStream, turnId: string): boolean;
   /** Has `flushText` called before this turn of the event loop ends its writes. */
   onText(stream: SessionStream): void;
   /** Has a reader that fell behind read on as soon as there is room. */
@@ -100,6 +103,8 @@ export class SessionStream extends Stream<Entry> {
   agent: string | undefined = undefined;
   isTextDue = false;
   #turnId: string | undefined = undefined;
+  /** The turn whose end was told last. */
+  #endedTurn: string | undefined = undefined;
   #unread = (): void => {};
   #unseek: (() => void) | undefined = undefined;
   #piece = { seq: 0, offset: 0, length: 0, frame: "" };
@@ -130,7 +135,8 @@ export class SessionStream extends Stream<Entry> {
   /** All that was written so far goes to a reader that comes in the middle of a reply. */
   override caughtUp(reader: StreamReader): void {
     const reply = this.parts.live.ofSession(this.sessionId);
-    if (reply) {
+    // A reply may be held for a moment longer than its end is told.
+    if (reply && reply.turnId !== this.#endedTurn) {
       this.#listen(reply.turnId);
       this.#tellText(reader, reply);
     } else this.#unseek ??= this.parts.live.seek(this.sessionId, this.#found);
@@ -179,10 +185,14 @@ export class SessionStream extends Stream<Entry> {
   protected override after(entry: Entry): void {
     if (entry.name === "message.created") {
       if (entry.role === "assistant") this.#listen(entry.turnId);
-    } else if (entry.turnId === this.#turnId && ENDS.has(entry.name)) this.#unlisten();
+    } else if (isEnd(entry)) {
+      this.#endedTurn = entry.turnId;
+      if (entry.turnId === this.#turnId) this.#unlisten();
+    }
   }
 
   #tellText(reader: StreamReader, reply: NonNullable<ReturnType<LiveReplies["get"]>>): void {
+    if (this.parts.isSender(reader, this, reply.turnId)) return;
     const offset = reader.startOfPiece(reply.seq, reply.length);
     if (offset !== undefined) this.#push(reader, reply, offset, () => this.parts.live.textSince(reply, offset));
   }
@@ -221,4 +231,5 @@ export class SessionStream extends Stream<Entry> {
   }
 }
 
-const ENDS = new Set<Entry["name"]>(["message.completed", "turn.completed", "turn.failed", "turn.cancelled"]);
+const isEnd = (entry: Entry): entry is Exclude<Entry, { name: "session.compacted" }> =>
+  entry.name === "message.completed" || isTurnEnd(entry);

@@ -54,7 +54,9 @@ export const createSubscribe = (parts: SubscribeParts) => {
     const place = from === null ? undefined : placeOfCursor(from);
     const isOfStream = place?.epoch === store.epoch && (place.ordinal === ordinal || place.ordinal === 0);
     const isKnown = isOfStream && place.seq + 1 >= first && place.seq <= last;
-    reader.start(place && isKnown ? place.seq : last, place !== undefined && !isKnown);
+    // One that begins now begins behind what was told while it was looked up: a sender was told of that itself.
+    if (!place) reader.start(Math.max(last, reader.heard), false);
+    else reader.start(isKnown ? place.seq : last, !isKnown);
     subscriber.fallBehind(reader);
   };
 

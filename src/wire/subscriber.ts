@@ -51,7 +51,7 @@ export class Subscriber {
   /** Takes a reader away, of whatever stream. */
   drop(reader: StreamReader): void {
     const { stream } = reader;
-    reader.isOver = true;
+    reader.leave();
     stream.readers.delete(reader);
     this.#behind.delete(reader);
     if (reader === this.gateway) this.gateway = undefined;

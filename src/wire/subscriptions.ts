@@ -72,6 +72,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     live,
     frames,
     onText,
+    isSender: ({ sink }, { sessionId }, turnId) => followers.streams(sink, sessionId, turnId),
     onBehind: (reader) => subscriberOf(reader.sink).fallBehind(reader),
     onCaughtUp: dropIdle,
   };
@@ -173,8 +174,11 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
       return places;
     },
 
-    unsubscribe({ subscriber }: Subscribing, { sessions = [], agents = [], gateway: end }: Unsubscribe): void {
+    /** Ends subscriptions, after those requests that came before. */
+    async unsubscribe({ subscriber }: Subscribing, request: Unsubscribe): Promise<void> {
       if (!subscriber) return;
+      const { sessions = [], agents = [], gateway: end } = request;
+      await subscriber.turn;
       for (const name of agents) unfollowAgent(subscriber, name);
       for (const id of sessions) {
         const reader = subscriber.readers.get(id);
@@ -189,7 +193,9 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     follow(sink: PushSink, call: PendingCall, turn: Turn, options: FollowOptions): void {
       const { turnId, sessionId, agent, seq, status } = turn;
       const hasEnded = status !== "queued" && status !== "running";
-      const follower = new TurnFollower(sink, { turnId, sessionId, agent, seq }, options, call);
+      // One that repeats its call on the same connection gets the pieces once.
+      const stream = options.stream && !followers.streams(sink, sessionId, turnId);
+      const follower = new TurnFollower(sink, { turnId, sessionId, agent, seq }, { ...options, stream }, call);
       followers.add(follower, hasEnded);
       // Another gateway may have ended it before it was followed here.
       if (store.shared && options.replySeq === undefined && !hasEnded) followers.lookAgain(follower);

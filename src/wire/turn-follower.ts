@@ -33,9 +33,9 @@ export class TurnFollower {
   }
 
   /** A reply is begun: another one, when the turn is tried again. */
-  begin(seq: number): void {
+  begin(seq: number, offset = 0): void {
     this.replySeq = seq;
-    this.#offset = 0;
+    this.#offset = offset;
   }
 
   /** What was written since; nothing for a sender that is slow. */
@@ -51,17 +51,20 @@ export class TurnFollower {
     this.sink.push(frames.delta(this.#session(this.ordinal), { turnId, messageId, seq, offset, text }));
   }
 
-  /** The rest of a reply whose pieces were asked for. */
+  /** The rest of a reply whose pieces were asked for; at once where a subscription tells of the reply's end at once. */
   pushRest(
     session: SessionRef,
     { messageId, turnId, text }: Extract<Entry, { name: "message.completed" }>,
     frames: PushFrames,
+    atOnce: boolean,
   ): void {
     const offset = this.#offset;
     if (!this.stream || this.replySeq === undefined || offset >= text.length || this.sink.isFull) return;
     this.#offset = text.length;
     const rest = { turnId, messageId, seq: this.replySeq, offset, text: text.slice(offset) };
-    this.#call.pushAfterAnswer(frames.delta(session, rest));
+    const frame = frames.delta(session, rest);
+    if (atOnce) this.sink.push(frame);
+    else this.#call.pushAfterAnswer(frame);
   }
 
   #session(ordinal: number): PushedSession {

@@ -1,6 +1,7 @@
 import type { LiveReplies } from "#core/live-replies.ts";
 import type { Entry, SessionRef, Store } from "#store/store.ts";
 import type { PushFrames } from "./pushes.ts";
+import type { PushSink, StreamReader } from "./stream-reader.ts";
 import type { Subscriber } from "./subscriber.ts";
 import { isTurnEnd, readTurnEnd, type TurnFollower } from "./turn-follower.ts";
 
@@ -32,6 +33,10 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
   const isCovered = (follower: TurnFollower): boolean =>
     subscriberOf(follower)?.covers(follower.turn.sessionId, follower.turn.agent) === true;
 
+  /** The connection's place in the session's stream, where its end comes from. */
+  const readerOf = (follower: TurnFollower): StreamReader | undefined =>
+    subscriberOf(follower)?.readers.get(follower.turn.sessionId);
+
   const oweEnd = (follower: TurnFollower, after: number): void => {
     const { sink, turn } = follower;
     makeSubscriber(follower).owe(async () => {
@@ -42,19 +47,25 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
 
   const tellEnd = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
     remove(follower);
-    if (isCovered(follower)) return;
-    if (follower.sink.isFull) oweEnd(follower, entry.seq - 1);
+    if (isCovered(follower)) readerOf(follower)?.promise(entry.seq, () => oweEnd(follower, entry.seq - 1));
+    else if (follower.sink.isFull) oweEnd(follower, entry.seq - 1);
     else follower.pushAfterAnswer(frames.entry(session, entry));
   };
 
   const tellOne = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
     if (isTurnEnd(entry)) tellEnd(follower, session, entry);
     else if (entry.name === "message.created" && entry.role === "assistant") follower.begin(entry.seq);
-    else if (entry.name === "message.completed" && !isCovered(follower)) follower.pushRest(session, entry, frames);
+    else if (entry.name === "message.completed") follower.pushRest(session, entry, frames, isCovered(follower));
   };
 
   const listen = (follower: TurnFollower): void => {
-    const { sessionId } = follower.turn;
+    const { sessionId, turnId } = follower.turn;
+    const reply = live.get(turnId);
+    if (reply) {
+      const reader = readerOf(follower);
+      // A connection that was told by its subscription until now goes on from there.
+      follower.begin(reply.seq, reader?.replySeq === reply.seq ? reader.offset : 0);
+    }
     follower.unread = live.read(follower.turn, () => {
       if (follower.isTextDue) return;
       follower.isTextDue = true;
@@ -83,6 +94,10 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
     },
 
     has: (sessionId: string): boolean => ofSession.has(sessionId),
+
+    /** The connection gets the pieces of the turn's reply as its sender. */
+    streams: (sink: PushSink, sessionId: string, turnId: string): boolean =>
+      ofSession.get(sessionId)?.some((one) => one.stream && one.sink === sink && one.turn.turnId === turnId) === true,
 
     /** Looks whether the turn has ended already. */
     lookAgain(follower: TurnFollower): void {
@@ -116,10 +131,7 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       }
     },
 
-    flushText(follower: TurnFollower): void {
-      if (isCovered(follower)) follower.isTextDue = false;
-      else follower.flushText(live, frames);
-    },
+    flushText: (follower: TurnFollower): void => follower.flushText(live, frames),
   };
 };
 
