@@ -215,7 +215,7 @@ export interface Store extends InboundStore, AsyncDisposable {
 
   /**
    * Puts right what time has done: claims whose lease ended go back to their queue (or fail with `lost` after `maxAttempts`) session by
-   * session as they were made, compactions whose lease ended leave it, idempotency keys past their time, sessions past their retention without unfinished turns or announcements,
+   * session as they were made, compactions whose lease ended leave it, idempotency keys whose time ended by `keysBefore`, sessions past their retention without unfinished turns or announcements,
    * usage past its days, entries of the gateway's stream past theirs, events that ended before `eventsBefore`, beats and announcements
    * whose lease ended. A slice at a time: true when there is more.
    *
@@ -233,6 +233,7 @@ export interface Store extends InboundStore, AsyncDisposable {
     usageBefore: number;
     gatewayBefore: number;
     eventsBefore: number;
+    keysBefore: number;
   }): Promise<boolean>;
 
   /**

@@ -24,6 +24,96 @@ const countSweeps = async (gateways?: number): Promise<number> => {
   return sweep.mock.calls.length;
 };
 
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** Sweeps a store that keeps everything for a day, and says whether a sweep now would erase what is older. */
+const startAgeing = () => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock });
+  const sweep = vi.spyOn(store, "sweep");
+  const texts: string[] = [];
+  const logger = createLogger({ level: "info", format: "json", write: (text) => texts.push(text) });
+  const events = createEvents({ logger, registry: createRegistry() });
+  const kept = () => ({ retentionMs: DAY, webhookRetentionMs: DAY, eventRetentionMs: DAY });
+  const stop = startSweeps({ store, clock, events, kept });
+  const erases = async (): Promise<boolean> => {
+    await clock.advance(1_000);
+    const [{ now, lost, maxAttempts, ...before }] = sweep.mock.lastCall as Parameters<typeof store.sweep>;
+    const { usageBefore, gatewayBefore, ...day } = before;
+    expect(new Set(Object.values(before).map((at) => at > 0)).size).toBe(1);
+    if (usageBefore > 0) expect(day.sessionsBefore).toBe(now - DAY);
+    return gatewayBefore > 0;
+  };
+  const logged = async () => {
+    await logger.flush();
+    const lines = texts.join("").split("\n").filter(Boolean);
+    return lines.map((line) => JSON.parse(line)).map(({ event, byMs }) => [event, byMs]);
+  };
+  return { clock, erases, logged, stop };
+};
+
+describe("F14: a sweep after the wall clock jumped", () => {
+  it.each([400 * DAY, HOUR + 1, -HOUR - 1, -400 * DAY])(
+    "erases nothing by age for an hour (by %d ms)",
+    async (jump) => {
+      const { clock, erases, logged, stop } = startAgeing();
+      expect(await erases()).toBe(true);
+      clock.jump(jump);
+      expect(await erases()).toBe(false);
+      await clock.advance(HOUR - 2_000);
+      expect(await erases()).toBe(false);
+      expect(await erases()).toBe(true);
+      expect(await erases()).toBe(true);
+      expect(await logged()).toEqual([
+        ["retention.paused", jump],
+        ["retention.resumed", jump],
+      ]);
+      stop();
+    },
+  );
+
+  it("erases again at once when the clock is set back to where it was", async () => {
+    const { clock, erases, logged, stop } = startAgeing();
+    clock.jump(30 * DAY);
+    expect(await erases()).toBe(false);
+    clock.jump(-30 * DAY + 5_000);
+    expect(await erases()).toBe(true);
+    expect(await logged()).toEqual([
+      ["retention.paused", 30 * DAY],
+      ["retention.resumed", 5_000],
+    ]);
+    stop();
+  });
+
+  it("waits for an hour from the last of several jumps", async () => {
+    const { clock, erases, stop } = startAgeing();
+    clock.jump(30 * DAY);
+    expect(await erases()).toBe(false);
+    await clock.advance(HOUR - 5_000);
+    clock.jump(30 * DAY);
+    await clock.advance(HOUR - 1_000);
+    expect(await erases()).toBe(false);
+    await clock.advance(1_000);
+    expect(await erases()).toBe(true);
+    stop();
+  });
+
+  it("goes on as before where a clock is set by up to an hour, or runs a little fast for long", async () => {
+    const { clock, erases, logged, stop } = startAgeing();
+    clock.jump(HOUR);
+    expect(await erases()).toBe(true);
+    clock.jump(-HOUR);
+    expect(await erases()).toBe(true);
+    for (let n = 0; n < 100; n++) {
+      clock.jump(HOUR / 10);
+      expect(await erases()).toBe(true);
+    }
+    expect(await logged()).toEqual([]);
+    stop();
+  });
+});
+
 describe("sweeps", () => {
   it("come each second where a gateway has its store to itself", async () => {
     expect(await countSweeps()).toBe(30);

@@ -78,7 +78,7 @@ const ageOut = async ({ store, clock }: TestCore, { sessionId, turnId }: Turn): 
   const compacted = { summary: "", outside: false, through: 1_000, except, ...sizes, freedBytes: 0 };
   await store.endCompaction(claim, { now, compacted });
   await store.queueCompaction({ ...of, compactionId: "cmp_2" });
-  const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0 };
+  const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 };
   await store.sweep({
     now,
     maxAttempts: 3,

@@ -95,5 +95,6 @@ const sweepOnce = (world: World, sessionsBefore: number) =>
     webhookSessionsBefore: 0,
     usageBefore: 0,
     gatewayBefore: 0,
+    keysBefore: 0,
     eventsBefore: 0,
   });

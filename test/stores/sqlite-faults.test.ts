@@ -119,7 +119,7 @@ describe("a SQLite store whose disk is full", () => {
 
 const sweepAt = (now: number) => ({
   ...{ now, maxAttempts: 3, lost: { name: "turn-failed", detail: undefined } },
-  ...{ sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0 },
+  ...{ sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 },
 });
 
 describe("a SQLite store whose disk fails", () => {

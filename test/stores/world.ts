@@ -168,9 +168,9 @@ export const openWorld = async (engine: Engine) => {
 
   const sweep = async (wish: Partial<Parameters<Store["sweep"]>[0]> = {}): Promise<number> => {
     const request = { now: clock.now(), maxAttempts: 3, lost: LOST, sessionsBefore: 0, webhookSessionsBefore: 0 };
+    const before = { usageBefore: 0, gatewayBefore: 0, eventsBefore: 0, keysBefore: request.now };
     let slices = 1;
-    while (await world.store.sweep({ ...request, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0, ...wish }))
-      slices++;
+    while (await world.store.sweep({ ...request, ...before, ...wish })) slices++;
     return slices;
   };
 

@@ -35,6 +35,7 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
     usageBefore,
     gatewayBefore,
     eventsBefore,
+    keysBefore,
   }) => {
     const time = state.clock.monotonic();
     const isLost = ({ leaseEnds }: TurnRow) => leaseEnds <= time;
@@ -51,7 +52,7 @@ export const sweepMethod = (state: State): Pick<Store, "sweep" | "deleteSession"
     state.gateway.forgetBefore(gatewayBefore);
     let left = SLICE;
     left -= eraseMore(state, left);
-    left -= state.idempotency.forgetUntil(now, Math.max(left, 0));
+    left -= state.idempotency.forgetUntil(keysBefore, Math.max(left, 0));
     left -= state.events.forgetBefore(eventsBefore, Math.max(left, 0));
     const before = Math.max(sessionsBefore, webhookSessionsBefore);
     for (const slot of state.order.after(state.sweptTo)) {

@@ -29,7 +29,7 @@ export const sweepMethods = (frame: Frame): Pick<Store, "sweep" | "deleteSession
       const { now, maxAttempts, lost, sessionsBefore, webhookSessionsBefore } = request;
       const turns = [now, maxAttempts, lost.name, keepOptional(lost.detail) ?? null, LANE, frame.time()];
       const inbound = [
-        now,
+        request.keysBefore,
         request.usageBefore,
         now - (now % HOUR),
         request.gatewayBefore,

@@ -141,6 +141,7 @@ it("deletes a session of 20 000 entries without keeping others waiting, and eras
       webhookSessionsBefore: 0,
       usageBefore: 0,
       gatewayBefore: 0,
+      keysBefore: 0,
       eventsBefore: 0,
     });
   const erase = async (session: string): Promise<number> => {

@@ -72,7 +72,14 @@ const ageOut = async (): Promise<number> => {
 
   const longest = watchLoop();
   const at = now + 2 * HOUR;
-  const past = { sessionsBefore: at, webhookSessionsBefore: at, usageBefore: at, gatewayBefore: at, eventsBefore: at };
+  const past = {
+    sessionsBefore: at,
+    webhookSessionsBefore: at,
+    usageBefore: at,
+    gatewayBefore: at,
+    eventsBefore: at,
+    keysBefore: at,
+  };
   while (await store.sweep({ now: at, maxAttempts: 3, lost: LOST, ...past })) await breathe();
   // The recorder lets its deliveries go as others come.
   for (let n = 1; n <= KINDS; n++) {

@@ -70,7 +70,7 @@ const use = async (store: Store): Promise<void> => {
       store.readUsage({ from: 0, to: Infinity }),
     ]);
   }
-  const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0 };
+  const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 };
   await store.deleteSession(LONG, now);
   for (let slices = 0; slices < 200; slices++) {
     await store.sweep({ now: now + 2 * HOUR, maxAttempts: 3, lost: LOST, sessionsBefore: now, ...past });

@@ -143,7 +143,7 @@ export const ageingTests = (engine: Engine): void => {
         maxAttempts: 3,
         lost: { name: "turn-failed", detail: "lost" } as const,
       };
-      const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, eventsBefore: 0 };
+      const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 };
       const sweep = () => world.store.sweep({ ...request, ...past, sessionsBefore });
       const sweepAll = async () => {
         while (await sweep());

@@ -46,6 +46,16 @@ export const repeatingTests = (engine: Engine): void => {
       expect(third).toMatchObject({ replayed: true, turn: { turnId: second.turn.turnId } });
     });
 
+    it("keeps a key through a sweep whose `keysBefore` does not reach it, whatever the time is then", async () => {
+      await using world = await openWorld(engine);
+      const first = await world.start({ key: "k" });
+      const { clock } = world;
+      await world.sweep({ now: clock.now() + 2 * DAY, keysBefore: 0 });
+      expect(await world.store.startTurn(world.order({ key: "k" }))).toMatchObject({ replayed: true, turn: first });
+      await world.sweep({ keysBefore: clock.now() + 2 * DAY });
+      expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(false);
+    });
+
     it("says that the turn is gone when it was deleted with its session", async () => {
       await using world = await openWorld(engine);
       await world.start({ key: "k" });

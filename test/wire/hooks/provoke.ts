@@ -241,7 +241,7 @@ const otherwise = ({ operation }: Route): Change => {
 const forget = async (store: Store, eventId: string): Promise<void> => {
   while ((await store.getEvent(eventId))?.status === "queued") await new Promise(setImmediate);
   const lost = { name: "turn-failed", detail: "lost" } as const;
-  const before = { sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0 };
+  const before = { sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0 };
   const now = Date.now();
   while (await store.sweep({ now, maxAttempts: 3, lost, ...before, eventsBefore: now + 1_000 }));
 };

@@ -14,13 +14,13 @@ export const freeLost = (state: State, now: number, time: number): void => {
  */
 export const forgetInbound = (
   state: State,
-  { now, usageBefore, gatewayBefore, eventsBefore }: Parameters<Store["sweep"]>[0],
+  { usageBefore, gatewayBefore, eventsBefore, keysBefore }: Parameters<Store["sweep"]>[0],
   limit: number,
 ): number => {
   state.usage.forgetBefore(usageBefore);
   let left = limit;
   left -= state.gateway.forgetBefore(gatewayBefore, left);
-  left -= state.idempotency.forgetUntil(now, left);
+  left -= state.idempotency.forgetUntil(keysBefore, left);
   left -= state.events.forgetBefore(eventsBefore, left);
   return limit - left;
 };
