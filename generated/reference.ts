@@ -1017,7 +1017,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;detail&quot;: {
         &quot;error&quot;: &quot;unauthenticated&quot;,
         &quot;status&quot;: 401,
-        &quot;detail&quot;: &quot;\`/hooks\` takes the webhook token: \`Authorization: Bearer &lt;token&gt;\` or \`x-gateway-token: &lt;token&gt;\`.&quot;
+        &quot;detail&quot;: &quot;Send Authorization: Bearer &lt;token&gt;, or x-gateway-token.&quot;
       }
     }
   ]
@@ -1711,8 +1711,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>stream</code> <i>boolean or null</i></dt><dd><code>true</code> answers in chunks while the reply is written. Default <code>false</code>.</dd>
 <dt><code>stream_options</code> <i>object or null</i></dt><dd>How it is streamed.</dd>
 <dt><code>n</code> <i><code>1</code> or <code>null</code></i></dt><dd>One reply is written.</dd>
-<dt><code>tools</code> <i>list of any value or null</i></dt><dd>None. An agent uses the tools of its own configuration. At most 0 items.</dd>
-<dt><code>functions</code> <i>list of any value or null</i></dt><dd>None. At most 0 items.</dd>
+<dt><code>tools</code> <i>list of object or null</i></dt><dd>None. An agent uses the tools of its own configuration. At most 0 items.</dd>
+<dt><code>functions</code> <i>list of object or null</i></dt><dd>None. At most 0 items.</dd>
 <dt><code>response_format</code> <i>object or null</i></dt><dd>Replies are text.</dd>
 <dt><code>modalities</code> <i>list of <code>&quot;text&quot;</code> or null</i></dt><dd>Replies are text.</dd>
 <dt><code>audio</code> <i>null</i></dt><dd>None.</dd>
@@ -1956,7 +1956,7 @@ data: {&quot;error&quot;:{&quot;message&quot;:&quot;Turn failed: The model's con
 </section>
 <h2 id="of-ops">ops</h2>
 <p>What operators and tools ask: health, readiness, figures, and the contract itself.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
+<p>Each of these can answer with <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
 <section id="ops.healthz">
 <h3><a href="#ops.healthz"><code class="verb">GET</code> <code>/healthz</code></a></h3>
 <p class="summary">Does the process live</p>
@@ -3506,7 +3506,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="http-ChatMessage"><h3>ChatMessage</h3><p>One message of the conversation.</p><dl>
 <dt><code>role</code> <i><code>&quot;system&quot;</code> or <code>&quot;developer&quot;</code> or <code>&quot;user&quot;</code> or <code>&quot;assistant&quot;</code></i></dt><dd></dd>
 <dt><code>content</code> <i>string or list of <a href="#http-ChatTextPart">ChatTextPart</a> or null</i> <b>optional</b></dt><dd>Its text, whole or in parts, which are joined by line breaks. Empty messages are left out; the last of the user may not be empty.</dd>
-<dt><code>tool_calls</code> <i>list of any value or null</i> <b>optional</b></dt><dd>None. At most 0 items.</dd>
+<dt><code>tool_calls</code> <i>list of object or null</i> <b>optional</b></dt><dd>None. At most 0 items.</dd>
 <dt><code>function_call</code> <i>null</i> <b>optional</b></dt><dd>None.</dd>
 <dt><code>audio</code> <i>null</i> <b>optional</b></dt><dd>None.</dd>
 </dl></section>

@@ -820,9 +820,9 @@ export interface components {
              */
             n?: 1 | null;
             /** @description None. An agent uses the tools of its own configuration. */
-            tools?: unknown[] | null;
+            tools?: Record<string, unknown>[] | null;
             /** @description None. */
-            functions?: unknown[] | null;
+            functions?: Record<string, unknown>[] | null;
             /** @description Replies are text. */
             response_format?: ({
                 /** @enum {string} */
@@ -856,7 +856,7 @@ export interface components {
             /** @description Its text, whole or in parts, which are joined by line breaks. Empty messages are left out; the last of the user may not be empty. */
             content?: string | components["schemas"]["ChatTextPart"][] | null;
             /** @description None. */
-            tool_calls?: unknown[] | null;
+            tool_calls?: Record<string, unknown>[] | null;
             /** @description None. */
             function_call?: null;
             /** @description None. */
@@ -2071,15 +2071,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request has no host or two, or two Authorization headers. */
-        InvalidHead: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description The body is not JSON, or the request has not the shape it must have. */
         InvalidKey: {
             headers: {
@@ -2692,7 +2683,7 @@ export interface components {
          */
         RetryAfter: number;
         /**
-         * @description Only past 20 failed authentications a minute from one address, or one /64 of IPv6: whole seconds.
+         * @description Only past 20 failed authentications a minute from one address: whole seconds.
          * @example 60
          */
         RetryAfterWhenGuessing: number;
@@ -3667,7 +3658,6 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3693,7 +3683,6 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
-            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3729,7 +3718,6 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            400: components["responses"]["InvalidHead"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["MetricsForbidden"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3757,7 +3745,6 @@ export interface operations {
                     "application/json": components["schemas"]["Document"];
                 };
             };
-            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3783,7 +3770,6 @@ export interface operations {
                     "application/json": components["schemas"]["Document"];
                 };
             };
-            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3815,7 +3801,6 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];

@@ -4,8 +4,8 @@ import { isLonger, isShorter } from "./lengths.js";
 
 export const { bodies } = /* @__PURE__ */ (() => {
 const x0 = validate20;
-const schema31 = {"type":"object","additionalProperties":true,"required":["model","messages"],"properties":{"model":{"type":"string","minLength":1,"maxLength":256},"messages":{"type":"array","minItems":1,"items":{"$ref":"shape:ChatMessage"}},"user":{"type":["string","null"],"minLength":1,"maxLength":128},"stream":{"type":["boolean","null"],"default":false},"stream_options":{"type":["object","null"],"additionalProperties":true,"properties":{"include_usage":{"type":["boolean","null"]}}},"n":{"type":["integer","null"],"enum":[1,null]},"tools":{"type":["array","null"],"maxItems":0},"functions":{"type":["array","null"],"maxItems":0},"response_format":{"type":["object","null"],"additionalProperties":true,"required":["type"],"properties":{"type":{"type":"string","enum":["text"]}}},"modalities":{"type":["array","null"],"items":{"type":"string","enum":["text"]}},"audio":{"type":"null"},"logprobs":{"type":["boolean","null"],"enum":[false,null]},"top_logprobs":{"type":["integer","null"],"enum":[0,null]},"web_search_options":{"type":"null"}}};
-const schema32 = {"type":"object","additionalProperties":true,"required":["role"],"properties":{"role":{"type":"string","enum":["system","developer","user","assistant"]},"content":{"type":["string","array","null"],"items":{"$ref":"shape:ChatTextPart"}},"tool_calls":{"type":["array","null"],"maxItems":0},"function_call":{"type":"null"},"audio":{"type":"null"}}};
+const schema31 = {"type":"object","additionalProperties":true,"required":["model","messages"],"properties":{"model":{"type":"string","minLength":1,"maxLength":256},"messages":{"type":"array","minItems":1,"items":{"$ref":"shape:ChatMessage"}},"user":{"type":["string","null"],"minLength":1,"maxLength":128},"stream":{"type":["boolean","null"],"default":false},"stream_options":{"type":["object","null"],"additionalProperties":true,"properties":{"include_usage":{"type":["boolean","null"]}}},"n":{"type":["integer","null"],"enum":[1,null]},"tools":{"type":["array","null"],"items":{"type":"object"},"maxItems":0},"functions":{"type":["array","null"],"items":{"type":"object"},"maxItems":0},"response_format":{"type":["object","null"],"additionalProperties":true,"required":["type"],"properties":{"type":{"type":"string","enum":["text"]}}},"modalities":{"type":["array","null"],"items":{"type":"string","enum":["text"]}},"audio":{"type":"null"},"logprobs":{"type":["boolean","null"],"enum":[false,null]},"top_logprobs":{"type":["integer","null"],"enum":[0,null]},"web_search_options":{"type":"null"}}};
+const schema32 = {"type":"object","additionalProperties":true,"required":["role"],"properties":{"role":{"type":"string","enum":["system","developer","user","assistant"]},"content":{"type":["string","array","null"],"items":{"$ref":"shape:ChatTextPart"}},"tool_calls":{"type":["array","null"],"items":{"type":"object"},"maxItems":0},"function_call":{"type":"null"},"audio":{"type":"null"}}};
 const schema33 = {"type":"object","additionalProperties":true,"required":["type","text"],"properties":{"type":{"type":"string","enum":["text"]},"text":{"type":"string"}}};
 
 function validate21(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -161,11 +161,11 @@ vErrors.push(err11);
 }
 errors++;
 }
-}
-}
-if(data.function_call !== undefined){
-if(data.function_call !== null){
-const err12 = {instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/type",keyword:"type",params:{type: "null"},message:"must be null"};
+const len1 = data5.length;
+for(let i1=0; i1<len1; i1++){
+let data6 = data5[i1];
+if(!(data6 && typeof data6 == "object" && !Array.isArray(data6))){
+const err12 = {instancePath:instancePath+"/tool_calls/" + i1,schemaPath:"#/properties/tool_calls/items/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -175,9 +175,11 @@ vErrors.push(err12);
 errors++;
 }
 }
-if(data.audio !== undefined){
-if(data.audio !== null){
-const err13 = {instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: "null"},message:"must be null"};
+}
+}
+if(data.function_call !== undefined){
+if(data.function_call !== null){
+const err13 = {instancePath:instancePath+"/function_call",schemaPath:"#/properties/function_call/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -187,14 +189,26 @@ vErrors.push(err13);
 errors++;
 }
 }
-}
-else {
-const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data.audio !== undefined){
+if(data.audio !== null){
+const err14 = {instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err14];
 }
 else {
 vErrors.push(err14);
+}
+errors++;
+}
+}
+}
+else {
+const err15 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
 }
 errors++;
 }
@@ -425,12 +439,11 @@ vErrors.push(err16);
 }
 errors++;
 }
-}
-}
-if(data.functions !== undefined){
-let data9 = data.functions;
-if((!(Array.isArray(data9))) && (data9 !== null)){
-const err17 = {instancePath:instancePath+"/functions",schemaPath:"#/properties/functions/type",keyword:"type",params:{type: schema31.properties.functions.type},message:"must be array,null"};
+const len1 = data8.length;
+for(let i1=0; i1<len1; i1++){
+let data9 = data8[i1];
+if(!(data9 && typeof data9 == "object" && !Array.isArray(data9))){
+const err17 = {instancePath:instancePath+"/tools/" + i1,schemaPath:"#/properties/tools/items/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -439,9 +452,13 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(Array.isArray(data9)){
-if(data9.length > 0){
-const err18 = {instancePath:instancePath+"/functions",schemaPath:"#/properties/functions/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
+}
+}
+}
+if(data.functions !== undefined){
+let data10 = data.functions;
+if((!(Array.isArray(data10))) && (data10 !== null)){
+const err18 = {instancePath:instancePath+"/functions",schemaPath:"#/properties/functions/type",keyword:"type",params:{type: schema31.properties.functions.type},message:"must be array,null"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -450,12 +467,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-}
-if(data.response_format !== undefined){
-let data10 = data.response_format;
-if((!(data10 && typeof data10 == "object" && !Array.isArray(data10))) && (data10 !== null)){
-const err19 = {instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/type",keyword:"type",params:{type: schema31.properties.response_format.type},message:"must be object,null"};
+if(Array.isArray(data10)){
+if(data10.length > 0){
+const err19 = {instancePath:instancePath+"/functions",schemaPath:"#/properties/functions/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -464,9 +478,11 @@ vErrors.push(err19);
 }
 errors++;
 }
-if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
-if(data10.type === undefined){
-const err20 = {instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+const len2 = data10.length;
+for(let i2=0; i2<len2; i2++){
+let data11 = data10[i2];
+if(!(data11 && typeof data11 == "object" && !Array.isArray(data11))){
+const err20 = {instancePath:instancePath+"/functions/" + i2,schemaPath:"#/properties/functions/items/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -475,10 +491,13 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(data10.type !== undefined){
-let data11 = data10.type;
-if(typeof data11 !== "string"){
-const err21 = {instancePath:instancePath+"/response_format/type",schemaPath:"#/properties/response_format/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+}
+}
+if(data.response_format !== undefined){
+let data12 = data.response_format;
+if((!(data12 && typeof data12 == "object" && !Array.isArray(data12))) && (data12 !== null)){
+const err21 = {instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/type",keyword:"type",params:{type: schema31.properties.response_format.type},message:"must be object,null"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -487,8 +506,9 @@ vErrors.push(err21);
 }
 errors++;
 }
-if(!(data11 === "text")){
-const err22 = {instancePath:instancePath+"/response_format/type",schemaPath:"#/properties/response_format/properties/type/enum",keyword:"enum",params:{allowedValues: schema31.properties.response_format.properties.type.enum},message:"must be equal to one of the allowed values"};
+if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
+if(data12.type === undefined){
+const err22 = {instancePath:instancePath+"/response_format",schemaPath:"#/properties/response_format/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -497,13 +517,10 @@ vErrors.push(err22);
 }
 errors++;
 }
-}
-}
-}
-if(data.modalities !== undefined){
-let data12 = data.modalities;
-if((!(Array.isArray(data12))) && (data12 !== null)){
-const err23 = {instancePath:instancePath+"/modalities",schemaPath:"#/properties/modalities/type",keyword:"type",params:{type: schema31.properties.modalities.type},message:"must be array,null"};
+if(data12.type !== undefined){
+let data13 = data12.type;
+if(typeof data13 !== "string"){
+const err23 = {instancePath:instancePath+"/response_format/type",schemaPath:"#/properties/response_format/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -512,12 +529,8 @@ vErrors.push(err23);
 }
 errors++;
 }
-if(Array.isArray(data12)){
-const len1 = data12.length;
-for(let i1=0; i1<len1; i1++){
-let data13 = data12[i1];
-if(typeof data13 !== "string"){
-const err24 = {instancePath:instancePath+"/modalities/" + i1,schemaPath:"#/properties/modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(data13 === "text")){
+const err24 = {instancePath:instancePath+"/response_format/type",schemaPath:"#/properties/response_format/properties/type/enum",keyword:"enum",params:{allowedValues: schema31.properties.response_format.properties.type.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -526,8 +539,13 @@ vErrors.push(err24);
 }
 errors++;
 }
-if(!(data13 === "text")){
-const err25 = {instancePath:instancePath+"/modalities/" + i1,schemaPath:"#/properties/modalities/items/enum",keyword:"enum",params:{allowedValues: schema31.properties.modalities.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+}
+if(data.modalities !== undefined){
+let data14 = data.modalities;
+if((!(Array.isArray(data14))) && (data14 !== null)){
+const err25 = {instancePath:instancePath+"/modalities",schemaPath:"#/properties/modalities/type",keyword:"type",params:{type: schema31.properties.modalities.type},message:"must be array,null"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -536,12 +554,12 @@ vErrors.push(err25);
 }
 errors++;
 }
-}
-}
-}
-if(data.audio !== undefined){
-if(data.audio !== null){
-const err26 = {instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(Array.isArray(data14)){
+const len3 = data14.length;
+for(let i3=0; i3<len3; i3++){
+let data15 = data14[i3];
+if(typeof data15 !== "string"){
+const err26 = {instancePath:instancePath+"/modalities/" + i3,schemaPath:"#/properties/modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -550,11 +568,8 @@ vErrors.push(err26);
 }
 errors++;
 }
-}
-if(data.logprobs !== undefined){
-let data15 = data.logprobs;
-if((typeof data15 !== "boolean") && (data15 !== null)){
-const err27 = {instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema31.properties.logprobs.type},message:"must be boolean,null"};
+if(!(data15 === "text")){
+const err27 = {instancePath:instancePath+"/modalities/" + i3,schemaPath:"#/properties/modalities/items/enum",keyword:"enum",params:{allowedValues: schema31.properties.modalities.items.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -563,8 +578,12 @@ vErrors.push(err27);
 }
 errors++;
 }
-if(!((data15 === false) || (data15 === null))){
-const err28 = {instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/enum",keyword:"enum",params:{allowedValues: schema31.properties.logprobs.enum},message:"must be equal to one of the allowed values"};
+}
+}
+}
+if(data.audio !== undefined){
+if(data.audio !== null){
+const err28 = {instancePath:instancePath+"/audio",schemaPath:"#/properties/audio/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -574,10 +593,10 @@ vErrors.push(err28);
 errors++;
 }
 }
-if(data.top_logprobs !== undefined){
-let data16 = data.top_logprobs;
-if((!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))) && (data16 !== null)){
-const err29 = {instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/type",keyword:"type",params:{type: schema31.properties.top_logprobs.type},message:"must be integer,null"};
+if(data.logprobs !== undefined){
+let data17 = data.logprobs;
+if((typeof data17 !== "boolean") && (data17 !== null)){
+const err29 = {instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/type",keyword:"type",params:{type: schema31.properties.logprobs.type},message:"must be boolean,null"};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -586,8 +605,8 @@ vErrors.push(err29);
 }
 errors++;
 }
-if(!((data16 === 0) || (data16 === null))){
-const err30 = {instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/enum",keyword:"enum",params:{allowedValues: schema31.properties.top_logprobs.enum},message:"must be equal to one of the allowed values"};
+if(!((data17 === false) || (data17 === null))){
+const err30 = {instancePath:instancePath+"/logprobs",schemaPath:"#/properties/logprobs/enum",keyword:"enum",params:{allowedValues: schema31.properties.logprobs.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -597,9 +616,10 @@ vErrors.push(err30);
 errors++;
 }
 }
-if(data.web_search_options !== undefined){
-if(data.web_search_options !== null){
-const err31 = {instancePath:instancePath+"/web_search_options",schemaPath:"#/properties/web_search_options/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(data.top_logprobs !== undefined){
+let data18 = data.top_logprobs;
+if((!(((typeof data18 == "number") && (!(data18 % 1) && !isNaN(data18))) && (isFinite(data18)))) && (data18 !== null)){
+const err31 = {instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/type",keyword:"type",params:{type: schema31.properties.top_logprobs.type},message:"must be integer,null"};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -608,15 +628,37 @@ vErrors.push(err31);
 }
 errors++;
 }
-}
-}
-else {
-const err32 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(!((data18 === 0) || (data18 === null))){
+const err32 = {instancePath:instancePath+"/top_logprobs",schemaPath:"#/properties/top_logprobs/enum",keyword:"enum",params:{allowedValues: schema31.properties.top_logprobs.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err32];
 }
 else {
 vErrors.push(err32);
+}
+errors++;
+}
+}
+if(data.web_search_options !== undefined){
+if(data.web_search_options !== null){
+const err33 = {instancePath:instancePath+"/web_search_options",schemaPath:"#/properties/web_search_options/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+}
+}
+else {
+const err34 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
 }
 errors++;
 }
