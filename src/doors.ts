@@ -172,7 +172,7 @@ export const createDoors = (parts: DoorsParts) => {
     store: core.store,
     gatewayStream: core.gatewayStream,
     live: core.live,
-    hasAgent: (name) => core.agents.find(name) !== undefined,
+    requireAgent: (name) => void core.agents.get(name),
     peerOf: (req) => access.peerOf(req),
     identify: (hash) => (config.gateway.rpc.enabled ? access.identifyRpc(hash) : undefined),
     guard,

@@ -1,6 +1,7 @@
 import type { Backend } from "#backends/backend.ts";
 import type { ToolSource } from "#tools/tool.ts";
 import { GatewayError } from "./errors.ts";
+import { quoted, suggest } from "./fault-words.ts";
 
 /** An agent as the configuration describes it. */
 export type AgentSettings = {
@@ -29,17 +30,15 @@ export const createAgents = (first: readonly Agent[], defaultAgent: string | und
   let agents = new Map(first.map((agent) => [agent.name, agent]));
   let fallback = defaultAgent;
   const find = (name: string): Agent | undefined => agents.get(name);
+  const noAgent = (name: string): GatewayError =>
+    new GatewayError("agent-not-found", `No agent is named ${quoted(name)}.${suggest(name, [...agents.keys()])}`);
   return {
     find,
     /** The named agent, or the default one. */
     get(name: string | undefined): Agent {
       const agent = find(name ?? fallback ?? "");
-      if (!agent)
-        throw new GatewayError(
-          "agent-not-found",
-          name === undefined ? "There is no default agent." : `No agent is named ${name}.`,
-        );
-      return agent;
+      if (agent) return agent;
+      throw name === undefined ? new GatewayError("agent-not-found", "There is no default agent.") : noAgent(name);
     },
     list: (): readonly Agent[] => [...agents.values()],
     /** Swaps all at once; answers the names that are gone. */

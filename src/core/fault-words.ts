@@ -4,7 +4,9 @@ import { nearest } from "./nearest.ts";
 export type Fault = { keyword: string; params: Readonly<Record<string, unknown>> };
 
 const NAMED = 20;
-const MEANT = "(did you mean ";
+/** A stranger chooses the names of what is not there: only so much of one is repeated. */
+const NAME_LIMIT = 100;
+const MEANT = /\bdid you mean /i;
 
 const PRINTABLE = "be of printable ASCII characters, without a space at either end";
 
@@ -58,21 +60,46 @@ export const demandOf = ({ keyword, params }: Fault): string | undefined => {
 /** What helps whoever wrote a field that is none: the one that was probably meant, else those that there are; in brackets, behind a blank. */
 export const hintOf = (name: string, known: readonly string[]): string => {
   const meant = nearest(name, known);
-  if (meant !== undefined) return ` ${MEANT}${meant}?)`;
+  if (meant !== undefined) return ` (did you mean ${meant}?)`;
   const more = known.length > NAMED ? ", …" : "";
   const are = known.length === 1 ? "is" : "are";
   return known.length === 0 ? "" : ` (there ${are} ${known.slice(0, NAMED).join(", ")}${more})`;
 };
 
-/** What helps whoever wrote another name for a field that is required; in brackets, behind a blank. */
-export const insteadOf = (missing: string, given: object): string => {
-  const written = nearest(missing, Object.keys(given));
-  return written === undefined ? "" : ` (did you mean it by ${written}?)`;
+/** A name that somebody sent, as it is repeated to them. */
+export const quoted = (name: string): string => `\`${name.slice(0, NAME_LIMIT)}\``;
+
+/** The question for whoever named something that is not there, behind a blank; empty where nothing is like it. */
+export const didYouMean = (name: string, known: readonly string[]): string => {
+  const meant = nearest(name, known);
+  return meant === undefined ? "" : ` Did you mean ${quoted(meant)}?`;
 };
+
+/** The same; where nothing is like it, the names that there are. */
+export const suggest = (name: string, known: readonly string[]): string => {
+  const meant = didYouMean(name, known);
+  if (meant !== "" || known.length === 0) return meant;
+  const more = known.length > NAMED ? ", …" : "";
+  return ` There ${known.length === 1 ? "is" : "are"} ${known.slice(0, NAMED).map(quoted).join(", ")}${more}.`;
+};
+
+/** Names that other APIs have for the text of a message. */
+const TEXTS = ["text", "message", "content", "prompt", "input", "body"];
+
+/** The sentences for whoever wrote another name for a field that is required; behind a blank. */
+export const insteadOf = (missing: string, given: object): string => {
+  const names = Object.keys(given);
+  const written =
+    nearest(missing, names) ?? (TEXTS.includes(missing) ? names.find((name) => TEXTS.includes(name)) : undefined);
+  return written === undefined ? "" : ` You sent ${quoted(written)}. Did you mean ${quoted(missing)}?`;
+};
+
+/** Ends a message that may end with a question already. */
+export const ended = (message: string): string => (message.endsWith("?") ? message : `${message}.`);
 
 /** Which of several faults is told first: a field that was misspelt explains the one that is missing. */
 export const foremost = <Told extends { message: string }>(faults: readonly Told[]): Told | undefined =>
-  faults.find(({ message }) => message.includes(MEANT)) ?? faults[0];
+  faults.find(({ message }) => MEANT.test(message)) ?? faults[0];
 
 const among = (values: readonly string[]): string => (values.length > 1 ? "one of " : "") + values.join(", ");
 

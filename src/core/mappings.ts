@@ -1,4 +1,5 @@
 import { GatewayError } from "./errors.ts";
+import { quoted, suggest } from "./fault-words.ts";
 import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf } from "./mapping-paths.ts";
 import { fillTemplate, parseTemplate, type Template } from "./mapping-template.ts";
 import { isSecretHeader, withoutCredentials } from "./secret-headers.ts";
@@ -133,8 +134,11 @@ export const createMappings = (first: MappingsSettings) => {
   const find = (name: string): Mapping | undefined => all.get(name);
   const get = (name: string): Mapping => {
     const mapping = find(name);
-    if (!mapping) throw new GatewayError("mapping-not-found", `No mapping is named ${name}.`);
-    return mapping;
+    if (mapping) return mapping;
+    throw new GatewayError(
+      "mapping-not-found",
+      `No mapping is named ${quoted(name)}.${suggest(name, [...all.keys()])}`,
+    );
   };
   return {
     find,

@@ -1,5 +1,5 @@
 import { GatewayError } from "./errors.ts";
-import { foremost, hintOf } from "./fault-words.ts";
+import { foremost, quoted, suggest } from "./fault-words.ts";
 import { type InvalidSkill, readSkills, type Skill } from "./read-skills.ts";
 
 export type { InvalidSkill, Skill };
@@ -54,8 +54,8 @@ export const checkSkills = (
 ): void => {
   for (const skillId of skillIds) {
     if (skills.find(skillId) && hasSkill(agent, skillId)) continue;
-    const hint = hintOf(skillId, skillsOf(skills, agent));
-    throw new GatewayError("skill-not-found", `The agent ${agent.name} has no skill ${skillId}${hint}.`);
+    const meant = suggest(skillId, skillsOf(skills, agent));
+    throw new GatewayError("skill-not-found", `The agent ${agent.name} has no skill ${quoted(skillId)}.${meant}`);
   }
 };
 

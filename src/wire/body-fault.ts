@@ -1,5 +1,5 @@
 import { GatewayError } from "#core/errors.ts";
-import { demandOf, hintOf, insteadOf } from "#core/fault-words.ts";
+import { demandOf, ended, hintOf, insteadOf } from "#core/fault-words.ts";
 import type { ValidationError } from "#generated/validators/validate.ts";
 
 /** Where in a body something is wrong, and what. */
@@ -15,7 +15,7 @@ export const faultOf = (fault: ValidationError | undefined, body?: unknown): Bod
   if (keyword === "required") {
     const missing = String(params.missingProperty);
     const instead = pointer === "" ? insteadOf(missing, Object(body)) : "";
-    return { pointer: below(pointer, missing), message: `is required${instead}` };
+    return { pointer: below(pointer, missing), message: instead === "" ? "is required" : `is required.${instead}` };
   }
   if (keyword === "additionalProperties") {
     const name = String(params.additionalProperty);
@@ -31,5 +31,5 @@ const below = (place: string, name: unknown): string =>
 /** The refusal of a body for one fault. */
 export const invalidBody = ({ pointer, message }: BodyFault): GatewayError => {
   const name = pointer === "" ? "The body" : pointer.slice(1).replaceAll("/", ".");
-  return new GatewayError("invalid-request", `${name} ${message}.`, { errors: [{ pointer, message }] });
+  return new GatewayError("invalid-request", ended(`${name} ${message}`), { errors: [{ pointer, message }] });
 };

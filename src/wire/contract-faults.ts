@@ -1,4 +1,4 @@
-import { demandOf, hintOf } from "#core/fault-words.ts";
+import { demandOf, hintOf, insteadOf } from "#core/fault-words.ts";
 import type { BodyFault } from "./body-fault.ts";
 
 /** One fault, as express-openapi-validator tells it: of what Ajv found it keeps the keyword and the message. */
@@ -18,7 +18,10 @@ export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[]
   let isNamed = false;
   return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);
-    if (fault.errorCode?.startsWith("required.")) return { pointer, message: "is required" };
+    if (fault.errorCode?.startsWith("required.")) {
+      const instead = insteadOf(fault.path.split("/").at(-1) ?? "", unknownBeside(fault, found));
+      return { pointer, message: instead === "" ? "is required" : `is required.${instead}` };
+    }
     if (!isTooMany(fault)) return { pointer, message: inWords(fault) };
     if (n >= HINTED) return { pointer, message: "is unknown" };
     const known = fieldsOfFault(fault.path, fieldsOf);
@@ -30,6 +33,16 @@ export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[]
 };
 
 const LIST = " (there ";
+
+/** Fields that are unknown, in the object where one is missing. */
+const unknownBeside = ({ path }: Found, found: readonly Found[]): object => {
+  const parent = path.slice(0, path.lastIndexOf("/") + 1);
+  const names = found.slice(0, MOST_TOLD).flatMap((fault) => {
+    const name = fault.path.slice(parent.length);
+    return isTooMany(fault) && fault.path.startsWith(parent) && !name.includes("/") ? [name] : [];
+  });
+  return Object.fromEntries(names.map((name) => [name, true]));
+};
 
 const isTooMany = ({ errorCode, message }: Found): boolean =>
   errorCode?.startsWith("additionalProperties.") === true || message.startsWith("Unknown query");

@@ -40,6 +40,7 @@ export type HooksAccess = {
   hasToken: boolean;
   identify: (hash: Buffer) => Sender | undefined;
   hasMapping: (name: string) => boolean;
+  mappingNames: () => string[];
   /** How the requests of a mapping are signed; undefined where the shared token counts. */
   signingOf: (name: string) => Signing | undefined;
 };
@@ -62,6 +63,7 @@ export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSe
       }),
     ),
     hasMapping: (name) => signings.has(name),
+    mappingNames: () => [...signings.keys()],
     signingOf: (name) => signings.get(name),
   };
 };

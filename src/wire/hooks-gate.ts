@@ -1,4 +1,5 @@
 import { GatewayError } from "#core/errors.ts";
+import { quoted, suggest } from "#core/fault-words.ts";
 import { errors } from "#generated/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
@@ -58,7 +59,7 @@ export const createHooksGate = (parts: HooksGateParts) => {
     }
     if (hook.signing) requireClaim(hook);
     else accept(hook, requireToken(hook, may), "token.accepted");
-    if (isUnknown) throw noMapping(name);
+    if (isUnknown) throw noMapping(name, may.mappingNames());
   };
 
   const accept = (hook: HookExchange, sender: Sender, step: string): void => {
@@ -207,9 +208,9 @@ const placeIn = (prefix: string, path: string): HookPlace | undefined => {
   return { operation: "hooks.mappedByName", name };
 };
 
-const noMapping = (name: string): GatewayError =>
-  new GatewayError("mapping-not-found", `No mapping is named ${name.slice(0, NAME_LIMIT)}.`);
-const NAME_LIMIT = 100;
+/** The names that there are, for callers that are known. */
+const noMapping = (name: string, known: readonly string[] = []): GatewayError =>
+  new GatewayError("mapping-not-found", `No mapping is named ${quoted(name)}.${suggest(name, known)}`);
 
 const rateDetail = (left: number, limit: { maxRequests: number; windowMs: number } | undefined): string =>
   `{"left":${left},"max_requests":${limit?.maxRequests ?? 0},"window_ms":${limit?.windowMs ?? 0}}`;

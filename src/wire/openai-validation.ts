@@ -1,4 +1,5 @@
 import { GatewayError } from "#core/errors.ts";
+import { ended } from "#core/fault-words.ts";
 import { bodies } from "#generated/validators/openai.js";
 import type { ValidationError } from "#generated/validators/validate.ts";
 import { type BodyFault, faultOf } from "./body-fault.ts";
@@ -14,7 +15,9 @@ export const validateOpenAi = (_req: unknown, _res: unknown, body: unknown, { op
 };
 
 const refusalOf = (fault: BodyFault): GatewayError =>
-  new GatewayError("invalid-request", `${paramOf(fault.pointer) || "The body"} ${fault.message}.`, { errors: [fault] });
+  new GatewayError("invalid-request", ended(`${paramOf(fault.pointer) || "The body"} ${fault.message}`), {
+    errors: [fault],
+  });
 
 /** One is told. What a part of another type lacks as text is not what is wrong with it. */
 const toldOf = (found: readonly ValidationError[]): BodyFault => {

@@ -5,7 +5,7 @@ import type Express from "express";
 import type * as Validator from "express-openapi-validator";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
 import { GatewayError } from "#core/errors.ts";
-import { foremost } from "#core/fault-words.ts";
+import { ended, foremost } from "#core/fault-words.ts";
 import type { BodyFault } from "./body-fault.ts";
 import { bodySchemaIn, type FieldsOf, type Found, fieldsIn, namedIn, toldOf } from "./contract-faults.ts";
 import { cutDown } from "./cut-down.ts";
@@ -127,7 +127,7 @@ const translate = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
   if (status === 400 && errors) {
     const faults = toldOf(errors, fieldsOf());
     const first = foremost(faults) as BodyFault;
-    return new GatewayError("invalid-request", `${nameOf(first.pointer)} ${first.message}.`, { errors: faults });
+    return new GatewayError("invalid-request", ended(`${nameOf(first.pointer)} ${first.message}`), { errors: faults });
   }
   if (status === 415) return new GatewayError("unsupported-media-type");
   if (status === 404) return new GatewayError("not-found", message);

@@ -32,7 +32,8 @@ export type SocketDoorParts = {
   store: Store;
   gatewayStream: GatewayStream;
   live: LiveReplies;
-  hasAgent(name: string): boolean;
+  /** Throws where there is none of this name. */
+  requireAgent(name: string): void;
   peerOf(req: IncomingMessage): Peer;
   /** Who a token belongs to, by its hash. */
   identify(hash: Buffer): RpcCaller | undefined;

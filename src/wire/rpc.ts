@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#core/errors.ts";
-import { insteadOf } from "#core/fault-words.ts";
+import { didYouMean, insteadOf } from "#core/fault-words.ts";
 import { IN_STRETCHES_FROM } from "#core/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
@@ -127,7 +127,7 @@ export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts):
     id: string | undefined,
   ): Answer | Promise<Answer> => {
     const row = methods.get(method);
-    if (row === undefined) throw unknownMethod(method);
+    if (row === undefined) throw unknownMethod(method, methods);
     if (index < 0) exchange.operation = row.name;
     if (row.changes === true) exchange.changes = true;
     if (!mayCall(exchange.caller, row.permission)) throw forbidden(exchange.caller, row);
@@ -237,8 +237,12 @@ const batchFault = (length: number): string | undefined => {
   return length > BATCH_LIMIT ? `A batch holds at most ${BATCH_LIMIT} calls.` : undefined;
 };
 
-const unknownMethod = (method: string): GatewayError =>
-  new GatewayError("method-not-found", `No method is named \`${shortened(method)}\`; rpc.discover lists them.`);
+const unknownMethod = (method: string, methods: RpcMethods): GatewayError => {
+  if (method === "rpc.subscribe" || method === "rpc.unsubscribe")
+    return new GatewayError("method-not-found", `\`${method}\` goes over the WebSocket at /rpc/ws alone.`);
+  const hint = didYouMean(method, [...methods.keys()]) || " rpc.discover lists them.";
+  return new GatewayError("method-not-found", `No method is named \`${shortened(method)}\`.${hint}`);
+};
 
 const forbidden = ({ name }: RpcCaller, row: RpcMethodRow): GatewayError =>
   new GatewayError("forbidden", `The token \`${name}\` may not call ${row.name}.`);
@@ -248,7 +252,7 @@ const checkParams = (row: RpcMethodRow, params: object): void => {
     throw new GatewayError("invalid-params", "The params go by name, in an object.");
   for (const name of row.required) {
     if ((params as Record<string, unknown>)[name] === undefined)
-      throw new GatewayError("invalid-request", `\`${name}\` is required${insteadOf(name, params)}.`);
+      throw new GatewayError("invalid-request", `\`${name}\` is required.${insteadOf(name, params)}`);
   }
   const fault = row.check(params);
   if (fault !== undefined) throw new GatewayError("invalid-params", fault);

@@ -13,7 +13,8 @@ export type SubscribeParts = {
   gatewayStream: Pick<GatewayEntries, "epoch" | "place">;
   frames: PushFrames;
   gateway: GatewayStream;
-  hasAgent(name: string): boolean;
+  /** Throws where there is none of this name. */
+  requireAgent(name: string): void;
   streamOf(sessionId: string): SessionStream;
   followAgent(subscriber: Subscriber, name: string): void;
   drop(subscriber: Subscriber, reader: StreamReader): void;
@@ -24,11 +25,10 @@ const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 
 /** Begins subscriptions or moves them to another place, all that one request names or none of it. */
 export const createSubscribe = (parts: SubscribeParts) => {
-  const { store, gatewayStream, frames, gateway, hasAgent, streamOf, followAgent, drop } = parts;
+  const { store, gatewayStream, frames, gateway, requireAgent, streamOf, followAgent, drop } = parts;
 
   const check = (subscriber: Subscriber, { sessions = {}, agents = [], gateway: from }: Subscribe): void => {
-    for (const name of agents)
-      if (!hasAgent(name)) throw new GatewayError("agent-not-found", `No agent is named \`${name}\`.`);
+    for (const name of agents) requireAgent(name);
     for (const [id, cursor] of Object.entries(sessions)) checkCursor(cursor, "session", `sessions["${id}"]`);
     checkCursor(from ?? null, "gateway", "gateway");
     const ids = new Set([...subscriber.named, ...Object.keys(sessions)]);

@@ -21,14 +21,15 @@ export type SubscriptionsParts = {
   live: LiveReplies;
   clock: Clock;
   events: Pick<Events, "storeFailed">;
-  hasAgent(name: string): boolean;
+  /** Throws where there is none of this name. */
+  requireAgent(name: string): void;
   /** Calls `flush` in this turn of the event loop, before what was pushed is written. */
   beforeWrites(flush: () => void): void;
 };
 
 /** Who is told what: entries of the store go to those who subscribed to their session or its agent, and to whoever sent the message. */
 export const createSubscriptions = (parts: SubscriptionsParts) => {
-  const { store, gatewayStream, live, hasAgent, beforeWrites } = parts;
+  const { store, gatewayStream, live, requireAgent, beforeWrites } = parts;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch });
   const streams = new Map<string, SessionStream>();
   const ofAgent = new Map<string, Set<Subscriber>>();
@@ -113,7 +114,16 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     for (const [id, reader] of subscriber.readers)
       if (reader.stream.agent === name && !subscriber.named.has(id)) drop(subscriber, reader);
   };
-  const subscribe = createSubscribe({ store, gatewayStream, frames, gateway, hasAgent, streamOf, followAgent, drop });
+  const subscribe = createSubscribe({
+    store,
+    gatewayStream,
+    frames,
+    gateway,
+    requireAgent,
+    streamOf,
+    followAgent,
+    drop,
+  });
 
   store.watch({
     entries(session, entries) {

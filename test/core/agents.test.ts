@@ -42,10 +42,10 @@ describe("agents", () => {
         return `${name}: ${detail}`;
       }
     };
-    expect(refusal("bob")).toBe("agent-not-found: No agent is named bob.");
+    expect(refusal("bob")).toBe("agent-not-found: No agent is named `bob`. There is `zoe`.");
     expect(refusal(undefined)).toBe("agent-not-found: There is no default agent.");
-    expect(refusal("")).toBe("agent-not-found: No agent is named .");
-    expect(refusal("constructor")).toBe("agent-not-found: No agent is named constructor.");
+    expect(refusal("")).toBe("agent-not-found: No agent is named ``. There is `zoe`.");
+    expect(refusal("constructor")).toBe("agent-not-found: No agent is named `constructor`. There is `zoe`.");
   });
 
   it("are replaced all at once, and the names that are gone are told", () => {

@@ -80,7 +80,9 @@ describe("the timeline of a wake", () => {
     await core.endAll();
     const swept = { eventsBefore: core.clock.now() + 1, sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0 };
     const lost = { name: "turn-failed", detail: "lost" } as const;
-    while (await core.store.sweep({ ...swept, now: core.clock.now(), maxAttempts: 3, lost, gatewayBefore: 0, keysBefore: 0 }));
+    while (
+      await core.store.sweep({ ...swept, now: core.clock.now(), maxAttempts: 3, lost, gatewayBefore: 0, keysBefore: 0 })
+    );
     expect(await namesOf(core)).toEqual(["request.received"]);
     expect((await core.core.deliveries.read("dlv_1")).outcome).toBe("gone");
   });

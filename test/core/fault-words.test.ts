@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { demandOf, foremost, hintOf, insteadOf } from "#core/fault-words.ts";
+import { demandOf, foremost, hintOf, insteadOf, suggest } from "#core/fault-words.ts";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import openrpc from "#generated/openrpc.json" with { type: "json" };
 
@@ -31,8 +31,21 @@ it("tells of a misspelt field before the one that is missing for it", () => {
   const faults = [{ message: "is required" }, { message: `is unknown${hintOf("massage", ["message"])}` }];
   expect(foremost(faults)).toBe(faults[1]);
   expect(foremost(faults.slice(0, 1))).toBe(faults[0]);
-  expect(insteadOf("message", { massage: 1 })).toBe(" (did you mean it by massage?)");
+  expect(insteadOf("message", { massage: 1 })).toBe(" You sent `massage`. Did you mean `message`?");
   expect(insteadOf("message", {})).toBe("");
+});
+
+it("takes the name that another API has for the text of a message", () => {
+  expect(insteadOf("text", { mode: "now", message: "hi" })).toBe(" You sent `message`. Did you mean `text`?");
+  expect(insteadOf("message", { content: "hi" })).toBe(" You sent `content`. Did you mean `message`?");
+  expect(insteadOf("skill_id", { content: "hi" })).toBe("");
+});
+
+it("says what there is where no name is like the one that was sent", () => {
+  expect(suggest("suport", ["main", "support"])).toBe(" Did you mean `support`?");
+  expect(suggest("gpt-4o", ["main", "support"])).toBe(" There are `main`, `support`.");
+  expect(suggest("gpt-4o", ["main"])).toBe(" There is `main`.");
+  expect(suggest("gpt-4o", [])).toBe("");
 });
 
 it("compares no name at length that a stranger has made long", () => {

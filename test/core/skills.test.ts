@@ -136,7 +136,7 @@ describe("skills of an agent", () => {
     const agent = { name: "main", skills: ["a", "missing"] };
     expect(() => checkSkills(skills, agent, ["a"])).not.toThrow();
     for (const skillId of ["b", "missing", "never"]) {
-      const detail = `The agent main has no skill ${skillId} (there is a).`;
+      const detail = `The agent main has no skill \`${skillId}\`. There is \`a\`.`;
       expect(() => checkSkills(skills, agent, ["a", skillId])).toThrow(
         expect.objectContaining({ name: "skill-not-found", detail }),
       );

@@ -33,14 +33,17 @@ describe("starting a turn", () => {
     const { createScriptedBackend } = await import("#test/backends/scripted.ts");
     await using core = await startCore({ backend: createScriptedBackend(models).backend });
     const refused = (wish: Parameters<typeof core.start>[0]) => expect(core.start(wish)).rejects;
-    await refused({ agent: "nobody" }).toMatchObject({ name: "agent-not-found", detail: "No agent is named nobody." });
+    await refused({ agent: "nobody" }).toMatchObject({
+      name: "agent-not-found",
+      detail: "No agent is named `nobody`. There is `main`.",
+    });
     await refused({ model: "medium" }).toMatchObject({
       name: "unknown-model",
       detail: "The agent main takes small, large.",
     });
     await refused({ skillIds: ["sing"] }).toMatchObject({
       name: "skill-not-found",
-      detail: "The agent main has no skill sing.",
+      detail: "The agent main has no skill `sing`.",
     });
     storesNothing(core);
     expect((await core.start({ model: "large" })).model).toBe("large");

@@ -56,9 +56,9 @@ describe("a request that has not the shape of the contract", () => {
       expect(found).toContainEqual(fault instanceof RegExp ? expect.stringMatching(fault) : fault);
   });
 
-  test("tells of a field that was misspelt before the one that is missing", async () => {
-    const { problem } = await gateway.rest.call("chat.send", { body: { mesage: "hi" } });
-    expect(problem.detail).toBe("mesage is unknown (did you mean message?).");
+  test.each(["mesage", "text"])("tells whoever sent `%s` which field is missing for it", async (field) => {
+    const { problem } = await gateway.rest.call("chat.send", { body: { [field]: "hi" } });
+    expect(problem.detail).toBe(`message is required. You sent \`${field}\`. Did you mean \`message\`?`);
   });
 
   test.each([

@@ -1,6 +1,7 @@
 import type { Agent } from "#core/agents.ts";
 import type { Core } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
+import { quoted, suggest } from "#core/fault-words.ts";
 import type { Model } from "#generated/rest-types.ts";
 
 /** No agent's name holds it. */
@@ -19,7 +20,12 @@ export const findAgent = ({ agents }: Core, asked: string): { agent: Agent; mode
   const at = asked.indexOf(SEPARATOR);
   const [name, model] = at < 0 ? [asked, undefined] : [asked.slice(0, at), asked.slice(at + 1)];
   const agent = agents.find(name);
-  if (!agent) throw unknown(`No agent is named ${name}.`);
+  if (!agent) {
+    const names = agents.list().flatMap(namesOf);
+    throw unknown(
+      `No agent is named ${quoted(name)}: \`model\` names one, and GET /v1/models lists them.${suggest(asked, names)}`,
+    );
+  }
   const known = agent.backend.models ?? (model === "" ? [] : undefined);
   if (model !== undefined && known !== undefined && !known.includes(model))
     throw unknown(`The agent ${name} has no model ${model}; it takes ${known.join(", ") || "none by name"}.`);
