@@ -6,7 +6,7 @@ const MOST = 100;
 export function nearest(name: string, known: readonly string[]): string | undefined {
   if (name.length > LONGEST) return undefined;
   let best: string | undefined;
-  let least = Math.max(2, Math.floor(name.length / 3)) + 1;
+  let least = (name.length < 4 ? 1 : Math.max(2, Math.floor(name.length / 3))) + 1;
   for (const candidate of known.slice(0, MOST)) {
     if (candidate.length > LONGEST) continue;
     const steps = distance(name.toLowerCase(), candidate.toLowerCase());
