@@ -15,6 +15,7 @@ import { createConnectionLimit } from "#wire/connection-limit.ts";
 import { type Documents, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/hosts.ts";
+import { nothingAt, type Place } from "#wire/nothing-at.ts";
 import { createOpsDoors } from "#wire/ops.ts";
 import { createRefusals } from "#wire/refusals.ts";
 import { createResetLimit } from "#wire/reset-limit.ts";
@@ -31,6 +32,7 @@ import type { OnUpgrade } from "#wire/upgrades.ts";
 import type { SocketTimes } from "#wire/ws-connections.ts";
 import { createHooksSurface } from "./hooks-surface.ts";
 import { createInfo } from "./info.ts";
+import { BUILT_SURFACES, closedSurfaces, isOn, placesIn } from "./open-surfaces.ts";
 import { createOpenAiDoor, type WithRestKeys } from "./openai-door.ts";
 import { readinessOf } from "./readiness.ts";
 import { restContract } from "./rest-contract.ts";
@@ -53,8 +55,6 @@ type DoorsParts = {
   lag: LoopLag;
   extraMethods: RpcMethods | undefined;
 };
-
-const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "rpc", "webhooks", "docs", "metrics"];
 
 /** The doors of every listener, kept in step with the configuration. */
 export const createDoors = (parts: DoorsParts) => {
@@ -207,6 +207,7 @@ export const createDoors = (parts: DoorsParts) => {
     const wanted = config.gateway.listeners[listener]?.surfaces ?? [];
     return wanted.filter((surface) => BUILT_SURFACES.includes(surface) && isOn(config, surface));
   };
+  const placesOf = (listener: number): Place[] => placesIn(config, surfacesOf(listener));
   let doorsOf: DoorAt[][] = [];
   let guards: ReturnType<typeof createHostGuard>[] = [];
   let hostChecks: ReturnType<typeof createHostCheck>[] = [];
@@ -232,6 +233,7 @@ export const createDoors = (parts: DoorsParts) => {
         doors: () => doorsOf[listener] ?? [],
         peerOf: (req) => access.peerOf(req),
         guardHost: (req) => guards[listener]?.(req),
+        nothingAt: (path) => nothingAt(path, placesOf(listener)),
         isPage: (req) => pageChecks[listener]?.(req) ?? false,
         underWay,
         hideSecrets: parts.hideSecrets,
@@ -249,6 +251,7 @@ export const createDoors = (parts: DoorsParts) => {
         socket.upgrade(req, connection, head, {
           isServed: surfacesOf(listener).includes("rpc"),
           guardHost: (asked) => guards[listener]?.(asked),
+          nothingAt: (path) => nothingAt(path, placesOf(listener)),
         }),
     /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */
     closeSockets: socket.closeAll,
@@ -284,27 +287,6 @@ const accessOf = ({ gateway, webhooks }: Config): Access =>
     consoleToken: gateway.console.enabled ? gateway.console.token : undefined,
     rpcTokens: gateway.rpc.auth.tokens,
     webhooks,
-  });
-
-const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
-  if (surface === "webhooks") return webhooks.enabled;
-  if (surface === "rest" || surface === "rpc" || surface === "console") return gateway[surface].enabled;
-  return surface !== "metrics" || gateway.rpc.enabled;
-};
-
-/** Where the configuration has what opens a surface. */
-const SECRET_OF = {
-  rest: "gateway.rest.auth.keys",
-  rpc: "gateway.rpc.auth.tokens",
-  webhooks: "webhooks.token",
-  console: "gateway.console.token",
-} as const;
-
-const closedSurfaces = (config: Config): { surface: string; reason: string }[] =>
-  (["rest", "rpc", "webhooks", "console"] as const).flatMap((surface) => {
-    if (!isOn(config, surface))
-      return [{ surface, reason: `it has no secret (${SECRET_OF[surface]}), or its enabled is false` }];
-    return BUILT_SURFACES.includes(surface) ? [] : [{ surface, reason: "this version does not serve it yet" }];
   });
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");

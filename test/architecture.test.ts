@@ -75,7 +75,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/core/": { may: ["src/core/", "generated/", TOOL, EVENTS], types: [STORE, BACKEND, CHANNEL] },
   "src/handlers/": { may: ["src/handlers/", "src/core/", "generated/", EVENTS], types: [STORE] },
   "src/wire/": {
-    may: ["src/wire/", "generated/", "src/observe/", "src/core/secrets.ts", ...SHARED],
+    may: ["src/wire/", "generated/", "src/observe/", "src/core/secrets.ts", NEAREST, ...SHARED],
     types: ["src/core/", STORE],
   },
   "src/config/": { may: ["src/config/", "generated/", ...MAPPING_GRAMMAR, NEAREST, EVENTS] },

@@ -12,6 +12,8 @@ interface RequestHandled {
   surface: Surface;
   /** The operation or method; `unknown` where there is none, never what the caller wrote. */
   operation: string;
+  /** The beginning of the path, where nothing is at it; without its query. */
+  path?: string | undefined;
   status: number;
   ms: number;
   requestId: string;

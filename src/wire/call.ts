@@ -20,6 +20,7 @@ type CallParts = {
   hideSecrets: (text: string) => string;
   /** Told of what was answered with an error. */
   refused: (call: WireCall, status: number) => void;
+  nothingAt: (path: string) => GatewayError;
 };
 
 /**
@@ -73,6 +74,11 @@ export class WireCall {
     return this.#parts.hideSecrets;
   }
 
+  /** The refusal of its path, where nothing is. */
+  nothingThere(): GatewayError {
+    return this.#parts.nothingAt(this.path);
+  }
+
   /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
@@ -107,13 +113,19 @@ export class WireCall {
     const ms = this.#parts.clock.monotonic() - this.#began;
     // The caller's own, or one that somebody has been given: one that nobody knows would say nothing.
     const traceId = this.#trace || req.headers.traceparent !== undefined ? this.trace.traceId : undefined;
-    this.#parts.events.requestHandled({ surface, operation, status, ms, requestId, traceId, caller, error, turnId });
+    // Nobody could tell from the line what was looked for.
+    const path = operation === "unknown" && status === 404 ? this.path.slice(0, PATH_LIMIT) : undefined;
+    const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
+    this.#parts.events.requestHandled(line);
     if (error !== undefined) this.#parts.refused(this, status);
   }
 }
 
 /** What the access line says of a caller that left before the answer. Never sent. */
 const GONE = 499;
+
+/** So much of a path where nothing is goes to the log. */
+const PATH_LIMIT = 200;
 
 /** How much of a body that nobody will read is still taken from a connection that goes on. */
 const DISCARD_LIMIT = 4096;

@@ -26,7 +26,7 @@ const moved = (document: object, webhookPath: string): object => {
   return { ...document, paths: Object.fromEntries(entries) };
 };
 
-const movePath = (path: string, webhookPath: string): string =>
+export const movePath = (path: string, webhookPath: string): string =>
   path === DEFAULT_PATH || path.startsWith(`${DEFAULT_PATH}/`) ? webhookPath + path.slice(DEFAULT_PATH.length) : path;
 
 type Operations = Record<string, { responses?: unknown; description?: unknown }>;

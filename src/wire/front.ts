@@ -6,6 +6,7 @@ import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
 import { answerPreflight, isPreflight, showToPage } from "./cross-origin.ts";
 import { requireOneOfEach } from "./hosts.ts";
+import { leadsTo } from "./nothing-at.ts";
 import { originForm } from "./origin-form.ts";
 import type { Refusals } from "./refusals.ts";
 import { HEADER_LIMIT } from "./refuse-bytes.ts";
@@ -31,6 +32,8 @@ export type FrontParts = {
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;
   guardHost: (req: IncomingMessage) => void;
+  /** The refusal of a path where this listener has nothing. */
+  nothingAt: (path: string) => GatewayError;
   /** Whether it comes from a page of another origin that may call us. */
   isPage: (req: IncomingMessage) => boolean;
   underWay: UnderWay;
@@ -44,14 +47,15 @@ const URL_LIMIT = 8 * 1024;
 
 /** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
 export const createFront = (parts: FrontParts) => {
-  const { doors, peerOf, guardHost, isPage, underWay, hideSecrets, events, clock } = parts;
+  const { doors, peerOf, guardHost, nothingAt, isPage, underWay, hideSecrets, events, clock } = parts;
   const refused = parts.refusals.note;
   return (req: IncomingMessage, res: ServerResponse): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, events, underWay, hideSecrets, refused });
-    const found = doors().find((door) => leadsTo(path, door));
+    const told = { events, underWay, hideSecrets, refused, nothingAt };
+    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, ...told });
+    const found = doors().find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
     const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
     if (fromPage) showToPage(call);
@@ -68,7 +72,7 @@ export const createFront = (parts: FrontParts) => {
         answerPreflight(call);
         return;
       }
-      if (!found) throw new GatewayError("not-found", "Nothing is served at this path.");
+      if (!found) throw call.nothingThere();
       if (!PUBLIC.has(path)) guardHost(req);
       found.door(call)?.catch(fail);
     } catch (error) {
@@ -82,7 +86,3 @@ const headBytesOf = ({ headBytes = 0 }: IncomingMessage & { headBytes?: number }
 
 // Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
 const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);
-
-const leadsTo = (path: string, { prefix, exact = false }: DoorAt): boolean =>
-  path.startsWith(prefix) && (path.length === prefix.length || (!exact && path.charCodeAt(prefix.length) === SLASH));
-const SLASH = 47;

@@ -24,6 +24,7 @@ export type HookRequest = Pick<
   | "caller"
   | "error"
   | "turnId"
+  | "nothingThere"
 >;
 
 export type HookParts = { recordBodies: () => boolean; clock: Clock };

@@ -41,7 +41,7 @@ export const createHooksGate = (parts: HooksGateParts) => {
   const admit = (hook: HookExchange): void => {
     const { request } = hook;
     const place = placeIn(path, request.path);
-    if (place === undefined) throw new GatewayError("not-found", "Nothing is served at this path.");
+    if (place === undefined) throw request.nothingThere();
     hook.place = place;
     request.operation = place.operation;
     if (request.req.method !== "POST")

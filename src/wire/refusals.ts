@@ -67,11 +67,10 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
   const placeOf = ({ surface, operation, path, req }: Recorded): Pick<Recorded, "operation" | "path"> => {
     if (surface === "rpc") return { operation, path };
     try {
-      const { route } = match(req.method ?? "", path);
-      return { operation: route.operation, path: route.path };
-    } catch {
-      return { operation, path: path.startsWith("/v1/") ? "/v1/*" : "/api/v1/*" };
-    }
+      const found = match(req.method ?? "", path);
+      if (found) return { operation: found.route.operation, path: found.route.path };
+    } catch {}
+    return { operation, path: path.startsWith("/v1/") ? "/v1/*" : "/api/v1/*" };
   };
 
   return {

@@ -64,6 +64,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const caller = authenticate(parts, match, call);
     call.caller = caller.name;
     const matched = match(req.method ?? "", call.path);
+    if (!matched) throw call.nothingThere();
     call.operation = matched.route.operation;
     requireScope(matched.route, caller);
     const counted = rateLimit(caller.tokenId);
@@ -120,7 +121,7 @@ const authenticate = (
 /** A path of the contract: what a stranger wrote in its place may be anything, a token too. */
 const placeOf = (match: ReturnType<typeof createMatcher>, { req, path }: WireCall, below: string): string => {
   try {
-    return match(req.method ?? "", path).route.path;
+    return match(req.method ?? "", path)?.route.path ?? `${below}/*`;
   } catch {
     return `${below}/*`;
   }

@@ -21,13 +21,10 @@ export const createMatcher = (...surfaces: readonly Surface[]) => {
     else fixed.set(route.path, pattern);
   }
 
-  // Clients of OpenAI look for more than there is.
-  const others = surfaces[0] === "openai" ? `: of OpenAI's there are ${[...fixed.keys()].join(" and ")}` : "";
-
-  /** Throws `not-found`, or `method-not-allowed` with the methods that the path takes. */
-  return (method: string, path: string): Match => {
+  /** Undefined where nothing is at the path; throws `method-not-allowed` with the methods that it takes. */
+  return (method: string, path: string): Match | undefined => {
     const pattern = fixed.get(path) ?? open.find((pattern) => fits(pattern, path));
-    if (!pattern) throw new GatewayError("not-found", `Nothing is served at this path${others}.`);
+    if (!pattern) return undefined;
     const route = pattern.byMethod.get(method);
     if (!route) {
       const allow = [...pattern.byMethod.keys()].join(", ");

@@ -77,9 +77,10 @@ const failRpc = (call: WireCall, error: unknown, events: Events): void => {
   failCall(call, error, events, sendFailure("null"));
 };
 
-const requirePost = ({ req, path }: WireCall): void => {
-  if (path !== PATH) throw new GatewayError("not-found", "Nothing is served at this path.");
-  if (req.method !== "POST") throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
+const requirePost = (call: WireCall): void => {
+  if (call.path !== PATH) throw call.nothingThere();
+  if (call.req.method !== "POST")
+    throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
 };
 
 /** The caller, or why it is none: what is sent then waits for the id. */

@@ -53,12 +53,18 @@ export type SocketDoorParts = {
 };
 
 /** What the listener says of a request to upgrade. */
-export type UpgradePlace = { isServed: boolean; guardHost: (req: IncomingMessage) => void };
+export type UpgradePlace = {
+  isServed: boolean;
+  guardHost: (req: IncomingMessage) => void;
+  nothingAt: (path: string) => GatewayError;
+};
 
 const PATH = "/rpc/ws";
 const TAKES =
   "`/rpc/ws` takes an RPC token: `Authorization: Bearer <token>` or, from a browser, the subprotocol `bearer.<base64url of the token>`.";
 const OPERATION = "rpc.socket";
+const UPGRADE_ADVICE =
+  "This path opens a WebSocket: send Connection: Upgrade and Upgrade: websocket, as WebSocket clients do. Calls over plain HTTP go to POST /rpc.";
 const FRAGMENTS = 1_024;
 /** A message may come in parts no smaller than this on the average. */
 const PART_BYTES = 256;
@@ -143,7 +149,8 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   };
 
   const admit = (req: IncomingMessage, place: UpgradePlace, path: string, requestId: string) => {
-    if (path !== PATH || !place.isServed) throw new GatewayError("not-found", "Nothing is served at this path.");
+    if (!place.isServed) throw place.nothingAt(path);
+    if (path !== PATH) throw new GatewayError("not-found", `A WebSocket opens at ${PATH}, and nowhere else.`);
     if (req.headers.host === undefined) throw new GatewayError("invalid-request", "The request has no Host.");
     requireOneOfEach(req);
     place.guardHost(req);
@@ -215,7 +222,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
       call.surface = "rpc";
       call.operation = OPERATION;
       call.res.setHeader("upgrade", "websocket");
-      throw new GatewayError("upgrade-required");
+      throw new GatewayError("upgrade-required", UPGRADE_ADVICE);
     },
 
     /** A token that is not known any more loses its sockets; what another may do is what it may do now. */

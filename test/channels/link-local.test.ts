@@ -56,7 +56,12 @@ it("F32: a channel is not looked for at a link-local address", async () => {
 });
 
 it("F32: a server of tools is not looked for at a link-local address", async () => {
-  const { transport, close } = openHttpTransport({ url: URL_IN_CONFIG, headers: {}, longestMs: 1_000 });
+  const { transport, close } = openHttpTransport({
+    url: URL_IN_CONFIG,
+    headers: {},
+    longestMs: 1_000,
+    mayTell: () => true,
+  });
   await expect(transport.send({ jsonrpc: "2.0", id: 1, method: "ping" })).rejects.toThrow(WORDS);
   await close();
 });

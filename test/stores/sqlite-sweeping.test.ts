@@ -13,7 +13,14 @@ it("erases an old chat within a few slices of a sweep, however many webhooks' se
   await world.end(await world.claimNext());
   await Promise.all(times(WEBHOOKS, (n) => world.start({ session: `webhook:${n}` })));
   const now = world.clock.now();
-  const before = { usageBefore: 0, gatewayBefore: 0, eventsBefore: 0, sessionsBefore: now, webhookSessionsBefore: now };
+  const before = {
+    usageBefore: 0,
+    gatewayBefore: 0,
+    eventsBefore: 0,
+    keysBefore: 0,
+    sessionsBefore: now,
+    webhookSessionsBefore: now,
+  };
   for (let slice = 0; slice < SLICES; slice++)
     expect(await world.store.sweep({ now, maxAttempts: 3, lost: LOST, ...before })).toBe(true);
   expect(await world.store.getSession("chat:old")).toBeUndefined();

@@ -50,6 +50,7 @@ const sweepOnce = (world: World, sessionsBefore: number) =>
     usageBefore: 0,
     gatewayBefore: 0,
     eventsBefore: 0,
+    keysBefore: 0,
   });
 
 /** Ends so many turns of one session. What was told of them is more than the store keeps: it is not kept here. */

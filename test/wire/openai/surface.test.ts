@@ -67,7 +67,8 @@ describe("the door for clients of OpenAI", () => {
     const { status, error, json } = await send(SECRETS.key);
     expect([status, error]).toEqual([404, "not-found"]);
     expect(json.error).toMatchObject({
-      message: "Not found: Nothing is served at this path: of OpenAI's there are /v1/chat/completions and /v1/models.",
+      message:
+        "Not found: There is nothing at /v1/responses. There are /v1/chat/completions, /v1/models, /v1/models/{model}.",
     });
     expect(await send(null)).toMatchObject({ status: 401, error: "unauthenticated" });
   });

@@ -44,7 +44,14 @@ const age = async (socket: TestSocket, sessionId: string): Promise<void> => {
   const sessionsBefore = (await store.getSession(sessionId))?.updatedAt ?? 0;
   while (Date.now() <= sessionsBefore) await new Promise((resolve) => setTimeout(resolve, 1));
   await send(socket, sessionId, "later", { wait: true });
-  const before = { sessionsBefore, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 };
+  const before = {
+    sessionsBefore,
+    webhookSessionsBefore: 0,
+    usageBefore: 0,
+    gatewayBefore: 0,
+    keysBefore: 0,
+    eventsBefore: 0,
+  };
   const lost = { name: "turn-failed", detail: "lost" } as const;
   while (await store.sweep({ now: Date.now(), maxAttempts: 3, lost, ...before }));
 };

@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { noteChecked } from "#test/harness/ledger.ts";
+
+const gateway = await shareGateway();
+const { key, consoleToken } = gateway;
+
+/** No operation answers here, so there is no contract to hold the answer to. */
+const ask = async (url: string, request: RequestInit = {}): Promise<Response> => {
+  const answer = await fetch(url, request);
+  noteChecked(answer.headers.get("x-request-id") as string);
+  return answer;
+};
+
+type Ask = { url?: string; method?: string; token?: string };
+const detailOf = async (path: string, { url = gateway.url, method = "GET", token = "" }: Ask = {}) => {
+  const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
+  const answer = await ask(url + path, { method, headers });
+  expect(answer.status).toBe(404);
+  const body = (await answer.json()) as { detail?: string; error?: { data: { detail: string } } };
+  return body.detail ?? body.error?.data.detail;
+};
+
+test.each([
+  ["/api/v1/chat/snd", "/api/v1/chat/send"],
+  ["/api/v1/chat/send/", "/api/v1/chat/send"],
+  ["/api/v1/turns/turn_1/cancle", "/api/v1/turns/turn_1/cancel"],
+  ["/api/v2/chat/send", "/api/v1/chat/send"],
+  ["/chat/send", "/api/v1/chat/send"],
+  ["/hook/wake", "/hooks/wake"],
+  ["/hooks/wake/", "/hooks/wake"],
+  ["//healthz", "/healthz"],
+  ["/metric", "/metrics"],
+  ["/doc", "/docs"],
+  ["/rpc/", "/rpc"],
+])("at %s nothing is found, and %s is meant", async (path, meant) => {
+  const token = path.startsWith("/api/v1") ? key : "";
+  expect(await detailOf(path, { token })).toBe(`There is nothing at ${path}. Did you mean ${meant}?`);
+});
+
+test("names the path alone where nothing is like it, and not all of a long one", async () => {
+  expect(await detailOf("/wp-admin/setup.php?key=1")).toBe("There is nothing at /wp-admin/setup.php.");
+  const long = `/${"x".repeat(500)}`;
+  expect(await detailOf(long)).toBe(`There is nothing at ${long.slice(0, 200)}.`);
+});
+
+test("tells a stranger nothing of the paths below a surface that takes tokens", async () => {
+  expect((await ask(`${gateway.url}/api/v1/chat/snd`)).status).toBe(401);
+});
+
+test("says that a surface is off, and what opens it", async () => {
+  await using other = await startGateway({
+    config: { gateway: { rest: { enabled: false }, rpc: { enabled: false } }, webhooks: { enabled: false } },
+  });
+  const detailAt = (path: string) => detailOf(path, { url: other.url, token: consoleToken });
+  expect(await detailAt("/api/v1/chat/send")).toBe(
+    "There is nothing at /api/v1/chat/send: `rest` is off. A secret in gateway.rest.auth.keys opens it, unless gateway.rest.enabled is false.",
+  );
+  expect(await detailAt("/rpc/ws")).toContain("`rpc` is off. A secret in gateway.rpc.auth.tokens opens it");
+  expect(await detailAt("/metrics")).toContain("`metrics` is off. A secret in gateway.rpc.auth.tokens opens it");
+  expect(await detailAt("/hooks/wake")).toContain("`webhooks` is off. A secret in webhooks.token opens it");
+  expect(await detailAt("/console")).toBe("There is nothing at /console: this version has no console yet.");
+});
+
+test("says that a surface is another listener's", async () => {
+  const listeners = [
+    { host: "127.0.0.1", port: 0, surfaces: ["rest" as const] },
+    { host: "127.0.0.1", port: 0, surfaces: ["rpc" as const] },
+  ];
+  await using split = await startGateway({ config: { gateway: { port: undefined, listeners } } });
+  expect(await detailOf("/rpc", { url: split.gateway.urls[0] as string })).toBe(
+    "There is nothing at /rpc: `rpc` is not among the `surfaces` of this listener (gateway.listeners).",
+  );
+});
+
+test("the log has the path, without its query and not all of a long one", async () => {
+  await detailOf("/nothing/here?token=secret");
+  await gateway.logged("request", { status: 404, operation: "unknown", path: "/nothing/here" });
+  await detailOf(`/long/${"x".repeat(500)}`);
+  await gateway.until(() => gateway.linesOf("request").find(({ path }) => String(path).startsWith("/long/")));
+  for (const { path = "" } of gateway.linesOf("request")) expect(String(path).length).toBeLessThanOrEqual(200);
+});
