@@ -4,6 +4,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { GatewayError } from "#core/errors.ts";
 import { textOfUtf8 } from "#core/utf8.ts";
 import { limitPassed } from "./json-limits.ts";
+import { placeOfFault } from "./json-place.ts";
 
 const NOTHING = Buffer.alloc(0);
 
@@ -99,6 +100,14 @@ const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
-    throw new GatewayError("parse-error", text.trim() === "" ? "The body is empty." : "The body is not JSON.");
+    throw new GatewayError("parse-error", text.trim() === "" ? "The body is empty." : notJson(text));
   }
+};
+
+/** Says where to look, and repeats nothing. */
+const notJson = (text: string): string => {
+  const place = placeOfFault(text);
+  if (place === undefined) return "The body is not JSON.";
+  const { line, column, isEnd } = place;
+  return `The body is not JSON: ${isEnd ? "it ends too soon, at" : "look at"} line ${line}, column ${column}.`;
 };
