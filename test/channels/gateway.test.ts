@@ -56,7 +56,13 @@ describe("a reply that is announced", () => {
     await using alone = await startWith([answer(200)]);
     const { json } = await alone.hooks.agent({ message: "hello", delivery: "announce" });
     expect(await timelineOf(alone, json.deliveryId)).toMatchObject([{ name: "announcement.unaddressed" }]);
-    await alone.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
+    expect(json.warning).toMatch(
+      /^No channel takes the announcement: the request names no `channel`, and gateway\.announceTo/,
+    );
+    const wrong = await alone.hooks.agent({ message: "hello", delivery: "announce", channel: "opps" });
+    expect(wrong.json.warning).toContain("`opps` is not among `channels`");
+    const right = await alone.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
+    expect(right.json.warning).toBeUndefined();
     await alone.logged("announcement.delivered");
     expect(alone.receiver.requests).toHaveLength(1);
   });

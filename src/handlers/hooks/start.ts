@@ -26,7 +26,9 @@ export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookSta
   const agent = wish.agent ?? core.agents.get(undefined).name;
   const { hops } = ctx;
   const announce = core.announce({ delivery, channel, hops });
-  if (delivery === "announce" && !announce) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));
+  const isUnaddressed = delivery === "announce" && !announce;
+  if (isUnaddressed) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));
+  const warning = isUnaddressed ? unaddressed(channel) : undefined;
   const started = core.turns.start({
     place: {
       sessionId: session ?? `webhook:${newBareId(core.clock.now())}`,
@@ -46,12 +48,23 @@ export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookSta
     delivery: ctx.delivery(),
   });
   return started instanceof Promise
-    ? started.then((late) => startedOf(core, wish, late, ctx))
-    : startedOf(core, wish, started, ctx);
+    ? started.then((late) => startedOf(core, wish, late, ctx, warning))
+    : startedOf(core, wish, started, ctx, warning);
+};
+
+const unaddressed = (channel: string | undefined): string => {
+  const named = channel === undefined ? "the request names no `channel`" : `\`${channel}\` is not among \`channels\``;
+  return `No channel takes the announcement: ${named}, and gateway.announceTo is not set. Subscribers alone are told of the reply.`;
 };
 
 /** A repeat is told of the turn that the first request started. */
-const startedOf = (core: Core, wish: HookTurn, { turn, replayed }: Started, ctx: HookContext): HookStarted => ({
+const startedOf = (
+  core: Core,
+  wish: HookTurn,
+  { turn, replayed }: Started,
+  ctx: HookContext,
+  warning: string | undefined,
+): HookStarted => ({
   body: {
     status: 200,
     message: "turn started",
@@ -62,6 +75,7 @@ const startedOf = (core: Core, wish: HookTurn, { turn, replayed }: Started, ctx:
     model: turn.model ?? core.agents.find(turn.agent)?.model ?? null,
     channel: wish.channel ?? null,
     delivery: wish.delivery,
+    ...(warning !== undefined && { warning }),
   },
   replayed,
 });
