@@ -641,6 +641,7 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
+            warning?: components["schemas"]["HookWarning"];
         };
         /** @description A message for an agent, in a turn isolated from people's conversations. */
         AgentHookRequest: {
@@ -1223,6 +1224,8 @@ export interface components {
          * @constant
          */
         HookStatus: 200;
+        /** @description What is not as the sender may expect: with `delivery: announce`, that no channel takes the announcement. */
+        HookWarning: string;
         /**
          * @description Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the same body gets the same ids; with another body it is refused.
          * @example order-4711-welcome
@@ -1300,6 +1303,7 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
+            warning?: components["schemas"]["HookWarning"];
             mapping: components["schemas"]["MappingName"];
         };
         /**
@@ -3896,6 +3900,7 @@ export type Fault = components["schemas"]["Fault"];
 export type Health = components["schemas"]["Health"];
 export type HookMessage = components["schemas"]["HookMessage"];
 export type HookStatus = components["schemas"]["HookStatus"];
+export type HookWarning = components["schemas"]["HookWarning"];
 export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
 export type Key = components["schemas"]["Key"];
 export type KeyId = components["schemas"]["KeyId"];

@@ -835,11 +835,12 @@ return errors === 0;
 validate21.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x2 = validate22;
-const schema42 = {"type":"object","additionalProperties":false,"required":["status","message","sessionId","turnId","deliveryId","agent","model","channel","delivery"],"properties":{"status":{"$ref":"shape:HookStatus"},"message":{"$ref":"shape:HookMessage"},"sessionId":{"$ref":"shape:WebhookSessionId"},"turnId":{"$ref":"shape:TurnId"},"deliveryId":{"$ref":"shape:DeliveryId"},"agent":{"$ref":"shape:AgentName"},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"}}};
+const schema42 = {"type":"object","additionalProperties":false,"required":["status","message","sessionId","turnId","deliveryId","agent","model","channel","delivery"],"properties":{"status":{"$ref":"shape:HookStatus"},"message":{"$ref":"shape:HookMessage"},"sessionId":{"$ref":"shape:WebhookSessionId"},"turnId":{"$ref":"shape:TurnId"},"deliveryId":{"$ref":"shape:DeliveryId"},"agent":{"$ref":"shape:AgentName"},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"warning":{"$ref":"shape:HookWarning"}}};
 const schema45 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
 const schema49 = {"type":["string","null"]};
 const schema50 = {"type":["string","null"]};
 const schema51 = {"type":"string","enum":["none","announce"]};
+const schema52 = {"type":"string"};
 const func3 = Object.prototype.hasOwnProperty;
 const pattern9 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
 
@@ -1041,6 +1042,19 @@ var valid0 = _errs26 === errors;
 else {
 var valid0 = true;
 }
+if(valid0){
+if(data.warning !== undefined){
+const _errs29 = errors;
+if(typeof data.warning !== "string"){
+validate22.errors = [{instancePath:instancePath+"/warning",schemaPath:"shape:HookWarning/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -1063,8 +1077,8 @@ return errors === 0;
 validate22.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x3 = validate23;
-const schema52 = {"type":"object","additionalProperties":false,"required":["status","message","sessionId","turnId","deliveryId","agent","model","channel","delivery","mapping"],"properties":{"status":{"$ref":"shape:HookStatus"},"message":{"$ref":"shape:HookMessage"},"sessionId":{"$ref":"shape:WebhookSessionId"},"turnId":{"$ref":"shape:TurnId"},"deliveryId":{"$ref":"shape:DeliveryId"},"agent":{"$ref":"shape:AgentName"},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"mapping":{"$ref":"shape:MappingName"}}};
-const schema62 = {"type":"string","pattern":"^[a-z][a-z0-9-]*$"};
+const schema53 = {"type":"object","additionalProperties":false,"required":["status","message","sessionId","turnId","deliveryId","agent","model","channel","delivery","mapping"],"properties":{"status":{"$ref":"shape:HookStatus"},"message":{"$ref":"shape:HookMessage"},"sessionId":{"$ref":"shape:WebhookSessionId"},"turnId":{"$ref":"shape:TurnId"},"deliveryId":{"$ref":"shape:DeliveryId"},"agent":{"$ref":"shape:AgentName"},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"warning":{"$ref":"shape:HookWarning"},"mapping":{"$ref":"shape:MappingName"}}};
+const schema64 = {"type":"string","pattern":"^[a-z][a-z0-9-]*$"};
 const pattern15 = new RegExp("^[a-z][a-z0-9-]*$", "u");
 
 function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -1087,7 +1101,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func3.call(schema52.properties, key0))){
+if(!(func3.call(schema53.properties, key0))){
 validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -1266,13 +1280,25 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.mapping !== undefined){
-let data9 = data.mapping;
+if(data.warning !== undefined){
 const _errs29 = errors;
-const _errs30 = errors;
-if(errors === _errs30){
-if(typeof data9 === "string"){
-if(!pattern15.test(data9)){
+if(typeof data.warning !== "string"){
+validate23.errors = [{instancePath:instancePath+"/warning",schemaPath:"shape:HookWarning/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mapping !== undefined){
+let data10 = data.mapping;
+const _errs32 = errors;
+const _errs33 = errors;
+if(errors === _errs33){
+if(typeof data10 === "string"){
+if(!pattern15.test(data10)){
 validate23.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
 return false;
 }
@@ -1282,10 +1308,11 @@ validate23.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:Map
 return false;
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs32 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -1310,9 +1337,9 @@ return errors === 0;
 validate23.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x4 = validate24;
-const schema63 = {"oneOf":[{"$ref":"shape:MappedReply"},{"$ref":"shape:UnmatchedReply"},{"$ref":"shape:ChallengeReply"}]};
-const schema67 = {"type":"object","additionalProperties":false,"required":["challenge"],"properties":{"challenge":{"type":"string"}}};
-const schema64 = {"type":"object","additionalProperties":false,"required":["status","message","deliveryId"],"properties":{"status":{"$ref":"shape:HookStatus"},"message":{"type":"string","const":"no mapping matched"},"deliveryId":{"$ref":"shape:DeliveryId"}}};
+const schema65 = {"oneOf":[{"$ref":"shape:MappedReply"},{"$ref":"shape:UnmatchedReply"},{"$ref":"shape:ChallengeReply"}]};
+const schema69 = {"type":"object","additionalProperties":false,"required":["challenge"],"properties":{"challenge":{"type":"string"}}};
+const schema66 = {"type":"object","additionalProperties":false,"required":["status","message","deliveryId"],"properties":{"status":{"$ref":"shape:HookStatus"},"message":{"type":"string","const":"no mapping matched"},"deliveryId":{"$ref":"shape:DeliveryId"}}};
 
 function validate26(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
