@@ -104,9 +104,12 @@ const parse = (text: string): unknown => {
   }
 };
 
+/** In a longer text the place is not looked for: others would wait. */
+const LOOKED_THROUGH = 64 * 1024;
+
 /** Says where to look, and repeats nothing. */
 const notJson = (text: string): string => {
-  const place = placeOfFault(text);
+  const place = text.length > LOOKED_THROUGH ? undefined : placeOfFault(text);
   if (place === undefined) return "The body is not JSON.";
   const { line, column, isEnd } = place;
   return `The body is not JSON: ${isEnd ? "it ends too soon, at" : "look at"} line ${line}, column ${column}.`;
