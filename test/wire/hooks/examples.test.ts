@@ -13,6 +13,10 @@ const slackSecret = senders.slack.makeSecret("first");
 /** The configuration that the contract's examples are about. */
 const config: SomeConfig = {
   agents: { main: { backend: "echo", model: "fast" } },
+  // Nobody is there: what is announced waits.
+  channels: {
+    ops: { type: "webhook", url: "http://127.0.0.1:9/", secret: "whsec_b25lIHR3byB0aHJlZSBmb3VyIGZpdmUgc2l4" },
+  },
   webhooks: {
     mappings: {
       alert: {
@@ -26,6 +30,7 @@ const config: SomeConfig = {
         match: { "headers.x-github-event": "push" },
         message: "{body.pusher.name}",
         session: "webhook:github",
+        channel: "ops",
         delivery: "announce",
       },
       slack: { match: {}, message: "{body.event.text}", verify: { type: "slack", secret: slackSecret } },
@@ -56,6 +61,8 @@ const sendExample = ({ operation, name, value }: Example, client: HookClient): P
 const producers: Record<string, (client: HookClient) => Promise<Reply>> = {
   "hooks.wake 200 application/json queued": (client) => client.wake(exampleOf("hooks.wake", "plain")),
   "hooks.agent 200 application/json started": (client) => client.agent(exampleOf("hooks.agent", "full")),
+  "hooks.agent 200 application/json unaddressed": (client) =>
+    client.agent({ ...exampleOf("hooks.agent", "full"), channel: "opps" }),
   "hooks.mapped 200 application/json matched": (client) => client.mapped(exampleOf("hooks.mapped", "alert")),
   "hooks.mappedByName 200 application/json matched": (client) => push(client, exampleOf("hooks.mappedByName", "push")),
   "hooks.mappedByName 200 application/json unmatched": (client) =>
