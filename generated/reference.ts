@@ -1579,6 +1579,18 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;channel&quot;: &quot;ops&quot;,
   &quot;delivery&quot;: &quot;announce&quot;
 }</pre></figure>
+<figure><figcaption>Its announcement has nowhere to go</figcaption><pre>{
+  &quot;status&quot;: 200,
+  &quot;message&quot;: &quot;turn started&quot;,
+  &quot;sessionId&quot;: &quot;webhook:alerts&quot;,
+  &quot;turnId&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+  &quot;deliveryId&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;,
+  &quot;agent&quot;: &quot;main&quot;,
+  &quot;model&quot;: &quot;fast&quot;,
+  &quot;channel&quot;: &quot;opps&quot;,
+  &quot;delivery&quot;: &quot;announce&quot;,
+  &quot;warning&quot;: &quot;No channel takes the announcement: \`opps\` is not among \`channels\`, and gateway.announceTo is not set. Subscribers alone are told of the reply.&quot;
+}</pre></figure>
 <h4>Errors</h4>
 <p class="errors"><a href="#error-unknown-model">unknown-model</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-session-busy">session-busy</a></p>
 </section>
@@ -1675,7 +1687,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;deliveryId&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;,
   &quot;agent&quot;: &quot;main&quot;,
   &quot;model&quot;: &quot;fast&quot;,
-  &quot;channel&quot;: null,
+  &quot;channel&quot;: &quot;ops&quot;,
   &quot;delivery&quot;: &quot;announce&quot;,
   &quot;mapping&quot;: &quot;github-push&quot;
 }</pre></figure>
