@@ -1,4 +1,4 @@
-import { existsSync, openSync, readFileSync, readSync } from "node:fs";
+import { existsSync, openSync, readSync } from "node:fs";
 
 /**
  * How long the event loop was kept at most by one stretch of our own work, until it is asked: time in which the machine served others, or
