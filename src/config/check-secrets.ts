@@ -51,7 +51,8 @@ export function hashOf(token: string): string {
   return hashed?.toLowerCase() ?? createHash("sha256").update(token).digest("hex");
 }
 
-function secretsOf({ gateway, webhooks, channels, agents }: CheckedConfig): Secret[] {
+/** Every secret that lets somebody in, or signs. */
+export function secretsOf({ gateway, webhooks, channels, agents }: CheckedConfig): Secret[] {
   const token = (surface: string, path: Path, value: string): Secret => ({ surface, path, value, token: true });
   const { rest, rpc, console } = gateway;
   const shared = webhooks.token ?? [];

@@ -7,6 +7,7 @@ import { checkChannels } from "./check-channels.ts";
 import { checkDoors, isLoopback } from "./check-doors.ts";
 import { checkMappings } from "./check-mappings.ts";
 import { checkPrograms } from "./check-programs.ts";
+import { checkReferences } from "./check-references.ts";
 import { checkSecrets } from "./check-secrets.ts";
 import type { LoadedConfig } from "./config.ts";
 import { conform } from "./conform.ts";
@@ -69,6 +70,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
     checkMappings(checked),
     checkChannels(checked),
     checkDoors(checked, source.value),
+    ...(source.file === null ? [] : [checkReferences(checked, source.value)]),
     checkSecrets(checked, exposed),
   ];
   refuseIf(source, [
