@@ -27,7 +27,7 @@ export async function readCertificates(
           faults.push({
             path: [...at, key],
             on: "value",
-            message: `names a file that cannot be read: ${reasonOf(error)}`,
+            message: `names the file ${path}, which cannot be read: ${reasonOf(error)}`,
           });
           return "";
         }
@@ -38,7 +38,8 @@ export async function readCertificates(
         faults.push({
           path: at,
           on: "value",
-          message: "holds no certificate with its key: both have to be PEM and belong together.",
+          message:
+            "has a certificate and a key that do not belong together, or a file that is not PEM: check `cert` and `key`.",
         });
       }
       return pair;

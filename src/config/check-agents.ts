@@ -1,5 +1,5 @@
 import type { Built, Findings } from "./check.ts";
-import { listed, notAmong } from "./check.ts";
+import { meantOrListed, notAmong } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault, Path } from "./problems.ts";
 
@@ -9,6 +9,13 @@ type Place = { agent: CheckedAgent; at: Path; config: CheckedConfig; refuse: Rep
 
 /** Sections that belong to one backend each. */
 const SECTIONS = ["http", "a2a", "command", "acp"] as const;
+const EXAMPLES = {
+  http: `http: { url: "https://agent.example.com/turns" }`,
+  a2a: `a2a: { url: "https://agent.example.com" }`,
+  command: `command: { run: ["python3", "./agent.py"] }`,
+  acp: `acp: { run: ["its-program", "--acp"] }`,
+};
+const MODELS = `models: { fast: { provider: "openai", model: "gpt-5-mini" } }`;
 
 /** What the schema cannot say of agents: that they have what their backend needs, nothing that it does not use, and that names are there. */
 export function checkAgents(config: CheckedConfig, built: Built): Findings {
@@ -29,18 +36,23 @@ function checkSections({ agent, at, refuse }: Place): void {
   const { backend, echo } = agent;
   for (const section of SECTIONS) {
     if (section === backend && agent[section] === undefined)
-      refuse([...at, section], `is missing: the backend \`${backend}\` is described there.`, "key");
-    if (section !== backend && agent[section] !== undefined)
-      refuse([...at, section], `is for the backend \`${section}\`, and this agent's is \`${backend}\`: remove one.`);
+      refuse(
+        [...at, section],
+        `is missing. It says how to reach the agent, for example \`${EXAMPLES[section]}\`.`,
+        "key",
+      );
+    if (section !== backend && agent[section] !== undefined) refuse([...at, section], otherBackend(section, backend));
   }
   const isTuned = echo.delayMs > 0 || echo.chunks > 1 || echo.failTimes > 0 || echo.fail !== undefined;
-  if (backend !== "echo" && isTuned)
-    refuse([...at, "echo"], `is for the backend \`echo\`, and this agent's is \`${backend}\`: remove one.`);
+  if (backend !== "echo" && isTuned) refuse([...at, "echo"], otherBackend("echo", backend));
 }
+
+const otherBackend = (wanted: string, backend: string): string =>
+  `is for the backend \`${wanted}\`, but this agent's is \`${backend}\`: remove it, or change the backend.`;
 
 function checkInstructions({ agent, at, refuse }: Place): void {
   if (agent.instructions !== "" && agent.instructionsFile !== undefined)
-    refuse([...at, "instructionsFile"], "stands beside `instructions`: keep one of them.");
+    refuse([...at, "instructionsFile"], "is given together with `instructions`: keep one of them.");
 }
 
 /** A `model` agent says what each name of a model stands for; nothing else may be asked for. */
@@ -48,18 +60,22 @@ function checkModels({ agent, at, config, refuse }: Place): void {
   const { models, model, fallbacks, summaryModel, tools } = agent;
   const names = Array.isArray(models) ? [] : Object.keys(models);
   if (Array.isArray(models) || names.length === 0) {
-    const message = 'has to say what each name stands for, as { fast: { provider: "…", model: "…" } }.';
-    refuse([...at, "models"], message, models.length === 0 ? "key" : "value");
+    const isMissing = !Array.isArray(models) || models.length === 0;
+    const message = `${isMissing ? "is missing. It says" : "must say"} which model each name stands for, for example \`${MODELS}\`.`;
+    refuse([...at, "models"], message, isMissing ? "key" : "value");
     return;
   }
   const providers = Object.keys(config.providers);
   for (const [name, { provider }] of Object.entries(models)) {
     if (!providers.includes(provider))
-      refuse([...at, "models", name, "provider"], `names a provider ${notAmong(providers, provider)}`);
+      refuse([...at, "models", name, "provider"], `names a provider ${notAmong(providers, provider, "providers")}`);
   }
   const knows = (path: Path, name: string | undefined) => {
     if (name !== undefined && !names.includes(name))
-      refuse([...at, ...path], `is not among this agent's models; there is ${listed(names)}.`);
+      refuse(
+        [...at, ...path],
+        `names a model that is not among this agent's \`models\`; ${meantOrListed(names, name)}`,
+      );
   };
   knows(["model"], model);
   knows(["summaryModel"], summaryModel);
@@ -68,15 +84,17 @@ function checkModels({ agent, at, config, refuse }: Place): void {
   for (const [index, tool] of tools.entries()) {
     const server = tool.slice(0, tool.indexOf("/"));
     if (!servers.includes(server))
-      refuse([...at, "tools", index], `names a server of tools ${notAmong(servers, server)}`);
+      refuse([...at, "tools", index], `names a server of tools ${notAmong(servers, server, "tools")}`);
   }
 }
 
 function checkOthers({ agent, at, refuse }: Place): void {
-  const only = (key: string) =>
-    refuse([...at, key], `is for the backend \`model\`, and this agent's is \`${agent.backend}\`: remove it.`);
+  const only = (key: string) => refuse([...at, key], otherBackend("model", agent.backend));
   if (!Array.isArray(agent.models))
-    refuse([...at, "models"], `says what names stand for; the backend \`${agent.backend}\` takes a list of names.`);
+    refuse(
+      [...at, "models"],
+      `must be a list of names for the backend \`${agent.backend}\`, for example \`["fast"]\`: only the backend \`model\` says what they stand for.`,
+    );
   if (agent.fallbacks.length > 0) only("fallbacks");
   if (agent.summaryModel !== undefined) only("summaryModel");
   if (agent.tools.length > 0) only("tools");

@@ -11,12 +11,13 @@ export function checkChannels({ channels }: CheckedConfig): Findings {
     const path = ["channels", name, "url"];
     const url = URL.canParse(written) ? new URL(written) : undefined;
     if (url === undefined) {
-      faults.push({ path, on: "value", message: "is no address: write it as https://host/path." });
+      faults.push({ path, on: "value", message: "must be an address, for example `https://example.com/path`." });
     } else if (url.username !== "" || url.password !== "") {
-      const message = "holds a user or a password, which is not sent: sign in by the path, or by `secret`.";
+      const message =
+        "has a user name or a password in it, which is not sent: remove it. A webhook is signed with `secret`.";
       faults.push({ path, on: "value", message });
     } else if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-      const message = "begins with http: replies go there in clear text. Use https.";
+      const message = "begins with `http:`, so replies go there in clear text: use `https:`.";
       warnings.push({ path, on: "value", message });
     }
   }

@@ -30,14 +30,14 @@ export function checkDoors(config: CheckedConfig, written: unknown): Findings {
   })) {
     networks.forEach((network, index) => {
       if (isNetwork(network)) return;
-      refuse([...key.split("."), index], "is neither an address nor a network such as 10.0.0.0/8 or fd00::/8.");
+      refuse([...key.split("."), index], "must be an IP address or a network, for example `10.0.0.0/8` or `fd00::/8`.");
     });
   }
   gateway.allowedOrigins.forEach((origin, index) => {
     if (isOrigin(origin)) return;
     refuse(
       ["gateway", "allowedOrigins", index],
-      "is no origin: write it as https://host, with a port if it has one and nothing after.",
+      "must be an origin, `https://host` or `https://host:port` with nothing after it.",
     );
   });
 
@@ -46,15 +46,18 @@ export function checkDoors(config: CheckedConfig, written: unknown): Findings {
     (other) => under(path, other) || under(other, path),
   );
   if (met !== undefined)
-    refuse(["webhooks", "path"], `meets ${met}, which is taken: choose another path, for instance /hooks.`);
+    refuse(
+      ["webhooks", "path"],
+      `overlaps with \`${met}\`, which is taken: choose another path, for example \`/hooks\`.`,
+    );
   if (/\/\.{1,2}(\/|$)/.test(path))
-    refuse(["webhooks", "path"], "holds `.` or `..` as a step: no request ever has one.");
+    refuse(["webhooks", "path"], "has `.` or `..` between its slashes, which no request has: remove it.");
 
   const listeners = gateway.listeners ?? [];
   const addresses = listeners.map(({ host, port }) => `${host}:${port}`);
   listeners.forEach(({ port }, index) => {
     if (port === 0 || addresses.indexOf(addresses[index] as string) === index) return;
-    refuse(["gateway", "listeners", index], "has the address of another listener: give it a port of its own.");
+    refuse(["gateway", "listeners", index], "has the host and port of another listener: give it a port of its own.");
   });
   const alone = ["host", "port"].filter((key) => hasKey(written, ["gateway", key]));
   if (listeners.length > 0 && alone.length > 0) {

@@ -1,7 +1,6 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#core/mapping-paths.ts";
 import { parseTemplate } from "#core/mapping-template.ts";
-import { nearest } from "#core/nearest.ts";
-import { type Findings, listed, notAmong } from "./check.ts";
+import { type Findings, meantOrListed, notAmong } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault, Path } from "./problems.ts";
 
@@ -60,7 +59,11 @@ function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
     const above = pairs.find(
       (other) => other !== same && isAbove(other.lookup, lookup) && !allows(other, lookup, texts),
     );
-    if (above) refuse(here, `can never match beside ${above.path}, which has another value then.`);
+    if (above)
+      refuse(
+        here,
+        `can never match together with \`${above.path}\`: when that one matches, this one has another value.`,
+      );
     if (written.verify?.type === "slack" && path === "body.type" && texts.every((text) => text === "url_verification"))
       refuse(here, "can never match: Slack's url_verification is answered before mappings are tried.");
   });
@@ -93,7 +96,7 @@ function checkMessage({ written: { message }, at }: Rule, refuse: Report, warn: 
   const here = [...at, "message"];
   const template = parseTemplate(message);
   if ("flaw" in template) refuse(here, template.flaw);
-  else if (!/\S/.test(message)) refuse(here, "is blank: it would tell the agent nothing.");
+  else if (!/\S/.test(message)) refuse(here, "is blank: write what the agent is told.");
   const doubled = /\{\{((?:body|headers)\.[^{}\r\n]*)\}\}/.exec(message);
   if (doubled)
     warn(
@@ -110,7 +113,7 @@ function checkTarget({ written, at }: Rule, config: CheckedConfig, refuse: Repor
   const name = written.agent ?? config.gateway.defaultAgent ?? agents[0] ?? "";
   const agent = Object.hasOwn(config.agents, name) ? config.agents[name] : undefined;
   if (!agent) {
-    if (written.agent !== undefined) refuse([...at, "agent"], `names an agent ${notAmong(agents, name)}`);
+    if (written.agent !== undefined) refuse([...at, "agent"], `names an agent ${notAmong(agents, name, "agents")}`);
   } else {
     const flaw = modelFlaw(name, agent, written.model);
     if (flaw !== undefined) refuse([...at, "model"], flaw);
@@ -121,10 +124,13 @@ function checkTarget({ written, at }: Rule, config: CheckedConfig, refuse: Repor
   if (channel === undefined)
     warn(
       [...at, "delivery"],
-      "has no channel to go to: without `channel` and gateway.announceTo, replies reach subscribers alone.",
+      "is `announce`, but there is no channel to announce to, so replies reach subscribers alone: set `channel` or `gateway.announceTo`.",
     );
   else if (!Object.hasOwn(config.channels, channel))
-    warn([...at, "channel"], "is not among `channels`, so announcements of this mapping reach subscribers alone.");
+    warn(
+      [...at, "channel"],
+      `names a channel ${notAmong(Object.keys(config.channels), channel, "channels")} Until then, announcements of this mapping reach subscribers alone.`,
+    );
 }
 
 type ModelNames = {
@@ -142,8 +148,7 @@ export function modelFlaw(
   const named = Array.isArray(models) ? models : Object.keys(models);
   const known = [...new Set([...(own === undefined ? [] : [own]), ...named])];
   if (model === undefined || ANY_MODEL.includes(backend) || known.includes(model)) return undefined;
-  const meant = nearest(model, known);
-  const hint = meant ? `did you mean \`${meant}\`?` : `it knows ${known.length > 0 ? listed(known) : "none"}.`;
+  const hint = known.length > 0 ? meantOrListed(known, model) : "it has no `models`.";
   return `names a model that the agent \`${name}\` does not know; ${hint}`;
 }
 
@@ -158,7 +163,7 @@ function checkSessions(rules: readonly Rule[], { gateway, agents }: CheckedConfi
     else if (owner.agent !== agent)
       refuse(
         [...at, "session"],
-        `is the session of the mapping ${owner.mapping}, whose agent is another one: a session has one agent.`,
+        `is also the session of the mapping ${owner.mapping}, which has another agent, and a session has one agent: give them two sessions, or one agent.`,
       );
   }
 }
@@ -168,7 +173,7 @@ function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse:
   const shared = rules.filter(({ written }) => written.verify === undefined);
   if (webhooks.enabled !== false && webhooks.token === undefined && shared.length < rules.length) {
     for (const { at } of shared)
-      refuse(at, "can be reached by nobody: without `verify` it takes webhooks.token, which is not set.", "key");
+      refuse(at, "can be reached by nobody: set `webhooks.token`, or give it `verify`.", "key");
     return;
   }
   shared.forEach((rule, index) => {
@@ -177,7 +182,7 @@ function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse:
     const reach = `it is reached at ${webhooks.path}/${rule.name} alone. Put it first if it is meant to be tried.`;
     warn(
       rule.at,
-      `is never tried at ${webhooks.path}: ${before.name}, before it, matches all that it does; ${reach}`,
+      `is never tried at ${webhooks.path}: ${before.name}, before it, matches every request that it matches; ${reach}`,
       "key",
     );
   });

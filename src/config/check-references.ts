@@ -2,37 +2,17 @@ import type { Findings } from "./check.ts";
 import { secretsOf } from "./check-secrets.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault, Path } from "./problems.ts";
-
-/** How a shell, Windows, PowerShell, Kubernetes, templates, JavaScript and .env tools refer to a variable. Here each is only text. */
-const FOREIGN = [
-  /^\$(?:env:)?(\w+)$/,
-  /^\$\((\w+)\)$/,
-  /^%(\w+)%$/,
-  /^\{\{?\s*(?:env\.|secrets\.|\.)?(\w+)\s*\}?\}$/,
-  /^(?:process\.)?env[.:](\w+)$/,
-  /^process\.env\[["'](\w+)["']\]$/,
-];
-
-/** What a variable is usually called; anything else might be a secret after all, and is not repeated. */
-const VARIABLE = /^[A-Z_][A-Z0-9_]*$/;
+import { meantReference } from "./references.ts";
 
 /** Refuses a secret that was meant as a reference but would be taken as it stands. `written` is the configuration before its references were filled in. */
 export function checkReferences(config: CheckedConfig, written: unknown): Findings {
   const faults = [...secretsOf(config).map(({ path }) => path), ...otherSecrets(config)].flatMap((path): Fault[] => {
-    const name = referenceIn(valueAt(written, path));
-    if (name === undefined) return [];
-    const right = VARIABLE.test(name) ? `\${${name}}` : `\${NAME}`;
+    const right = meantReference(valueAt(written, path));
+    if (right === undefined) return [];
     const message = `looks like a reference to a variable, but is taken as it stands: write \`${right}\`. If it is the secret itself, put it in a variable.`;
     return [{ path, on: "value", message }];
   });
   return { faults, warnings: [] };
-}
-
-/** The variable that a text seems to mean, alone or after a word such as `Bearer`. */
-function referenceIn(text: unknown): string | undefined {
-  if (typeof text !== "string") return undefined;
-  const bare = text.trim().replace(/^[A-Za-z]+ /, "");
-  return FOREIGN.map((form) => form.exec(bare)?.[1]).find((name) => name !== undefined && !/^\d/.test(name));
 }
 
 /** What the gateway sends to others to prove who it is. */

@@ -101,10 +101,11 @@ function flawOf({ surface, value, token, standard }: Secret): string | undefined
   if (value.trim() === "") return `is empty: give it a value, best as \${NAME} from the environment.`;
   if (value.includes("${")) return "holds `${` after its variables were filled in: a secret never does.";
   if (standard && value.startsWith("whsec_") && !/^whsec_[A-Za-z0-9+/]{2,}={0,2}$/.test(value))
-    return "begins with `whsec_`, but what follows is not base64: copy it whole, as it was shown.";
+    return "begins with `whsec_`, but the rest is not base64: copy the whole secret, as it was shown.";
   if (value.startsWith("sha256:") && token) {
-    if (surface !== "rest") return "is a hash, which only keys of gateway.rest can be: give the token itself.";
-    if (!/^sha256:[0-9a-fA-F]{64}$/.test(value)) return "is no hash: after `sha256:` come 64 hexadecimal digits.";
+    if (surface !== "rest")
+      return "is a hash, which only a key of `gateway.rest.auth.keys` can be: give the token itself.";
+    if (!/^sha256:[0-9a-fA-F]{64}$/.test(value)) return "is not a hash: write 64 hexadecimal digits after `sha256:`.";
   }
   if (token && !/^[!-~]+$/.test(value))
     return "holds a space or a character that no header can carry: use letters and digits.";
@@ -120,7 +121,7 @@ function checkTokenNames({ gateway }: CheckedConfig, refuse: (path: Path, messag
       if (names.indexOf(name) === index) return;
       refuse(
         ["gateway", surface, ...lists[surface], index, "name"],
-        "is the name of another one in this list: choose a name of its own.",
+        "is also the name of another entry in this list: choose another name.",
       );
     });
   }
@@ -134,7 +135,7 @@ function checkPermissions({ gateway }: CheckedConfig, refuse: (path: Path, messa
       if (permission === "*" || known.includes(permission)) return;
       const meant = nearest(permission, known);
       const hint = meant ? `did you mean \`${meant}\`?` : `there are *, ${known.join(", ")}.`;
-      refuse(["gateway", "rpc", "auth", "tokens", token, "permissions", index], `is no method; ${hint}`);
+      refuse(["gateway", "rpc", "auth", "tokens", token, "permissions", index], `is not the name of a method; ${hint}`);
     });
   });
 }

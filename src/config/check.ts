@@ -26,7 +26,8 @@ export function checkNames(config: CheckedConfig, built: Built): Findings {
   const agents = Object.keys(config.agents);
   const channels = Object.keys(config.channels);
   const refuseUnless = (known: readonly string[], what: string, path: Path, name: string | undefined) => {
-    if (name !== undefined && !known.includes(name)) refuse(path, `names ${what} ${notAmong(known, name)}`);
+    if (name !== undefined && !known.includes(name))
+      refuse(path, `names ${what} ${notAmong(known, name, `${what.slice(2)}s`)}`);
   };
 
   const { type } = config.store;
@@ -36,7 +37,7 @@ export function checkNames(config: CheckedConfig, built: Built): Findings {
   } else if (install !== undefined) {
     refuse(["store", "type"], `is \`${type}\`, whose driver is not installed. Run: ${install}`);
   } else if (config.store.type === "postgres" && [config.store.url].flat().some((url) => FOREIGN.test(url))) {
-    refuse(["store", "url"], "is no address of PostgreSQL: they begin with `postgres://`.");
+    refuse(["store", "url"], "must be the address of a PostgreSQL database, which begins with `postgres://`.");
   }
   for (const [name, { backend }] of Object.entries(config.agents)) {
     if (built.backends.includes(backend)) continue;
@@ -49,18 +50,23 @@ export function checkNames(config: CheckedConfig, built: Built): Findings {
   const { defaultAgent, announceTo } = config.gateway;
   refuseUnless(agents, "an agent", ["gateway", "defaultAgent"], defaultAgent);
   if (defaultAgent === undefined && agents.length > 1) {
-    const message = `is missing: with several agents, say which one answers a request that names none (${listed(agents)}).`;
+    const message = `is missing. There are several agents (${listed(agents)}): say which one answers a request that names none, for example \`gateway: { defaultAgent: ${JSON.stringify(agents[0])} }\`.`;
     faults.push({ path: ["gateway", "defaultAgent"], on: "key", message });
   }
   refuseUnless(channels, "a channel", ["gateway", "announceTo"], announceTo);
   return { faults, warnings: [] };
 }
 
-/** The rest of a sentence about a name that is not among those that are configured. */
-export function notAmong(known: readonly string[], name: string): string {
+/** The rest of a sentence about a name that is not among those that are configured in a section. */
+export function notAmong(known: readonly string[], name: string, section: string): string {
+  const none = `there is none yet: add it to \`${section}\`.`;
+  return `that is not configured; ${known.length === 0 ? none : meantOrListed(known, name)}`;
+}
+
+/** The name that was probably meant, or those that there are. */
+export function meantOrListed(known: readonly string[], name: string): string {
   const meant = nearest(name, known);
-  const hint = meant ? `did you mean \`${meant}\`?` : `there is ${known.length ? listed(known) : "none"}.`;
-  return `that is not configured; ${hint}`;
+  return meant ? `did you mean \`${meant}\`?` : `there ${known.length === 1 ? "is" : "are"} ${listed(known)}.`;
 }
 
 export const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(", ");

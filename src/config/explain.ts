@@ -1,44 +1,60 @@
 import { nearest } from "#core/nearest.ts";
 import { pathOf, type SchemaError } from "./conform.ts";
-import { dotted, type Fault } from "./problems.ts";
-import { aboutKey, formOf, keysOf, nameRule } from "./schema.ts";
+import { formOfPattern } from "./forms.ts";
+import { dotted, type Fault, type Path } from "./problems.ts";
+import { meantReference } from "./references.ts";
+import {
+  exampleOf,
+  holdsMany,
+  keyElsewhere,
+  keysOf,
+  kindOf,
+  kindsWith,
+  nameRules,
+  patternsOf,
+  tagsOf,
+} from "./schema.ts";
 
-/** Says in words what the validator found. A value is never repeated: it may be a secret. */
+/** Says in words what the validator found, and what to write instead. A value is never repeated: it may be a secret. */
 export function explain(errors: readonly SchemaError[], value: unknown): Fault[] {
-  const faults = ofChoices(errors).flatMap((error) => toFault(error, value) ?? []);
+  const among = new Set(errors.filter(({ keyword }) => keyword === "enum").map(({ instancePath }) => instancePath));
+  const told = ofChoices(errors).filter(({ keyword, instancePath }) => keyword !== "type" || !among.has(instancePath));
+  const faults = told.flatMap((error) => toFault(error, value) ?? []);
   return faults.filter(
     (fault, index) =>
       index === faults.findIndex((f) => f.message === fault.message && dotted(f.path) === dotted(fault.path)),
   );
 }
 
-function toFault(error: SchemaError, value: unknown): Fault | undefined {
-  const path = pathOf(error.instancePath, value);
+function toFault(error: SchemaError, root: unknown): Fault | undefined {
+  const path = pathOf(error.instancePath, root);
+  const value = valueAt(root, path);
   const { params } = error;
   const here = (message: string): Fault => ({ path, on: "value", message });
+  const form = patternsOf(path, root).map(formOfPattern).find(Boolean);
   switch (error.keyword) {
     case "additionalProperties":
-      return unknownKey(path, String(params.additionalProperty));
-    case "required": {
-      const missing = [...path, String(params.missingProperty)];
-      return { path: missing, on: "key", message: `is missing. ${aboutKey(missing)}`.trimEnd() };
-    }
-    case "propertyNames": {
-      const name = [...path, String(params.propertyName)];
-      return { path: name, on: "key", message: `has a name that cannot be. ${nameRule(path)}`.trimEnd() };
-    }
+      return unknownKey(path, String(params.additionalProperty), root);
+    case "required":
+      return missing([...path, String(params.missingProperty)], root);
+    case "propertyNames":
+      return wrongName(path, String(params.propertyName), root);
     case "type":
-      return here(`must be ${kinds([params.type])}. ${formOf(path)}`.trimEnd());
-    case "oneOf":
-      return here(`must be ${kinds((params.kinds as unknown[] | undefined) ?? [])}. ${formOf(path)}`.trimEnd());
+    case "oneOf": {
+      const found = error.keyword === "type" ? [params.type] : ((params.kinds as unknown[] | undefined) ?? []);
+      const kind = `${kinds(found)}${withoutQuotes(value, params.type) || example(path, root) || brackets(found)}`;
+      return here(`must be ${form ?? kind}.`);
+    }
     case "enum":
-      return here(`must be ${oneOf((params.allowedValues as unknown[]).map(String))}.`);
-    case "discriminator":
-      return {
-        path: [...path, String(params.tag)],
-        on: "value",
-        message: `must be ${oneOf(keysOf(path, String(params.tag)))}.`,
-      };
+      return here(`must be ${choice((params.allowedValues as unknown[]).map(String), value)}`);
+    case "discriminator": {
+      const tag = [...path, String(params.tag)];
+      const written = valueAt(root, tag);
+      const choices = choice(tagsOf(path, String(params.tag)), written);
+      return written === undefined
+        ? { path: tag, on: "key", message: `is missing. It must be ${choices}` }
+        : { path: tag, on: "value", message: `must be ${choices}` };
+    }
     case "minimum":
       return here(`must be at least ${params.limit}.`);
     case "maximum":
@@ -46,26 +62,53 @@ function toFault(error: SchemaError, value: unknown): Fault | undefined {
     case "minLength":
     case "minItems":
     case "minProperties":
-      return here(Number(params.limit) > 1 ? `must hold at least ${params.limit}.` : "must not be empty.");
+      if (Number(params.limit) > 1) return here(`must have at least ${counted(error)}.`);
+      return here(`must not be empty${holdsMany(path) ? ": add at least one" : ""}${example(path, root)}.`);
     case "maxLength":
     case "maxItems":
-      return here(`must hold at most ${params.limit}.`);
+    case "maxProperties":
+      return here(`must have at most ${counted(error)}.`);
     case "uniqueItems":
-      return here("holds the same entry twice.");
-    case "pattern":
-      return here(`has the wrong form. ${formOf(path)}`.trimEnd());
+      return here("has the same entry twice: remove one of them.");
+    case "pattern": {
+      const meant = meantReference(value);
+      const hint = meant === undefined ? "" : ` To take it from a variable, write \`${meant}\`.`;
+      return here(`must be ${form ?? "of another form"}.${hint}`);
+    }
     default:
       return here(`${error.message ?? "is not valid"}.`);
   }
 }
 
-function unknownKey(parent: Fault["path"], key: string): Fault {
-  const known = keysOf(parent);
+function missing(path: Path, root: unknown): Fault {
+  const shown = exampleOf(path, root);
+  const what = holdsMany(path) ? "Add at least one" : "Add it";
+  const message =
+    shown === undefined ? `is missing. ${what}.` : `is missing. ${what}, for example \`${path.at(-1)}: ${shown}\`.`;
+  return { path, on: "key", message };
+}
+
+function unknownKey(parent: Path, key: string, root: unknown): Fault {
   const of = parent.length === 0 ? "the configuration" : dotted(parent);
   const fault = (message: string): Fault => ({ path: [...parent, key], on: "key", message });
-  if (known.includes(key)) return fault(`does not go with the other keys of ${of}: remove it.`);
-  const meant = nearest(key, known);
+  const known = keysOf(parent, root);
+  const [other] = kindsWith(parent, key);
+  if (other !== undefined)
+    return fault(
+      `is for \`type: "${other}"\`, not for \`type: "${kindOf(parent, root)}"\`: remove it, or change the type.`,
+    );
+  const meant = nearest(key, known) ?? (parent.length === 0 ? keyElsewhere(key) : undefined);
   return fault(`is no key of ${of}; ${meant ? `did you mean \`${meant}\`?` : `it has ${known.join(", ")}.`}`);
+}
+
+function wrongName(path: Path, name: string, root: unknown): Fault {
+  const [rule] = nameRules(path, root);
+  const form = formOfPattern(rule?.pattern ?? "") ?? `a name of 1 to ${rule?.maxLength} characters`;
+  const first = nearest(name.split(".")[0] ?? "", ["headers", "body"]);
+  const isPlace =
+    form.includes("`headers.<name>`") && name.includes(".") && first !== undefined && !name.startsWith(`${first}.`);
+  const meant = isPlace ? ` Did you mean \`${[first, ...name.split(".").slice(1)].join(".")}\`?` : "";
+  return { path: [...path, name], on: "key", message: `must be ${form}.${meant}` };
 }
 
 /**
@@ -83,7 +126,7 @@ function ofChoices(errors: readonly SchemaError[]): SchemaError[] {
     const inside = named.some(({ instancePath }) => instancePath.startsWith(`${error.instancePath}/`));
     if (inside || at.some((other) => !isKind(other) && other.keyword !== "oneOf")) return [];
     const found = at.filter(isKind).map(({ params }) => params.allowedValue ?? params.type);
-    return [{ ...error, params: { kinds: found.map((kind) => (kind === "*" ? '"*"' : kind)) } }];
+    return [{ ...error, params: { kinds: found.map((kind) => (kind === "*" ? '`"*"`' : kind)) } }];
   });
 }
 
@@ -93,13 +136,48 @@ const words: Record<string, string> = {
   object: "an object",
   integer: "a whole number",
   number: "a number",
-  boolean: "true or false",
+  boolean: "`true` or `false`",
 };
 
 const kinds = (found: readonly unknown[]): string =>
-  join([...new Set(found.map((kind) => words[String(kind)] ?? String(kind)))]);
+  join([...new Set(found.flatMap((kind) => (words[String(kind)] ?? String(kind)).split(" or ")))]);
 
-const oneOf = (names: readonly string[]): string => join(names.map((name) => `\`${name}\``));
+/** The choices there are, and the one that was probably meant; with the full stop. */
+function choice(names: readonly string[], written: unknown): string {
+  const meant = typeof written === "string" ? nearest(written, names) : undefined;
+  const all = join(names.map((name) => `\`${name}\``));
+  return meant === undefined ? `${all}.` : `${all}; did you mean \`${meant}\`?`;
+}
+
+function counted({ keyword, params }: SchemaError): string {
+  const [one, more] = ({
+    Length: ["character", "characters"],
+    Items: ["entry", "entries"],
+    Properties: ["key", "keys"],
+  }[keyword.slice(3)] ?? ["", ""]) as [string, string];
+  return `${params.limit} ${params.limit === 1 ? one : more}`;
+}
+
+function example(path: Path, root: unknown): string {
+  const shown = exampleOf(path, root);
+  return shown === undefined ? "" : `, for example \`${shown}\``;
+}
+
+/** How a list or an object is written, where it is the only thing to write. */
+function brackets(found: readonly unknown[]): string {
+  if (found.length > 1) return "";
+  return found[0] === "array" ? ", in brackets: `[…]`" : found[0] === "object" ? ", in braces: `{…}`" : "";
+}
+
+/** A number or a flag that was written as text. */
+function withoutQuotes(value: unknown, type: unknown): string {
+  const isBare =
+    type === "boolean" ? /^(true|false)$/ : /^(integer|number)$/.test(String(type)) ? /^\d+(\.\d+)?$/ : /^(?!)/;
+  return typeof value === "string" && isBare.test(value.trim()) ? ", without quotes" : "";
+}
+
+const valueAt = (root: unknown, path: Path): unknown =>
+  path.reduce<unknown>((node, step) => (node as Record<string | number, unknown> | null | undefined)?.[step], root);
 
 const join = (names: readonly string[]): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;

@@ -24,11 +24,13 @@ export async function readInstructions(
     files[path] = await traceOf(path);
     try {
       const bytes = await readFile(path);
-      if (bytes.length > MAX_BYTES) refuse("names a file that is larger than 1 MiB: it hardly holds instructions.");
-      else if (!/\S/.test(bytes.toString())) refuse("names a file that is empty.");
+      if (bytes.length > MAX_BYTES)
+        refuse(`names the file ${path}, which is larger than 1 MiB: name a file of instructions.`);
+      else if (!/\S/.test(bytes.toString()))
+        refuse(`names the file ${path}, which is empty: write the instructions in it.`);
       else instructions.set(name, bytes.toString().trim());
     } catch (error) {
-      refuse(`names a file that cannot be read: ${reasonOf(error)}`);
+      refuse(`names the file ${path}, which cannot be read: ${reasonOf(error)}`);
     }
   };
   await Promise.all(

@@ -8,7 +8,7 @@ export function parseJson(file: string, text: string): Source {
   const { body } = parseDocument(file, text);
   const problems: ConfigProblem[] = [];
   const value = read(body, [], (path, at) => {
-    problems.push({ file, ...at, key: dotted(path), message: "is there twice: keep one of them." });
+    problems.push({ file, ...at, key: dotted(path), message: "is written twice: keep one of them." });
   });
   if (problems.length > 0) throw new ConfigError(problems);
   return { file, value, place: (path, on) => find(body, path, on) };
@@ -29,14 +29,18 @@ function parseDocument(file: string, text: string): DocumentNode {
     const at = unfinished ? { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 } : { line, column };
     const what = unfinished
       ? "the text ends too early: close what is open"
-      : `${shown(found, rest)} was not expected: look for a missing comma, quote or bracket before it`;
+      : `${shown(found, rest)}look for a missing comma, quote or bracket before it`;
     throw new ConfigError([{ file, ...at, key: "", message: `the file is not JSON5: ${what}.` }]);
   }
 }
 
 /** A bracket or a key is named. Anything else may be a secret that lost its quotes. */
-const shown = (found: string, rest: string): string =>
-  found.length === 1 || /^\s*:/.test(rest.slice(found.length)) ? `\`${found}\`` : "what stands here";
+function shown(found: string, rest: string): string {
+  if (found.length === 1 || /^\s*:/.test(rest.slice(found.length))) return `\`${found}\` was not expected: `;
+  return /^["']/.test(found)
+    ? "this text was not expected: "
+    : "this text has no quotes and was not expected: put it in quotes, or ";
+}
 
 function read(node: ValueNode, path: Path, twice: (path: Path, at: Position) => void): unknown {
   switch (node.type) {

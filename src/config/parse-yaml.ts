@@ -54,7 +54,7 @@ export function parseYaml(file: string, text: string): Source {
 function notYaml(file: string, at: Position, code: string, said: string): ConfigProblem {
   const message =
     code === "DUPLICATE_KEY"
-      ? "this key is there twice: keep one of them."
+      ? "this key is written twice: keep one of them."
       : code === "MULTIPLE_DOCS"
         ? "the file holds several documents: keep one of them."
         : // What comes after a colon is quoted from the file, and may be a secret.

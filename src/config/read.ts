@@ -10,7 +10,7 @@ export async function readConfig(file: string): Promise<Uint8Array> {
     throw refuse(`the file cannot be read: ${reasonOf(error)}`);
   });
   if (bytes.length > MAX_BYTES)
-    throw refuse("the file is larger than 4 MiB: it is hardly a configuration; name another one.");
+    throw refuse("the file is larger than 4 MiB, too large for a configuration: name another one.");
   return bytes;
 }
 

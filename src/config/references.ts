@@ -37,3 +37,24 @@ export function resolveReferences(value: unknown, env: NodeJS.ProcessEnv): { val
     });
   }
 }
+
+/** How a shell, Windows, PowerShell, Kubernetes, templates, JavaScript and .env tools refer to a variable. Here each is only text. */
+const FOREIGN = [
+  /^\$(?:env:)?(\w+)$/,
+  /^\$\((\w+)\)$/,
+  /^%(\w+)%$/,
+  /^\{\{?\s*(?:env\.|secrets\.|\.)?(\w+)\s*\}?\}$/,
+  /^(?:process\.)?env[.:](\w+)$/,
+  /^process\.env\[["'](\w+)["']\]$/,
+];
+
+/** What a variable is usually called; anything else might be a secret after all, and is not repeated. */
+const VARIABLE = /^[A-Z_][A-Z0-9_]*$/;
+
+/** The right form of a reference for a text that is one in another notation, alone or after a word such as `Bearer`. */
+export function meantReference(text: unknown): string | undefined {
+  if (typeof text !== "string") return undefined;
+  const bare = text.trim().replace(/^[A-Za-z]+ /, "");
+  const name = FOREIGN.map((form) => form.exec(bare)?.[1]).find((found) => found !== undefined && !/^\d/.test(found));
+  return name && (VARIABLE.test(name) ? `\${${name}}` : `\${NAME}`);
+}

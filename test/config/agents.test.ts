@@ -39,22 +39,39 @@ describe("an agent whose backend is a model", () => {
   });
 
   test("is refused without them", async () => {
-    const needs = 'has to say what each name stands for, as { fast: { provider: "…", model: "…" } }.';
-    for (const models of [[], {}, ["fast"]]) {
-      expect(await agent({ backend: "model", models })).toEqual([`agents.main.models ${needs}`]);
-    }
+    const needs =
+      'which model each name stands for, for example `models: { fast: { provider: "openai", model: "gpt-5-mini" } }`.';
+    const missing = [`agents.main.models is missing. It says ${needs}`];
+    expect(await agent({ backend: "model", models: [] })).toEqual(missing);
+    expect(await agent({ backend: "model", models: {} })).toEqual(missing);
+    expect(await agent({ backend: "model", models: ["fast"] })).toEqual([`agents.main.models must say ${needs}`]);
   });
 
   test.each([
-    [{ model: "fsat" }, "agents.main.model is not among this agent's models; there is `fast`, `deep`."],
-    [{ fallbacks: ["x"] }, "agents.main.fallbacks[0] is not among this agent's models; there is `fast`, `deep`."],
-    [{ summaryModel: "x" }, "agents.main.summaryModel is not among this agent's models; there is `fast`, `deep`."],
-    [{ tools: ["files/*"] }, "agents.main.tools[0] names a server of tools that is not configured; there is none."],
+    [
+      { model: "fsat" },
+      "agents.main.model names a model that is not among this agent's `models`; did you mean `fast`?",
+    ],
+    [
+      { fallbacks: ["x"] },
+      "agents.main.fallbacks[0] names a model that is not among this agent's `models`; there are `fast`, `deep`.",
+    ],
+    [
+      { summaryModel: "x" },
+      "agents.main.summaryModel names a model that is not among this agent's `models`; there are `fast`, `deep`.",
+    ],
+    [
+      { tools: ["files/*"] },
+      "agents.main.tools[0] names a server of tools that is not configured; there is none yet: add it to `tools`.",
+    ],
     [
       { http: { url: "http://a" } },
-      "agents.main.http is for the backend `http`, and this agent's is `model`: remove one.",
+      "agents.main.http is for the backend `http`, but this agent's is `model`: remove it, or change the backend.",
     ],
-    [{ echo: { chunks: 2 } }, "agents.main.echo is for the backend `echo`, and this agent's is `model`: remove one."],
+    [
+      { echo: { chunks: 2 } },
+      "agents.main.echo is for the backend `echo`, but this agent's is `model`: remove it, or change the backend.",
+    ],
   ])("is refused with %j", async (more, message) => {
     expect(await refused(withModels(more), { built })).toEqual([message]);
   });
@@ -93,7 +110,9 @@ test("a model has the price that is written for it, of what it reads and what it
 describe("an agent of another backend", () => {
   test.each(["http", "a2a", "command", "acp"])("%s is refused without its section", async (backend) => {
     expect(await agent({ backend })).toEqual([
-      `agents.main.${backend} is missing: the backend \`${backend}\` is described there.`,
+      expect.stringContaining(
+        `agents.main.${backend} is missing. It says how to reach the agent, for example \`${backend}: { `,
+      ),
     ]);
   });
 
@@ -101,11 +120,12 @@ describe("an agent of another backend", () => {
     const http = { url: "http://127.0.0.1:9" };
     expect(await agent({ backend: "http", http, fallbacks: ["a"], summaryModel: "a", tools: ["x/*"] })).toEqual(
       ["fallbacks", "summaryModel", "tools"].map(
-        (key) => `agents.main.${key} is for the backend \`model\`, and this agent's is \`http\`: remove it.`,
+        (key) =>
+          `agents.main.${key} is for the backend \`model\`, but this agent's is \`http\`: remove it, or change the backend.`,
       ),
     );
     expect(await agent({ backend: "http", http, models })).toEqual([
-      "agents.main.models says what names stand for; the backend `http` takes a list of names.",
+      'agents.main.models must be a list of names for the backend `http`, for example `["fast"]`: only the backend `model` says what they stand for.',
     ]);
   });
 
@@ -135,10 +155,10 @@ describe("instructions", () => {
   });
 
   test.each([
-    [undefined, {}, "names a file that cannot be read: it is not there."],
-    [" \n", {}, "names a file that is empty."],
-    ["a".repeat(1024 ** 2 + 1), {}, "names a file that is larger than 1 MiB"],
-    ["a", { instructions: "b" }, "stands beside `instructions`: keep one of them."],
+    [undefined, {}, "which cannot be read: it is not there."],
+    [" \n", {}, "which is empty: write the instructions in it."],
+    ["a".repeat(1024 ** 2 + 1), {}, "which is larger than 1 MiB"],
+    ["a", { instructions: "b" }, "is given together with `instructions`: keep one of them."],
   ])("are refused where the file is no good", async (text, more, message) => {
     await expect(written(text, more).load()).rejects.toThrow(message);
   });

@@ -48,8 +48,8 @@ describe("a secret", () => {
     ]);
     expect(await warned(both(good(1)), options)).toEqual([]);
     expect(await refused(both("whsec_%%%"), options)).toEqual([
-      expect.stringContaining("agents.a.http.secret begins with `whsec_`, but what follows is not base64"),
-      expect.stringContaining("agents.b.http.secret begins with `whsec_`, but what follows is not base64"),
+      expect.stringContaining("agents.a.http.secret begins with `whsec_`, but the rest is not base64"),
+      expect.stringContaining("agents.b.http.secret begins with `whsec_`, but the rest is not base64"),
     ]);
   });
 
@@ -85,10 +85,10 @@ describe("a secret", () => {
 
   test("may be a hash for REST, and only there", async () => {
     expect(await refused({ gateway: rest({ key: "sha256:abc" }) })).toEqual([
-      "gateway.rest.auth.keys[0].key is no hash: after `sha256:` come 64 hexadecimal digits.",
+      "gateway.rest.auth.keys[0].key is not a hash: write 64 hexadecimal digits after `sha256:`.",
     ]);
     expect(await refused({ gateway: rpc({ token: `sha256:${"a".repeat(64)}` }) })).toEqual([
-      "gateway.rpc.auth.tokens[0].token is a hash, which only keys of gateway.rest can be: give the token itself.",
+      "gateway.rpc.auth.tokens[0].token is a hash, which only a key of `gateway.rest.auth.keys` can be: give the token itself.",
     ]);
     const { config } = await load(withSections({ gateway: rest({ key: `sha256:${"AB".repeat(32)}` }) }));
     expect(config.gateway.rest.auth.keys).toEqual([{ name: "k0", hash: "ab".repeat(32), scopes: ["chat"] }]);
@@ -97,7 +97,7 @@ describe("a secret", () => {
   test("has a name of its own in its list", async () => {
     const tokens = [{ token: good(1) }, { token: good(2), name: "t0" }];
     expect(await refused({ gateway: rpc(...tokens) })).toEqual([
-      "gateway.rpc.auth.tokens[1].name is the name of another one in this list: choose a name of its own.",
+      "gateway.rpc.auth.tokens[1].name is also the name of another entry in this list: choose another name.",
     ]);
   });
 

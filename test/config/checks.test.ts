@@ -11,7 +11,7 @@ describe("what is not built yet is refused by its name", () => {
     const built = { stores: ["postgres"], backends: ["echo"] };
     const store = (...url: string[]) => ({ store: { type: "postgres", url } });
     const lines = await refused(store("postgres://a/b", "mysql://user:secret@a/b"), { built });
-    expect(lines).toEqual(["store.url is no address of PostgreSQL: they begin with `postgres://`."]);
+    expect(lines).toEqual(["store.url must be the address of a PostgreSQL database, which begins with `postgres://`."]);
     await load(withSections(store("postgresql://a/b", "postgres://user:secret@a:1/b")), { built });
   });
 
@@ -44,7 +44,7 @@ describe("the default agent", () => {
 
   test("has to be said where there are several", async () => {
     expect(await refused({ agents: two })).toEqual([
-      "gateway.defaultAgent is missing: with several agents, say which one answers a request that names none (`main`, `helper`).",
+      'gateway.defaultAgent is missing. There are several agents (`main`, `helper`): say which one answers a request that names none, for example `gateway: { defaultAgent: "main" }`.',
     ]);
     const { config } = await load(withSections({ agents: two, gateway: { defaultAgent: "helper" } }));
     expect(config.gateway.defaultAgent).toBe("helper");
@@ -97,7 +97,7 @@ describe("a mapping", () => {
 
   test("that announces to a channel that is not there is warned of", async () => {
     expect(await warned(mapping({ delivery: "announce", channel: "opz" }))).toEqual([
-      "webhooks.mappings.push.channel is not among `channels`, so announcements of this mapping reach subscribers alone.",
+      "webhooks.mappings.push.channel names a channel that is not configured; there is none yet: add it to `channels`. Until then, announcements of this mapping reach subscribers alone.",
     ]);
     const channels = { ops: { type: "slack", url: "https://example.com/x" } };
     const announcing = mapping({ delivery: "announce", channel: "opz" });
@@ -107,7 +107,7 @@ describe("a mapping", () => {
 
 test("gateway.announceTo has to be a channel", async () => {
   expect(await refused({ gateway: { announceTo: "ops" } })).toEqual([
-    "gateway.announceTo names a channel that is not configured; there is none.",
+    "gateway.announceTo names a channel that is not configured; there is none yet: add it to `channels`.",
   ]);
 });
 
@@ -116,7 +116,7 @@ describe("networks, origins and paths", () => {
     "%s is no network",
     async (network) => {
       expect(await refused({ webhooks: { allowedIps: ["::1", network] } })).toEqual([
-        "webhooks.allowedIps[1] is neither an address nor a network such as 10.0.0.0/8 or fd00::/8.",
+        "webhooks.allowedIps[1] must be an IP address or a network, for example `10.0.0.0/8` or `fd00::/8`.",
       ]);
       expect(await refused({ gateway: { trustedProxies: [network] } })).toHaveLength(1);
       expect(await refused({ gateway: { clearTextFrom: [network] } })).toHaveLength(1);
@@ -140,7 +140,7 @@ describe("networks, origins and paths", () => {
     "App://chat",
   ])("%s is no origin", async (origin) => {
     expect(await refused({ gateway: { allowedOrigins: [origin] } })).toEqual([
-      "gateway.allowedOrigins[0] is no origin: write it as https://host, with a port if it has one and nothing after.",
+      "gateway.allowedOrigins[0] must be an origin, `https://host` or `https://host:port` with nothing after it.",
     ]);
   });
 
@@ -162,13 +162,13 @@ describe("networks, origins and paths", () => {
     ["/healthz/x", "/healthz"],
   ])("webhooks.path %s meets %s", async (path, other) => {
     expect(await refused({ webhooks: { path } })).toEqual([
-      `webhooks.path meets ${other}, which is taken: choose another path, for instance /hooks.`,
+      `webhooks.path overlaps with \`${other}\`, which is taken: choose another path, for example \`/hooks\`.`,
     ]);
   });
 
   test("webhooks.path has no dots as steps", async () => {
     expect(await refused({ webhooks: { path: "/a/../b" } })).toEqual([
-      "webhooks.path holds `.` or `..` as a step: no request ever has one.",
+      "webhooks.path has `.` or `..` between its slashes, which no request has: remove it.",
     ]);
   });
 
@@ -219,9 +219,9 @@ describe("permissions", () => {
     expect(
       await refused({ gateway: rpc({ token: good(1), permissions: ["agent.list", "agents.list", "everything"] }) }),
     ).toEqual([
-      "gateway.rpc.auth.tokens[0].permissions[1] is no method; did you mean `agent.list`?",
+      "gateway.rpc.auth.tokens[0].permissions[1] is not the name of a method; did you mean `agent.list`?",
       expect.stringMatching(
-        /^gateway\.rpc\.auth\.tokens\[0\]\.permissions\[2\] is no method; there are \*, agent\.list, .*usage\.stats\.$/,
+        /^gateway\.rpc\.auth\.tokens\[0\]\.permissions\[2\] is not the name of a method; there are \*, agent\.list, .*usage\.stats\.$/,
       ),
     ]);
   });
@@ -238,7 +238,7 @@ describe("listeners", () => {
   test("with one address are refused", async () => {
     const listeners = [{ port: 8080 }, { port: 8080, surfaces: ["rest"] }];
     expect(await refused({ gateway: { listeners } })).toEqual([
-      "gateway.listeners[1] has the address of another listener: give it a port of its own.",
+      "gateway.listeners[1] has the host and port of another listener: give it a port of its own.",
     ]);
     await load(withSections({ gateway: { listeners: [{ port: 0 }, { port: 0 }] } }));
   });
@@ -252,8 +252,10 @@ describe("listeners", () => {
   test("without readable certificates are refused", async () => {
     const tls = { cert: "./nowhere.pem", key: "/" };
     expect(await refused({ gateway: { listeners: [{ port: 1, tls }] } })).toEqual([
-      "gateway.listeners[0].tls.cert names a file that cannot be read: it is not there. Create it, or name another one.",
-      "gateway.listeners[0].tls.key names a file that cannot be read: it is a folder. Name the file in it.",
+      expect.stringMatching(
+        /^gateway\.listeners\[0\]\.tls\.cert names the file \S+\/nowhere\.pem, which cannot be read: it is not there\. Create it, or name another one\.$/,
+      ),
+      "gateway.listeners[0].tls.key names the file /, which cannot be read: it is a folder. Name the file in it.",
     ]);
   });
 
@@ -263,7 +265,7 @@ describe("listeners", () => {
       gateway: { listeners: [{ port: 1, tls: { cert: at("cert.pem"), key: at(key) } }] },
     });
     expect(await refused(listening("other-key.pem"))).toEqual([
-      "gateway.listeners[0].tls holds no certificate with its key: both have to be PEM and belong together.",
+      "gateway.listeners[0].tls has a certificate and a key that do not belong together, or a file that is not PEM: check `cert` and `key`.",
     ]);
     const { config, files } = await load(withSections(listening("key.pem")));
     expect(config.gateway.listeners[0]?.tls?.cert).toMatch(/^-----BEGIN CERTIFICATE-----/);

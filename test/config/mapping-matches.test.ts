@@ -18,7 +18,7 @@ describe("a path that leads nowhere is refused with the mapping's name and the r
 
   test.each(["query.x", "body", "body.a.", "x"])("%s, which is no path at all", async (path) => {
     const [line] = await refused(matching({ [path]: "x" }));
-    expect(line).toContain("has a name that cannot be. A lookup path is `headers.<name>` or `body.<dotted path>`.");
+    expect(line).toContain("must be a place in the request, `headers.<name>` or `body.<dotted path>`, for example");
   });
 
   it("with its file and line", async () => {
@@ -70,7 +70,7 @@ describe("a value that nothing has as its text is refused", () => {
 describe("pairs that cannot both be equal are refused", () => {
   it("a value, and something below it", async () => {
     expect(await refused(matching({ "body.a.b": "x", "body.a": "text" }))).toEqual([
-      `${AT}.match["body.a.b"] can never match beside body.a, which has another value then.`,
+      `${AT}.match["body.a.b"] can never match together with \`body.a\`: when that one matches, this one has another value.`,
     ]);
     expect(
       await refused(matching({ "body.a": ['{"b":"y"}', '{"c":"x"}', "[1]", "[1"], "body.a.b": "x" })),

@@ -21,11 +21,11 @@ describe("a model", () => {
       `${AT}.model names a model that the agent \`main\` does not know; did you mean \`deep\`?`,
     ]);
     expect(await refused(written({ model: "other-one" }), { built })).toEqual([
-      `${AT}.model names a model that the agent \`main\` does not know; it knows \`fast\`, \`deep\`.`,
+      `${AT}.model names a model that the agent \`main\` does not know; there are \`fast\`, \`deep\`.`,
     ]);
     const bare = { bare: remote };
     expect(await refused(written({ model: "fast", agent: "bare" }, bare), { built })).toEqual([
-      `${AT}.model names a model that the agent \`bare\` does not know; it knows none.`,
+      `${AT}.model names a model that the agent \`bare\` does not know; it has no \`models\`.`,
     ]);
   });
 
@@ -52,7 +52,7 @@ describe("a model", () => {
         {
           key: `${AT}.model`,
           message:
-            "names a model that the agent `main` does not know; it knows `fast`. The file may say otherwise by now: system.reload takes both.",
+            "names a model that the agent `main` does not know; there is `fast`. The file may say otherwise by now: system.reload takes both.",
         },
       ],
     });

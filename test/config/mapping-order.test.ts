@@ -18,7 +18,7 @@ const COMPILED = {
 describe("a mapping that another one hides", () => {
   const wide = rule({ match: { "body.v": ["1", "2"] } });
   const hidden = (reached = "/hooks") =>
-    `webhooks.mappings.late is never tried at ${reached}: early, before it, matches all that it does; it is reached at ${reached}/late alone. Put it first if it is meant to be tried.`;
+    `webhooks.mappings.late is never tried at ${reached}: early, before it, matches every request that it matches; it is reached at ${reached}/late alone. Put it first if it is meant to be tried.`;
 
   test.each([
     [rule(), rule({ match: { "body.v": "1" } })],

@@ -10,7 +10,7 @@ describe("a message", () => {
       "holds {headers.cookie}, which names a header that may hold a secret: mappings never read those.",
     ],
     ["{body.a.}", "holds {body.a.}, which has an empty step: between two dots stands a key or an index."],
-    [" \n\t", "is blank: it would tell the agent nothing."],
+    [" \n\t", "is blank: write what the agent is told."],
   ])("%j is refused", async (message, reason) => {
     expect(await refused(one({ message }))).toEqual([`${AT}.message ${reason}`]);
   });
@@ -36,7 +36,7 @@ describe("a session", () => {
 
   it("of mappings of two agents is refused, as a session has one", async () => {
     expect(await refused(shared({ agent: "other" }))).toEqual([
-      "webhooks.mappings.pull.session is the session of the mapping push, whose agent is another one: a session has one agent.",
+      "webhooks.mappings.pull.session is also the session of the mapping push, which has another agent, and a session has one agent: give them two sessions, or one agent.",
     ]);
   });
 
@@ -51,10 +51,10 @@ describe("where announcements go", () => {
 
   it("nowhere is warned of", async () => {
     expect(await warned({ channels, ...one({ delivery: "announce" }) })).toEqual([
-      `${AT}.delivery has no channel to go to: without \`channel\` and gateway.announceTo, replies reach subscribers alone.`,
+      `${AT}.delivery is \`announce\`, but there is no channel to announce to, so replies reach subscribers alone: set \`channel\` or \`gateway.announceTo\`.`,
     ]);
     expect(await warned({ channels, ...one({ delivery: "announce", channel: "opz" }) })).toEqual([
-      `${AT}.channel is not among \`channels\`, so announcements of this mapping reach subscribers alone.`,
+      `${AT}.channel names a channel that is not configured; did you mean \`ops\`? Until then, announcements of this mapping reach subscribers alone.`,
     ]);
   });
 
@@ -73,7 +73,7 @@ describe("a mapping without `verify`", () => {
 
   it("that nobody has a token for is refused", async () => {
     expect(await refused({ webhooks: { mappings } })).toEqual([
-      "webhooks.mappings.open can be reached by nobody: without `verify` it takes webhooks.token, which is not set.",
+      "webhooks.mappings.open can be reached by nobody: set `webhooks.token`, or give it `verify`.",
     ]);
   });
 

@@ -44,7 +44,7 @@ describe("a configuration file", () => {
     ["gateway.yaml", "gateway.yaml:1:1"],
   ])("is empty: what it has to hold is missing (%s)", async (name, at) => {
     expect(await refusal("\n", { name })).toEqual([
-      `${at}: agents is missing. The agents, by name. Their order is the order of lists.`,
+      `${at}: agents is missing. Add at least one, for example \`agents: { main: { backend: "echo" } }\`.`,
     ]);
   });
 });
@@ -74,8 +74,8 @@ describe("JSON5", () => {
 
   test("with a key twice is refused at the second", async () => {
     expect(await refusal("{ agents: {},\n  store: { type: 'memory', type: 'memory' },\n  agents: {} }")).toEqual([
-      "gateway.json5:2:28: store.type is there twice: keep one of them.",
-      "gateway.json5:3:3: agents is there twice: keep one of them.",
+      "gateway.json5:2:28: store.type is written twice: keep one of them.",
+      "gateway.json5:3:3: agents is written twice: keep one of them.",
     ]);
   });
 
@@ -91,7 +91,7 @@ describe("JSON5", () => {
 describe("YAML", () => {
   test("with a key twice is refused at the second", async () => {
     expect(await refusal("agents: { main: { backend: echo } }\nstore: { type: memory }\nstore: {}", yaml)).toEqual([
-      "gateway.yaml:3:1: this key is there twice: keep one of them.",
+      "gateway.yaml:3:1: this key is written twice: keep one of them.",
     ]);
   });
 

@@ -43,7 +43,7 @@ test.each(["command", "acp", "tools"] as const)(
     ]);
     expect(await problems({ run: ["./text"] })).toEqual([`${at}.run names a file that may not be run: ~/text.`]);
     expect(await problems({ run: ["./bin"] })).toEqual([`${at}.run names a program that is not there: ./bin (~/bin).`]);
-    expect(await problems({ run: ["sh"], cwd: "missing" })).toEqual([`${at}.cwd is no folder: ~/missing.`]);
+    expect(await problems({ run: ["sh"], cwd: "missing" })).toEqual([`${at}.cwd is not a folder: ~/missing.`]);
     expect(await problems({ run: ["agent"], env: { PATH: "/nowhere" } })).toHaveLength(1);
   },
 );

@@ -19,7 +19,7 @@ export type ProgramFlaw = { at: "run" | "cwd"; message: string };
 export const programFlaw = (program: Program): ProgramFlaw | undefined => {
   const { run, cwd } = program;
   const [name = ""] = run;
-  if (!isFolder(cwd)) return { at: "cwd", message: `is no folder: ${cwd}` };
+  if (!isFolder(cwd)) return { at: "cwd", message: `is not a folder: ${cwd}` };
   const { PATH = "" }: Record<string, string | undefined> = environmentOf(program);
   const places = name.includes("/")
     ? [isAbsolute(name) ? name : resolve(cwd, name)]
