@@ -6,7 +6,10 @@ export interface components {
     schemas: {
         /** @description A remote agent that speaks A2A 1.0. */
         A2a: {
-            /** @description Its agent card, or the address below which `/.well-known/agent-card.json` has it. */
+            /**
+             * @description Its agent card, or the address below which `/.well-known/agent-card.json` has it.
+             * @example https://agent.example.com
+             */
             url: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
@@ -38,6 +41,7 @@ export interface components {
         Agent: {
             /**
              * @description What answers. `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
+             * @example echo
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
@@ -100,11 +104,17 @@ export interface components {
              * @default [
              *       "*"
              *     ]
+             * @example [
+             *       "summarise"
+             *     ]
              */
             skills: string[];
             /**
              * @description The beat at which it handles queued system events.
              * @default {}
+             * @example {
+             *       "every": "30m"
+             *     }
              */
             heartbeat: {
                 /**
@@ -163,7 +173,10 @@ export interface components {
             type: "webhook";
             /** @description Where to post. */
             url: components["schemas"]["ChannelUrl"];
-            /** @description The secret to sign with: after `whsec_` its bytes in base64, else the bytes of the text itself. */
+            /**
+             * @description The secret to sign with: after `whsec_` its bytes in base64, else the bytes of the text itself.
+             * @example ${OPS_SECRET}
+             */
             secret: components["schemas"]["Secret"];
         } | {
             /**
@@ -214,7 +227,10 @@ export interface components {
         Console: {
             /** @description By default the console is on if it has a token. `true` without one is refused. */
             enabled?: boolean;
-            /** @description The token that people sign in with. It may do everything, and it alone makes REST keys. */
+            /**
+             * @description The token that people sign in with. It may do everything, and it alone makes REST keys.
+             * @example ${CONSOLE_TOKEN}
+             */
             token?: components["schemas"]["Secret"];
         };
         /**
@@ -242,7 +258,23 @@ export interface components {
              * @default 18789
              */
             port: number;
-            /** @description Several addresses, each for some of the surfaces, instead of `host` and `port` (which are then not read; `--host` and `--port` apply to the first of the list). Needs a restart, but for certificates, which are read again in place. */
+            /**
+             * @description Several addresses, each for some of the surfaces, instead of `host` and `port` (which are then not read; `--host` and `--port` apply to the first of the list). Needs a restart, but for certificates, which are read again in place.
+             * @example [
+             *       {
+             *         "port": 8080,
+             *         "surfaces": [
+             *           "rest"
+             *         ]
+             *       },
+             *       {
+             *         "port": 9090,
+             *         "surfaces": [
+             *           "metrics"
+             *         ]
+             *       }
+             *     ]
+             */
             listeners?: components["schemas"]["Listener"][];
             /** @description The agent of a request that names none. By default the only agent; with several it has to be given. */
             defaultAgent?: string;
@@ -252,18 +284,24 @@ export interface components {
              */
             concurrency: number;
             /**
-             * @description Connections that one address, or one /64 of IPv6, may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number.
+             * @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number.
              * @default 20000
              */
             connectionsPerAddress: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network.
+             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks.
              * @default []
+             * @example [
+             *       "10.0.0.0/8"
+             *     ]
              */
             trustedProxies: components["schemas"]["Network"][];
             /**
              * @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may.
              * @default []
+             * @example [
+             *       "172.16.0.0/12"
+             *     ]
              */
             clearTextFrom: components["schemas"]["Network"][];
             /**
@@ -355,7 +393,10 @@ export interface components {
              * @default 127.0.0.1
              */
             host: string;
-            /** @description The port; 0 takes a free one. */
+            /**
+             * @description The port; 0 takes a free one.
+             * @example 8080
+             */
             port: number;
             tls?: components["schemas"]["Tls"];
             /**
@@ -413,9 +454,15 @@ export interface components {
         MatchPath: string;
         /** @description What a name of a model stands for. */
         Model: {
-            /** @description The provider, by its key in `providers`. */
+            /**
+             * @description The provider, by its key in `providers`.
+             * @example openai
+             */
             provider: string;
-            /** @description The model as the provider calls it. */
+            /**
+             * @description The model as the provider calls it.
+             * @example gpt-5-mini
+             */
             model: string;
             /** @description What it can be told at once. Near it, a session is compacted by itself. */
             contextTokens?: number;
@@ -464,11 +511,17 @@ export interface components {
          *     }
          */
         Price: {
-            /** @description Of tokens that it reads. */
+            /**
+             * @description For tokens that it reads.
+             * @example 0.25
+             */
             input: number;
-            /** @description Of those among them that it had read before; as `input` without it. */
+            /** @description For those of them that the provider had cached. By default the same as `input`. */
             cachedInput?: number;
-            /** @description Of tokens that it writes, those of its reasoning too. */
+            /**
+             * @description For tokens that it writes, its reasoning included.
+             * @example 2
+             */
             output: number;
         };
         /**
@@ -484,6 +537,7 @@ export interface components {
              * @constant
              */
             type: "openai";
+            /** @example ${OPENAI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
             /** @description Instead of `https://api.openai.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
@@ -495,6 +549,7 @@ export interface components {
              * @constant
              */
             type: "anthropic";
+            /** @example ${ANTHROPIC_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
             /** @description Instead of `https://api.anthropic.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
@@ -506,6 +561,7 @@ export interface components {
              * @constant
              */
             type: "google";
+            /** @example ${GEMINI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
             /** @description Instead of `https://generativelanguage.googleapis.com/v1beta`. */
             baseUrl?: components["schemas"]["BackendUrl"];
@@ -517,7 +573,10 @@ export interface components {
              * @constant
              */
             type: "openai-compatible";
-            /** @description Where it answers, up to and with its `/v1`. */
+            /**
+             * @description Where it answers, up to and with its `/v1`.
+             * @example http://127.0.0.1:11434/v1
+             */
             baseUrl: components["schemas"]["BackendUrl"];
             /** @description Its key, where it wants one. */
             apiKey?: components["schemas"]["ApiKey"];
@@ -572,7 +631,13 @@ export interface components {
             };
             rateLimit?: components["schemas"]["RateLimit"];
         };
-        /** @description One key of the REST surface. */
+        /**
+         * @description One key of the REST surface.
+         * @example {
+         *       "name": "ci",
+         *       "key": "${REST_API_KEY}"
+         *     }
+         */
         RestKey: {
             name: components["schemas"]["TokenName"];
             /**
@@ -611,12 +676,19 @@ export interface components {
             };
             rateLimit?: components["schemas"]["RateLimit"];
             /**
-             * @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused.
+             * @description WebSockets that one address may hold open; a further one is refused.
              * @default 20000
              */
             socketsPerAddress: number;
         };
-        /** @description One token of the RPC surface. */
+        /**
+         * @description One token of the RPC surface.
+         * @example {
+         *       "name": "ci",
+         *       "token": "${RPC_TOKEN}",
+         *       "permissions": "*"
+         *     }
+         */
         RpcToken: {
             name: components["schemas"]["TokenName"];
             token: components["schemas"]["Secret"];
@@ -774,7 +846,10 @@ export interface components {
              * @constant
              */
             type: "http";
-            /** @description Its endpoint. */
+            /**
+             * @description Its endpoint.
+             * @example https://tools.example.com/mcp
+             */
             url: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
@@ -790,6 +865,7 @@ export interface components {
         Verify: {
             /**
              * @description Whose way of signing.
+             * @example github
              * @enum {string}
              */
             type: "standard-webhooks" | "github" | "stripe" | "slack";
@@ -831,6 +907,7 @@ export interface components {
             token?: string | (string | {
                 /** @description What it is called in logs, usage and deliveries; several may have one name. By default `shared`. */
                 name?: components["schemas"]["TokenName"];
+                /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
                  * @description The day it was put in use. Past 90 days the gateway warns.
@@ -843,7 +920,12 @@ export interface components {
              * @default /hooks
              */
             path: string;
-            /** @description Addresses and networks that may send; anyone else gets 403. By default anyone with the token may. */
+            /**
+             * @description Addresses and networks that may send; anyone else gets 403. By default anyone with the token may.
+             * @example [
+             *       "192.0.2.0/24"
+             *     ]
+             */
             allowedIps?: components["schemas"]["Network"][];
             /** @default {} */
             rateLimit: components["schemas"]["RateLimit"];
@@ -883,7 +965,14 @@ export interface components {
             gateway: components["schemas"]["Gateway"];
             /** @default {} */
             webhooks: components["schemas"]["Webhooks"];
-            /** @description The agents, by name. Their order is the order of lists. */
+            /**
+             * @description The agents, by name. Lists show them in this order.
+             * @example {
+             *       "main": {
+             *         "backend": "echo"
+             *       }
+             *     }
+             */
             agents: {
                 [key: string]: components["schemas"]["Agent"];
             };
@@ -925,7 +1014,10 @@ export interface components {
         };
         /** @description A remote agent that speaks A2A 1.0. */
         A2aWritten: {
-            /** @description Its agent card, or the address below which `/.well-known/agent-card.json` has it. */
+            /**
+             * @description Its agent card, or the address below which `/.well-known/agent-card.json` has it.
+             * @example https://agent.example.com
+             */
             url: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
         };
@@ -948,6 +1040,7 @@ export interface components {
         AgentWritten: {
             /**
              * @description What answers. `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
+             * @example echo
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
@@ -990,9 +1083,19 @@ export interface components {
             a2a?: components["schemas"]["A2aWritten"];
             command?: components["schemas"]["CommandWritten"];
             acp?: components["schemas"]["AcpWritten"];
-            /** @description Its skills by name, or `*` for all that `skills.dirs` hold. */
+            /**
+             * @description Its skills by name, or `*` for all that `skills.dirs` hold.
+             * @example [
+             *       "summarise"
+             *     ]
+             */
             skills?: string[];
-            /** @description The beat at which it handles queued system events. */
+            /**
+             * @description The beat at which it handles queued system events.
+             * @example {
+             *       "every": "30m"
+             *     }
+             */
             heartbeat?: {
                 /** @description The pause between two beats, as `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, events are handled only when they say `mode: now`. */
                 every?: string;
@@ -1030,17 +1133,43 @@ export interface components {
             host?: string;
             /** @description The port to listen on; 0 takes a free one. `GATEWAY_PORT` and `--port` win over it. Needs a restart. */
             port?: number;
-            /** @description Several addresses, each for some of the surfaces, instead of `host` and `port` (which are then not read; `--host` and `--port` apply to the first of the list). Needs a restart, but for certificates, which are read again in place. */
+            /**
+             * @description Several addresses, each for some of the surfaces, instead of `host` and `port` (which are then not read; `--host` and `--port` apply to the first of the list). Needs a restart, but for certificates, which are read again in place.
+             * @example [
+             *       {
+             *         "port": 8080,
+             *         "surfaces": [
+             *           "rest"
+             *         ]
+             *       },
+             *       {
+             *         "port": 9090,
+             *         "surfaces": [
+             *           "metrics"
+             *         ]
+             *       }
+             *     ]
+             */
             listeners?: components["schemas"]["ListenerWritten"][];
             /** @description The agent of a request that names none. By default the only agent; with several it has to be given. */
             defaultAgent?: string;
             /** @description Turns that run at once, over all agents. */
             concurrency?: number;
-            /** @description Connections that one address, or one /64 of IPv6, may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number. */
+            /** @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number. */
             connectionsPerAddress?: number;
-            /** @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network. */
+            /**
+             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks.
+             * @example [
+             *       "10.0.0.0/8"
+             *     ]
+             */
             trustedProxies?: components["schemas"]["Network"][];
-            /** @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may. */
+            /**
+             * @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may.
+             * @example [
+             *       "172.16.0.0/12"
+             *     ]
+             */
             clearTextFrom?: components["schemas"]["Network"][];
             /** @description Origins of pages that may call the gateway from a browser and read what it answers (CORS), webhooks aside. By default only the gateway's own. */
             allowedOrigins?: string[];
@@ -1084,7 +1213,10 @@ export interface components {
         ListenerWritten: {
             /** @description The address. */
             host?: string;
-            /** @description The port; 0 takes a free one. */
+            /**
+             * @description The port; 0 takes a free one.
+             * @example 8080
+             */
             port: number;
             tls?: components["schemas"]["Tls"];
             /** @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/healthz` and `/readyz` answer on every listener. */
@@ -1137,6 +1269,7 @@ export interface components {
              * @constant
              */
             type: "openai";
+            /** @example ${OPENAI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
             /** @description Instead of `https://api.openai.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
@@ -1147,6 +1280,7 @@ export interface components {
              * @constant
              */
             type: "anthropic";
+            /** @example ${ANTHROPIC_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
             /** @description Instead of `https://api.anthropic.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
@@ -1157,6 +1291,7 @@ export interface components {
              * @constant
              */
             type: "google";
+            /** @example ${GEMINI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
             /** @description Instead of `https://generativelanguage.googleapis.com/v1beta`. */
             baseUrl?: components["schemas"]["BackendUrl"];
@@ -1167,7 +1302,10 @@ export interface components {
              * @constant
              */
             type: "openai-compatible";
-            /** @description Where it answers, up to and with its `/v1`. */
+            /**
+             * @description Where it answers, up to and with its `/v1`.
+             * @example http://127.0.0.1:11434/v1
+             */
             baseUrl: components["schemas"]["BackendUrl"];
             /** @description Its key, where it wants one. */
             apiKey?: components["schemas"]["ApiKey"];
@@ -1200,7 +1338,13 @@ export interface components {
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
         };
-        /** @description One key of the REST surface. */
+        /**
+         * @description One key of the REST surface.
+         * @example {
+         *       "name": "ci",
+         *       "key": "${REST_API_KEY}"
+         *     }
+         */
         RestKeyWritten: {
             name: components["schemas"]["TokenName"];
             /**
@@ -1226,7 +1370,7 @@ export interface components {
                 tokens?: components["schemas"]["RpcToken"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
-            /** @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused. */
+            /** @description WebSockets that one address may hold open; a further one is refused. */
             socketsPerAddress?: number;
         };
         /** @description How long conversations, and what was queued for them, are kept. */
@@ -1284,7 +1428,10 @@ export interface components {
              * @constant
              */
             type: "http";
-            /** @description Its endpoint. */
+            /**
+             * @description Its endpoint.
+             * @example https://tools.example.com/mcp
+             */
             url: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
             /** @description How long one call may take. */
@@ -1308,6 +1455,7 @@ export interface components {
             token?: string | (string | {
                 /** @description What it is called in logs, usage and deliveries; several may have one name. By default `shared`. */
                 name?: components["schemas"]["TokenName"];
+                /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
                  * @description The day it was put in use. Past 90 days the gateway warns.
@@ -1317,7 +1465,12 @@ export interface components {
             })[];
             /** @description Where webhooks are received. It begins with `/`, does not end with one, and shares no path with another surface. Needs a restart. */
             path?: string;
-            /** @description Addresses and networks that may send; anyone else gets 403. By default anyone with the token may. */
+            /**
+             * @description Addresses and networks that may send; anyone else gets 403. By default anyone with the token may.
+             * @example [
+             *       "192.0.2.0/24"
+             *     ]
+             */
             allowedIps?: components["schemas"]["Network"][];
             rateLimit?: components["schemas"]["RateLimitWritten"];
             /** @description Rules that turn a matching request into a turn, tried in this order. */
@@ -1334,7 +1487,14 @@ export interface components {
             $schema?: string;
             gateway?: components["schemas"]["GatewayWritten"];
             webhooks?: components["schemas"]["WebhooksWritten"];
-            /** @description The agents, by name. Their order is the order of lists. */
+            /**
+             * @description The agents, by name. Lists show them in this order.
+             * @example {
+             *       "main": {
+             *         "backend": "echo"
+             *       }
+             *     }
+             */
             agents: {
                 [key: string]: components["schemas"]["AgentWritten"];
             };

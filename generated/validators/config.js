@@ -11,7 +11,7 @@ const schema90 = {"type":"object","additionalProperties":false,"properties":{"di
 const schema121 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
 const func1 = Object.prototype.hasOwnProperty;
 const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"connectionsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"openai":{"$ref":"shape:OpenAi","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
-const schema35 = {"type":"string","minLength":2,"maxLength":64};
+const schema35 = {"type":"string","minLength":1,"maxLength":64};
 const schema41 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean","default":false}}};
 const schema33 = {"type":"object","additionalProperties":false,"required":["port"],"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535},"tls":{"$ref":"shape:Tls"},"surfaces":{"type":"array","minItems":1,"uniqueItems":true,"default":["rest","rpc","webhooks","console","docs","metrics"],"items":{"type":"string","enum":["rest","rpc","webhooks","console","docs","metrics"]}}}};
 const schema34 = {"type":"object","additionalProperties":false,"required":["cert","key"],"properties":{"cert":{"type":"string","minLength":1},"key":{"type":"string","minLength":1}}};
@@ -1525,8 +1525,8 @@ vErrors.push(err18);
 }
 errors++;
 }
-if(isShorter(data8, 2)){
-const err19 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
+if(isShorter(data8, 1)){
+const err19 = {instancePath:instancePath+"/trustedProxies/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -1574,8 +1574,8 @@ vErrors.push(err22);
 }
 errors++;
 }
-if(isShorter(data10, 2)){
-const err23 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
+if(isShorter(data10, 1)){
+const err23 = {instancePath:instancePath+"/clearTextFrom/" + i2,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -2846,8 +2846,8 @@ vErrors.push(err23);
 }
 errors++;
 }
-if(isShorter(data8, 2)){
-const err24 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 2},message:"must NOT have fewer than 2 characters"};
+if(isShorter(data8, 1)){
+const err24 = {instancePath:instancePath+"/allowedIps/" + i1,schemaPath:"shape:Network/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err24];
 }
