@@ -104,7 +104,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const played: AnsweringFor | undefined =
     makeBackend && ((name, agent) => ({ backend: makeBackend(name, agent), toolSource: undefined }));
   const first = backends.next();
-  const settings = coreSettingsOf(config, played ?? first.answering, loaded.file);
+  const settings = coreSettingsOf(config, played ?? first.answering);
   await first.settle();
   const processHealth = createProcessHealth({ isShort, lag });
   const { replyWaitMs } = options;
@@ -218,7 +218,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
         for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
       };
       const generation = backends.next();
-      const settings = () => coreSettingsOf(next, played ?? generation.answering, loaded.file);
+      const settings = () => coreSettingsOf(next, played ?? generation.answering);
       taken = attempt(() => core.reconfigure(settings(), open)).then(
         () => {
           void generation.settle();

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { dirname, resolve } from "node:path";
 import type { Channel } from "#channels/channel.ts";
 import { createPost } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
@@ -17,7 +16,7 @@ const openChannel = (channel: ChannelConfig): Channel =>
     : createWebhookChannel(channel, { post, clock: systemClock });
 
 /** What the core takes from the configuration. */
-export const coreSettingsOf = (config: Config, answering: AnsweringFor, file: string | null): CoreSettings => ({
+export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSettings => ({
   agents: Object.entries(config.agents).map(([name, agent]) => ({
     name,
     description: agent.description,
@@ -36,9 +35,9 @@ export const coreSettingsOf = (config: Config, answering: AnsweringFor, file: st
   keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes }) => {
     return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes };
   }),
-  /** Looked up each time that skills are read: the default folder may have been made meanwhile. */
+  /** Looked up each time that skills are read: an optional folder may have been made meanwhile. */
   get skillDirs() {
-    return skillDirsOf(config, file);
+    return config.skills.dirs.filter(({ path, optional }) => !optional || existsSync(path)).map(({ path }) => path);
   },
   mappings: mappingsOf(config),
   channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
@@ -66,9 +65,3 @@ const mappingsOf = ({ webhooks, limits, recorder }: Config): CoreSettings["mappi
   longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),
   recordBodies: recorder.bodies,
 });
-
-/** The folders to read skills from. The default one need not be there; one that somebody wrote down must. */
-const skillDirsOf = ({ skills }: Config, file: string | null): string[] => {
-  const byDefault = resolve(file === null ? "." : dirname(file), "skills");
-  return skills.dirs.filter((dir) => dir !== byDefault || existsSync(dir));
-};

@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import type { Tls } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault } from "./problems.ts";
-import { reasonOf } from "./read.ts";
+import { unreadable } from "./read.ts";
 import { traceOf } from "./trace.ts";
 
 /** Reads the certificates of all listeners and holds each to its key. */
@@ -19,7 +19,8 @@ export async function readCertificates(
       if (listener.tls === undefined) return undefined;
       const at = ["gateway", "listeners", index, "tls"];
       const read = async (key: "cert" | "key"): Promise<string> => {
-        const path = resolve(from, listener.tls?.[key] ?? "");
+        const written = listener.tls?.[key] ?? "";
+        const path = resolve(from, written);
         files[path] = await traceOf(path);
         try {
           return await readFile(path, "utf8");
@@ -27,7 +28,7 @@ export async function readCertificates(
           faults.push({
             path: [...at, key],
             on: "value",
-            message: `names the file ${path}, which cannot be read: ${reasonOf(error)}`,
+            message: `names the file ${unreadable(written, error)}`,
           });
           return "";
         }

@@ -35,7 +35,7 @@ export type Config = {
   agents: Readonly<Record<string, AgentConfig>>;
   providers: Readonly<Record<string, ProviderConfig>>;
   tools: Readonly<Record<string, ToolServerConfig>>;
-  skills: { dirs: readonly string[] };
+  skills: { dirs: readonly SkillDir[] };
   channels: Readonly<Record<string, ChannelConfig>>;
   store: StoreConfig;
   sessions: { retention: number; webhookRetention: number; eventRetention: number; compactAt: number };
@@ -51,6 +51,9 @@ export type Config = {
   };
   recorder: { entries: number; bytes: number; bodies: boolean };
 };
+
+/** `path` is absolute. An optional folder need not be there. */
+export type SkillDir = { path: string; optional: boolean };
 
 export type SurfaceName = "rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics";
 export type Listener = { host: string; port: number; tls: Tls | undefined; surfaces: readonly SurfaceName[] };

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault } from "./problems.ts";
-import { reasonOf } from "./read.ts";
+import { unreadable } from "./read.ts";
 import { traceOf } from "./trace.ts";
 
 /** Instructions are written by people; what is larger is another file, and no model would read it. */
@@ -25,12 +25,12 @@ export async function readInstructions(
     try {
       const bytes = await readFile(path);
       if (bytes.length > MAX_BYTES)
-        refuse(`names the file ${path}, which is larger than 1 MiB: name a file of instructions.`);
+        refuse(`names the file \`${written}\`, which is larger than 1 MiB: name a file of instructions.`);
       else if (!/\S/.test(bytes.toString()))
-        refuse(`names the file ${path}, which is empty: write the instructions in it.`);
+        refuse(`names the file \`${written}\`, which is empty: write the instructions in it.`);
       else instructions.set(name, bytes.toString().trim());
     } catch (error) {
-      refuse(`names the file ${path}, which cannot be read: ${reasonOf(error)}`);
+      refuse(`names the file ${unreadable(written, error)}`);
     }
   };
   await Promise.all(

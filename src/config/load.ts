@@ -9,6 +9,7 @@ import { checkMappings } from "./check-mappings.ts";
 import { checkPrograms } from "./check-programs.ts";
 import { checkReferences } from "./check-references.ts";
 import { checkSecrets } from "./check-secrets.ts";
+import { checkSkills } from "./check-skills.ts";
 import type { LoadedConfig } from "./config.ts";
 import { conform } from "./conform.ts";
 import { readInstructions } from "./instructions.ts";
@@ -72,6 +73,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
     checkDoors(checked, source.value),
     ...(source.file === null ? [] : [checkReferences(checked, source.value)]),
     checkSecrets(checked, exposed),
+    await checkSkills(checked, source.file),
   ];
   refuseIf(source, [
     ...noCertificates,

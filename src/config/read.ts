@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { isAbsolute } from "node:path";
 import { ConfigError } from "./problems.ts";
 
 /** A configuration is written by people; what is larger is another file. */
@@ -14,13 +15,20 @@ export async function readConfig(file: string): Promise<Uint8Array> {
   return bytes;
 }
 
+/** A path as it was written, why nothing can be read there, and what to do. */
+export function unreadable(written: string, error: unknown): string {
+  const isLost = (error as NodeJS.ErrnoException).code === "ENOENT" && !isAbsolute(written);
+  return `\`${written}\`, which cannot be read: ${reasonOf(error)}${isLost ? " It is looked for beside the configuration file." : ""}`;
+}
+
 /** Why a file cannot be read, and what to do. */
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   const reasons: Record<string, string> = {
     ENOENT: "it is not there. Create it, or name another one.",
     EACCES: "the gateway's user may not. Give that user the right to read it.",
     EPERM: "the gateway's user may not. Give that user the right to read it.",
+    ENOTDIR: "it is not a folder, or not in one. Name another one.",
     EISDIR: "it is a folder. Name the file in it.",
     EMFILE: "too many files are open. Raise the limit, or try again when the load is less.",
   };

@@ -1,5 +1,6 @@
 import { resolve as absolute, dirname } from "node:path";
 import { hashOf } from "./check-secrets.ts";
+import { skillDirOf } from "./check-skills.ts";
 import type { Config, Listener, Mapping, RateLimit, SurfaceName, Tls } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
 import { resolveAgent, resolveProvider, resolveToolServer } from "./resolve-agent.ts";
@@ -67,7 +68,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings): Con
     agents: mapEach(checked.agents, (agent, name) => resolveAgent(agent, from, around.instructions.get(name))),
     providers: mapEach(checked.providers, resolveProvider),
     tools: mapEach(checked.tools, (server) => resolveToolServer(server, from)),
-    skills: { dirs: checked.skills.dirs.map((dir) => absolute(from, dir)) },
+    skills: { dirs: checked.skills.dirs.map(skillDirOf).map((dir) => ({ ...dir, path: absolute(from, dir.path) })) },
     channels: checked.channels,
     store: resolveStore(checked.store, from),
     sessions: {

@@ -27,12 +27,15 @@ const DESCRIPTION_LIMIT = 1024;
 const COMPATIBILITY_LIMIT = 500;
 const FILE_LIMIT = 256 * 1024;
 
-/** Reads the skills of all folders; what is no skill is left out, and told of. */
+/** Reads the skills of all folders; what is no skill is left out, and told of. Not whole: a folder could not be read. */
 export const readSkills = async (dirs: readonly string[]) => {
   const found = new Map<string, Skill>();
   const invalid: InvalidSkill[] = [];
+  let isWhole = true;
   for (const dir of dirs) {
-    for (const name of await foldersOf(dir, invalid)) {
+    const folders = await foldersOf(dir, invalid);
+    isWhole &&= folders !== undefined;
+    for (const name of folders ?? []) {
       const folder = join(dir, name);
       const skill = await readSkill(folder, name);
       if (skill === undefined) continue;
@@ -41,10 +44,10 @@ export const readSkills = async (dirs: readonly string[]) => {
       else found.set(name, skill);
     }
   }
-  return { found, invalid };
+  return { found, invalid, isWhole };
 };
 
-const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]> => {
+const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[] | undefined> => {
   try {
     const entries = await readdir(dir, { withFileTypes: true });
     for (const entry of entries) {
@@ -56,8 +59,9 @@ const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]
       .map(({ name }) => name)
       .sort();
   } catch (error) {
-    invalid.push({ dir, reason: `the folder cannot be read (${(error as NodeJS.ErrnoException).code})` });
-    return [];
+    const { code } = error as NodeJS.ErrnoException;
+    invalid.push({ dir, reason: `this folder of skills.dirs cannot be read (${code})` });
+    return undefined;
   }
 };
 

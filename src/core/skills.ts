@@ -18,10 +18,14 @@ export const createSkills = () => {
         const skill = skills.get(skillId);
         return skill ? [{ skillId, body: skill.body }] : [];
       }),
-    /** Reads all folders anew; answers those that were left out. What was read counts from `take` on. */
+    /**
+     * Reads all folders anew; answers those that were left out. What was read counts from `take` on. Where a folder cannot be read, the
+     * skills that were read before stay.
+     */
     async read(dirs: readonly string[]): Promise<{ invalid: InvalidSkill[]; take: () => void }> {
-      const { found, invalid } = await readSkills(dirs);
+      const { found, invalid, isWhole } = await readSkills(dirs);
       const take = () => {
+        if (!isWhole && skills.size > 0) return;
         skills = found;
         ids = [...found.keys()].sort();
       };

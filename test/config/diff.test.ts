@@ -4,7 +4,7 @@ import { good, load, withSections } from "./configs.ts";
 
 const config = async (sections: object) =>
   (
-    await load(withSections({ skills: { dirs: ["/skills"] }, ...sections }), {
+    await load(withSections({ skills: { dirs: ["/"] }, ...sections }), {
       built: { stores: ["memory", "sqlite"], backends: ["echo"] },
     })
   ).config;

@@ -131,13 +131,20 @@ test("what is loaded is frozen all through", async () => {
 test("paths begin where the file is", async () => {
   const here = folder();
   mkdirSync(join(here, "sub"));
+  mkdirSync(join(here, "skills"));
   const file = join(here, "sub", "gateway.json5");
   writeFileSync(
     file,
-    withSections({ skills: { dirs: ["../skills", "/abs"] }, store: { type: "sqlite", path: "a.db" } }),
+    withSections({
+      skills: { dirs: ["../skills", { path: "/abs", optional: true }] },
+      store: { type: "sqlite", path: "a.db" },
+    }),
   );
   const { config } = await loadConfig({ file, env: {}, built: { ...built, stores: ["sqlite"] } });
-  expect(config.skills.dirs).toEqual([join(here, "skills"), "/abs"]);
+  expect(config.skills.dirs).toEqual([
+    { path: join(here, "skills"), optional: false },
+    { path: "/abs", optional: true },
+  ]);
   expect(config.store).toEqual({ type: "sqlite", path: join(here, "sub", "a.db") });
 });
 

@@ -75,7 +75,7 @@ const everything = `{
     files: { type: "stdio", run: ["cat"], cwd: ".", env: {}, callTimeout: "10s", maxOutput: "4KiB" },
     web: { type: "http", url: "https://example.com/mcp", headers: {} },
   },
-  skills: { dirs: ["./skills"] },
+  skills: { dirs: [{ path: "./skills", optional: true }] },
   channels: {
     ops: { type: "webhook", url: "https://example.com/hook", secret: "\${OPS_SECRET}" },
     team: { type: "slack", url: "\${SLACK_URL}" },

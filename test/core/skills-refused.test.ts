@@ -117,7 +117,7 @@ describe("a folder that is no skill", () => {
     const nowhere = join(made.dir, "nowhere");
     const { ids, invalid } = await load(nowhere, made.dir);
     expect(ids).toEqual(["b"]);
-    expect(invalid).toEqual([{ dir: nowhere, reason: "the folder cannot be read (ENOENT)" }]);
+    expect(invalid).toEqual([{ dir: nowhere, reason: "this folder of skills.dirs cannot be read (ENOENT)" }]);
   });
 
   it("takes limits as what is still allowed", async () => {

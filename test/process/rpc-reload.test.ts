@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { createRpcClient, type Push } from "#generated/clients/rpc.ts";
 import type { ConfigFile } from "#generated/config-types.ts";
@@ -149,4 +150,22 @@ test("without a file there is nothing to read, and that is said", async () => {
   expect((await rpc.call("agent.reload", { agentName: "main" })).result).toMatchObject({ reloaded: true, changed: [] });
   // It kept its secrets.
   expect((await rpc.call("agent.list")).error).toBeUndefined();
+});
+
+test("a folder of skills that is gone refuses a reload, and its skills go on; an optional one may be gone", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-skills-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, "greet"));
+  writeFileSync(join(folder, "greet", "SKILL.md"), skillText("greet", "Greets."));
+  await using gateway = await startProcess({ config: { ...withMain({}), skills: { dirs: [folder] } } });
+  const rpc = rpcOf(gateway);
+  rmSync(folder, { recursive: true });
+  const { result } = await rpc.call("system.reload");
+  expect(result).toMatchObject({ reloaded: false, problems: [{ key: "skills.dirs[0]" }] });
+  expect(await gateway.logged("config.refused")).toMatchObject({ cause: "rpc" });
+  const skillsOf = async () => (await rpc.call("agent.status", { agentName: "main" })).result.skills;
+  expect(await skillsOf()).toEqual(["greet"]);
+  gateway.configure({ ...withMain({}), skills: { dirs: [{ path: folder, optional: true }] } });
+  expect((await rpc.call("system.reload")).result).toMatchObject({ reloaded: true, problems: [] });
+  expect(await skillsOf()).toEqual([]);
 });
