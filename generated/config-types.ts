@@ -733,12 +733,30 @@ export interface components {
         /** @description Where skills are found. */
         Skills: {
             /**
-             * @description Folders that hold skills, each a folder with a `SKILL.md`. Of two skills with one name the first is taken.
+             * @description Folders that hold skills, each a folder with a `SKILL.md`. Of two skills with one name the first is taken. A folder that cannot be read is refused, unless it is absent and `optional`.
              * @default [
-             *       "./skills"
+             *       {
+             *         "path": "./skills",
+             *         "optional": true
+             *       }
+             *     ]
+             * @example [
+             *       "./skills",
+             *       {
+             *         "path": "./more",
+             *         "optional": true
+             *       }
              *     ]
              */
-            dirs: string[];
+            dirs: (string | {
+                /**
+                 * @description The folder.
+                 * @example ./skills
+                 */
+                path: string;
+                /** @description Whether the folder may be absent; by default it may not. */
+                optional?: boolean;
+            })[];
         };
         /**
          * @description Where everything is kept (docs/operations.md). Needs a restart. One whose driver is not installed is refused.
@@ -1386,8 +1404,25 @@ export interface components {
         };
         /** @description Where skills are found. */
         SkillsWritten: {
-            /** @description Folders that hold skills, each a folder with a `SKILL.md`. Of two skills with one name the first is taken. */
-            dirs?: string[];
+            /**
+             * @description Folders that hold skills, each a folder with a `SKILL.md`. Of two skills with one name the first is taken. A folder that cannot be read is refused, unless it is absent and `optional`.
+             * @example [
+             *       "./skills",
+             *       {
+             *         "path": "./more",
+             *         "optional": true
+             *       }
+             *     ]
+             */
+            dirs?: (string | {
+                /**
+                 * @description The folder.
+                 * @example ./skills
+                 */
+                path: string;
+                /** @description Whether the folder may be absent; by default it may not. */
+                optional?: boolean;
+            })[];
         };
         /** @description How long the backend is waited for. The whole turn has its `deadline`. */
         TimeoutsWritten: {

@@ -7,7 +7,7 @@ export const { config, agent, announceChannel, mapping, model, provider, toolSer
 const x0 = validate20;
 const schema31 = {"type":"object","additionalProperties":false,"required":["agents"],"properties":{"$schema":{"type":"string"},"gateway":{"$ref":"shape:Gateway","default":{}},"webhooks":{"$ref":"shape:Webhooks","default":{}},"agents":{"type":"object","minProperties":1,"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Agent"}},"skills":{"$ref":"shape:Skills","default":{}},"providers":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:Provider"}},"tools":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:ToolServer"}},"channels":{"type":"object","default":{},"propertyNames":{"$ref":"shape:Name"},"additionalProperties":{"$ref":"shape:AnnounceChannel"}},"store":{"$ref":"shape:Store","default":{"type":"memory"}},"sessions":{"$ref":"shape:Sessions","default":{}},"limits":{"$ref":"shape:Limits","default":{}},"recorder":{"$ref":"shape:Recorder","default":{}}}};
 const schema62 = {"type":"string","pattern":"^[A-Za-z][A-Za-z0-9._-]{0,63}$"};
-const schema90 = {"type":"object","additionalProperties":false,"properties":{"dirs":{"type":"array","default":["./skills"],"items":{"type":"string","minLength":1}}}};
+const schema90 = {"type":"object","additionalProperties":false,"properties":{"dirs":{"type":"array","default":[{"path":"./skills","optional":true}],"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["path"],"properties":{"path":{"type":"string","minLength":1},"optional":{"type":"boolean"}}}]}}}};
 const schema121 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string","const":"memory"}}},{"type":"object","additionalProperties":false,"required":["type","path"],"properties":{"type":{"type":"string","const":"sqlite"},"path":{"type":"string","minLength":1}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"postgres"},"url":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"type":"string","minLength":1}}]}}}],"discriminator":{"propertyName":"type"}};
 const func1 = Object.prototype.hasOwnProperty;
 const schema32 = {"type":"object","additionalProperties":false,"properties":{"host":{"type":"string","minLength":1,"default":"127.0.0.1"},"port":{"type":"integer","minimum":0,"maximum":65535,"default":18789},"listeners":{"type":"array","minItems":1,"maxItems":16,"items":{"$ref":"shape:Listener"}},"defaultAgent":{"type":"string","minLength":1,"maxLength":64},"concurrency":{"type":"integer","minimum":1,"maximum":100000,"default":4096},"connectionsPerAddress":{"type":"integer","minimum":1,"maximum":1000000,"default":20000},"trustedProxies":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"clearTextFrom":{"type":"array","default":[],"items":{"$ref":"shape:Network"}},"allowedOrigins":{"type":"array","default":[],"items":{"type":"string","minLength":1}},"announceTo":{"type":"string","minLength":1,"maxLength":64},"rest":{"$ref":"shape:Rest","default":{}},"openai":{"$ref":"shape:OpenAi","default":{}},"rpc":{"$ref":"shape:Rpc","default":{}},"console":{"$ref":"shape:Console","default":{}}}};
@@ -8472,7 +8472,7 @@ errors++;
 let data5 = data.skills;
 if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
 if(data5.dirs === undefined){
-data5.dirs = ["./skills"];
+data5.dirs = [{"path":"./skills","optional":true}];
 }
 for(const key3 in data5){
 if(!(key3 === "dirs")){
@@ -8491,9 +8491,13 @@ if(Array.isArray(data6)){
 const len0 = data6.length;
 for(let i0=0; i0<len0; i0++){
 let data7 = data6[i0];
+const _errs20 = errors;
+let valid8 = false;
+let passing0 = null;
+const _errs21 = errors;
 if(typeof data7 === "string"){
 if(isShorter(data7, 1)){
-const err9 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+const err9 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/oneOf/0/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -8504,7 +8508,7 @@ errors++;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err10 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -8513,10 +8517,15 @@ vErrors.push(err10);
 }
 errors++;
 }
+var _valid0 = _errs21 === errors;
+if(_valid0){
+valid8 = true;
+passing0 = 0;
 }
-}
-else {
-const err11 = {instancePath:instancePath+"/skills/dirs",schemaPath:"shape:Skills/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const _errs23 = errors;
+if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
+if(data7.path === undefined){
+const err11 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/oneOf/1/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -8525,9 +8534,9 @@ vErrors.push(err11);
 }
 errors++;
 }
-}
-else {
-const err12 = {instancePath:instancePath+"/skills",schemaPath:"shape:Skills/type",keyword:"type",params:{type: "object"},message:"must be object"};
+for(const key4 in data7){
+if(!((key4 === "path") || (key4 === "optional"))){
+const err12 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -8536,13 +8545,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-let data8 = data.providers;
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-for(const key4 in data8){
-const _errs23 = errors;
-if(typeof key4 === "string"){
-if(!pattern9.test(key4)){
-const err13 = {instancePath:instancePath+"/providers",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key4};
+}
+if(data7.path !== undefined){
+let data8 = data7.path;
+if(typeof data8 === "string"){
+if(isShorter(data8, 1)){
+const err13 = {instancePath:instancePath+"/skills/dirs/" + i0+"/path",schemaPath:"shape:Skills/properties/dirs/items/oneOf/1/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -8553,7 +8561,7 @@ errors++;
 }
 }
 else {
-const err14 = {instancePath:instancePath+"/providers",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key4};
+const err14 = {instancePath:instancePath+"/skills/dirs/" + i0+"/path",schemaPath:"shape:Skills/properties/dirs/items/oneOf/1/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -8562,9 +8570,10 @@ vErrors.push(err14);
 }
 errors++;
 }
-var valid8 = _errs23 === errors;
-if(!valid8){
-const err15 = {instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/propertyNames",keyword:"propertyNames",params:{propertyName: key4},message:"property name must be valid"};
+}
+if(data7.optional !== undefined){
+if(typeof data7.optional !== "boolean"){
+const err15 = {instancePath:instancePath+"/skills/dirs/" + i0+"/optional",schemaPath:"shape:Skills/properties/dirs/items/oneOf/1/properties/optional/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -8574,15 +8583,9 @@ vErrors.push(err15);
 errors++;
 }
 }
-for(const key5 in data8){
-if(!(validate53(data8[key5], {instancePath:instancePath+"/providers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key5,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate53.errors);
-errors = vErrors.length;
-}
-}
 }
 else {
-const err16 = {instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err16 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -8591,13 +8594,19 @@ vErrors.push(err16);
 }
 errors++;
 }
-let data10 = data.tools;
-if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
-for(const key6 in data10){
-const _errs30 = errors;
-if(typeof key6 === "string"){
-if(!pattern9.test(key6)){
-const err17 = {instancePath:instancePath+"/tools",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key6};
+var _valid0 = _errs23 === errors;
+if(_valid0 && valid8){
+valid8 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid8 = true;
+passing0 = 1;
+}
+}
+if(!valid8){
+const err17 = {instancePath:instancePath+"/skills/dirs/" + i0,schemaPath:"shape:Skills/properties/dirs/items/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -8606,427 +8615,11 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
 else {
-const err18 = {instancePath:instancePath+"/tools",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key6};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-var valid11 = _errs30 === errors;
-if(!valid11){
-const err19 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/propertyNames",keyword:"propertyNames",params:{propertyName: key6},message:"property name must be valid"};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-for(const key7 in data10){
-if(!(validate55(data10[key7], {instancePath:instancePath+"/tools/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data10,parentDataProperty:key7,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate55.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err20 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-let data12 = data.channels;
-if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
-for(const key8 in data12){
-const _errs37 = errors;
-if(typeof key8 === "string"){
-if(!pattern9.test(key8)){
-const err21 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key8};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key8};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-var valid14 = _errs37 === errors;
-if(!valid14){
-const err23 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/propertyNames",keyword:"propertyNames",params:{propertyName: key8},message:"property name must be valid"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-for(const key9 in data12){
-if(!(validate57(data12[key9], {instancePath:instancePath+"/channels/" + key9.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data12,parentDataProperty:key9,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate57.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err24 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-let data14 = data.store;
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-const tag0 = data14.type;
-if(typeof tag0 == "string"){
-if(tag0 === "memory"){
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-if(data14.type === undefined){
-const err25 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-for(const key10 in data14){
-if(!(key10 === "type")){
-const err26 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-}
-if(data14.type !== undefined){
-let data15 = data14.type;
-if(typeof data15 !== "string"){
-const err27 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-if("memory" !== data15){
-const err28 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/const",keyword:"const",params:{allowedValue: "memory"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-}
-}
-else {
-const err29 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err29];
-}
-else {
-vErrors.push(err29);
-}
-errors++;
-}
-var props3 = true;
-}
-else if(tag0 === "sqlite"){
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-if(data14.type === undefined){
-const err30 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
-if(vErrors === null){
-vErrors = [err30];
-}
-else {
-vErrors.push(err30);
-}
-errors++;
-}
-if(data14.path === undefined){
-const err31 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'"};
-if(vErrors === null){
-vErrors = [err31];
-}
-else {
-vErrors.push(err31);
-}
-errors++;
-}
-for(const key11 in data14){
-if(!((key11 === "type") || (key11 === "path"))){
-const err32 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err32];
-}
-else {
-vErrors.push(err32);
-}
-errors++;
-}
-}
-if(data14.type !== undefined){
-let data16 = data14.type;
-if(typeof data16 !== "string"){
-const err33 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err33];
-}
-else {
-vErrors.push(err33);
-}
-errors++;
-}
-if("sqlite" !== data16){
-const err34 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/const",keyword:"const",params:{allowedValue: "sqlite"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err34];
-}
-else {
-vErrors.push(err34);
-}
-errors++;
-}
-}
-if(data14.path !== undefined){
-let data17 = data14.path;
-if(typeof data17 === "string"){
-if(isShorter(data17, 1)){
-const err35 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err35];
-}
-else {
-vErrors.push(err35);
-}
-errors++;
-}
-}
-else {
-const err36 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err36];
-}
-else {
-vErrors.push(err36);
-}
-errors++;
-}
-}
-}
-else {
-const err37 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err37];
-}
-else {
-vErrors.push(err37);
-}
-errors++;
-}
-if(props3 !== true){
-props3 = true;
-}
-}
-else if(tag0 === "postgres"){
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-if(data14.type === undefined){
-const err38 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
-if(vErrors === null){
-vErrors = [err38];
-}
-else {
-vErrors.push(err38);
-}
-errors++;
-}
-if(data14.url === undefined){
-const err39 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
-if(vErrors === null){
-vErrors = [err39];
-}
-else {
-vErrors.push(err39);
-}
-errors++;
-}
-for(const key12 in data14){
-if(!((key12 === "type") || (key12 === "url"))){
-const err40 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err40];
-}
-else {
-vErrors.push(err40);
-}
-errors++;
-}
-}
-if(data14.type !== undefined){
-let data18 = data14.type;
-if(typeof data18 !== "string"){
-const err41 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err41];
-}
-else {
-vErrors.push(err41);
-}
-errors++;
-}
-if("postgres" !== data18){
-const err42 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/const",keyword:"const",params:{allowedValue: "postgres"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err42];
-}
-else {
-vErrors.push(err42);
-}
-errors++;
-}
-}
-if(data14.url !== undefined){
-let data19 = data14.url;
-const _errs64 = errors;
-let valid25 = false;
-let passing0 = null;
-const _errs65 = errors;
-if(typeof data19 === "string"){
-if(isShorter(data19, 1)){
-const err43 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err43];
-}
-else {
-vErrors.push(err43);
-}
-errors++;
-}
-}
-else {
-const err44 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err44];
-}
-else {
-vErrors.push(err44);
-}
-errors++;
-}
-var _valid0 = _errs65 === errors;
-if(_valid0){
-valid25 = true;
-passing0 = 0;
-}
-const _errs67 = errors;
-if(Array.isArray(data19)){
-if(data19.length < 1){
-const err45 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
-if(vErrors === null){
-vErrors = [err45];
-}
-else {
-vErrors.push(err45);
-}
-errors++;
-}
-const len1 = data19.length;
-for(let i1=0; i1<len1; i1++){
-let data20 = data19[i1];
-if(typeof data20 === "string"){
-if(isShorter(data20, 1)){
-const err46 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err46];
-}
-else {
-vErrors.push(err46);
-}
-errors++;
-}
-}
-else {
-const err47 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err47];
-}
-else {
-vErrors.push(err47);
-}
-errors++;
-}
-}
-}
-else {
-const err48 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err48];
-}
-else {
-vErrors.push(err48);
-}
-errors++;
-}
-var _valid0 = _errs67 === errors;
-if(_valid0 && valid25){
-valid25 = false;
-passing0 = [passing0, 1];
-}
-else {
-if(_valid0){
-valid25 = true;
-passing0 = 1;
-}
-}
-if(!valid25){
-const err49 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
-if(vErrors === null){
-vErrors = [err49];
-}
-else {
-vErrors.push(err49);
-}
-errors++;
-}
-else {
-errors = _errs64;
+errors = _errs20;
 if(vErrors !== null){
-if(_errs64){
-vErrors.length = _errs64;
+if(_errs20){
+vErrors.length = _errs20;
 }
 else {
 vErrors = null;
@@ -9036,7 +8629,418 @@ vErrors = null;
 }
 }
 else {
-const err50 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err18 = {instancePath:instancePath+"/skills/dirs",schemaPath:"shape:Skills/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+else {
+const err19 = {instancePath:instancePath+"/skills",schemaPath:"shape:Skills/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+let data10 = data.providers;
+if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
+for(const key5 in data10){
+const _errs32 = errors;
+if(typeof key5 === "string"){
+if(!pattern9.test(key5)){
+const err20 = {instancePath:instancePath+"/providers",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key5};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+}
+else {
+const err21 = {instancePath:instancePath+"/providers",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key5};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+var valid10 = _errs32 === errors;
+if(!valid10){
+const err22 = {instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/propertyNames",keyword:"propertyNames",params:{propertyName: key5},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+for(const key6 in data10){
+if(!(validate53(data10[key6], {instancePath:instancePath+"/providers/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data10,parentDataProperty:key6,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate53.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+let data12 = data.tools;
+if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
+for(const key7 in data12){
+const _errs39 = errors;
+if(typeof key7 === "string"){
+if(!pattern9.test(key7)){
+const err24 = {instancePath:instancePath+"/tools",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key7};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+else {
+const err25 = {instancePath:instancePath+"/tools",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key7};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+var valid13 = _errs39 === errors;
+if(!valid13){
+const err26 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/propertyNames",keyword:"propertyNames",params:{propertyName: key7},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+for(const key8 in data12){
+if(!(validate55(data12[key8], {instancePath:instancePath+"/tools/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data12,parentDataProperty:key8,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate55.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err27 = {instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+let data14 = data.channels;
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+for(const key9 in data14){
+const _errs46 = errors;
+if(typeof key9 === "string"){
+if(!pattern9.test(key9)){
+const err28 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key9};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+}
+else {
+const err29 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/type",keyword:"type",params:{type: "string"},message:"must be string",propertyName:key9};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+var valid16 = _errs46 === errors;
+if(!valid16){
+const err30 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/propertyNames",keyword:"propertyNames",params:{propertyName: key9},message:"property name must be valid"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+}
+for(const key10 in data14){
+if(!(validate57(data14[key10], {instancePath:instancePath+"/channels/" + key10.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data14,parentDataProperty:key10,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate57.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err31 = {instancePath:instancePath+"/channels",schemaPath:"#/properties/channels/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+let data16 = data.store;
+if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
+const tag0 = data16.type;
+if(typeof tag0 == "string"){
+if(tag0 === "memory"){
+if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
+if(data16.type === undefined){
+const err32 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+for(const key11 in data16){
+if(!(key11 === "type")){
+const err33 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+}
+if(data16.type !== undefined){
+let data17 = data16.type;
+if(typeof data17 !== "string"){
+const err34 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
+}
+errors++;
+}
+if("memory" !== data17){
+const err35 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/0/properties/type/const",keyword:"const",params:{allowedValue: "memory"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+}
+}
+else {
+const err36 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/0/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+var props4 = true;
+}
+else if(tag0 === "sqlite"){
+if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
+if(data16.type === undefined){
+const err37 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+if(data16.path === undefined){
+const err38 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'"};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
+for(const key12 in data16){
+if(!((key12 === "type") || (key12 === "path"))){
+const err39 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err39];
+}
+else {
+vErrors.push(err39);
+}
+errors++;
+}
+}
+if(data16.type !== undefined){
+let data18 = data16.type;
+if(typeof data18 !== "string"){
+const err40 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err40];
+}
+else {
+vErrors.push(err40);
+}
+errors++;
+}
+if("sqlite" !== data18){
+const err41 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/1/properties/type/const",keyword:"const",params:{allowedValue: "sqlite"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+}
+if(data16.path !== undefined){
+let data19 = data16.path;
+if(typeof data19 === "string"){
+if(isShorter(data19, 1)){
+const err42 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+}
+else {
+const err43 = {instancePath:instancePath+"/store/path",schemaPath:"shape:Store/oneOf/1/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+}
+}
+else {
+const err44 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+if(props4 !== true){
+props4 = true;
+}
+}
+else if(tag0 === "postgres"){
+if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
+if(data16.type === undefined){
+const err45 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+if(data16.url === undefined){
+const err46 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/required",keyword:"required",params:{missingProperty: "url"},message:"must have required property '"+"url"+"'"};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+for(const key13 in data16){
+if(!((key13 === "type") || (key13 === "url"))){
+const err47 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+}
+if(data16.type !== undefined){
+let data20 = data16.type;
+if(typeof data20 !== "string"){
+const err48 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+if("postgres" !== data20){
+const err49 = {instancePath:instancePath+"/store/type",schemaPath:"shape:Store/oneOf/2/properties/type/const",keyword:"const",params:{allowedValue: "postgres"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err49];
+}
+else {
+vErrors.push(err49);
+}
+errors++;
+}
+}
+if(data16.url !== undefined){
+let data21 = data16.url;
+const _errs73 = errors;
+let valid27 = false;
+let passing1 = null;
+const _errs74 = errors;
+if(typeof data21 === "string"){
+if(isShorter(data21, 1)){
+const err50 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -9045,12 +9049,9 @@ vErrors.push(err50);
 }
 errors++;
 }
-if(props3 !== true){
-props3 = true;
-}
 }
 else {
-const err51 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "mapping", tag: "type", tagValue: tag0},message:"value of tag \"type\" must be in oneOf"};
+const err51 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -9059,9 +9060,15 @@ vErrors.push(err51);
 }
 errors++;
 }
+var _valid1 = _errs74 === errors;
+if(_valid1){
+valid27 = true;
+passing1 = 0;
 }
-else {
-const err52 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "tag", tag: "type", tagValue: tag0},message:"tag \"type\" must be string"};
+const _errs76 = errors;
+if(Array.isArray(data21)){
+if(data21.length < 1){
+const err52 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -9070,14 +9077,120 @@ vErrors.push(err52);
 }
 errors++;
 }
-}
-else {
-const err53 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const len1 = data21.length;
+for(let i1=0; i1<len1; i1++){
+let data22 = data21[i1];
+if(typeof data22 === "string"){
+if(isShorter(data22, 1)){
+const err53 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err53];
 }
 else {
 vErrors.push(err53);
+}
+errors++;
+}
+}
+else {
+const err54 = {instancePath:instancePath+"/store/url/" + i1,schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err54];
+}
+else {
+vErrors.push(err54);
+}
+errors++;
+}
+}
+}
+else {
+const err55 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf/1/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err55];
+}
+else {
+vErrors.push(err55);
+}
+errors++;
+}
+var _valid1 = _errs76 === errors;
+if(_valid1 && valid27){
+valid27 = false;
+passing1 = [passing1, 1];
+}
+else {
+if(_valid1){
+valid27 = true;
+passing1 = 1;
+}
+}
+if(!valid27){
+const err56 = {instancePath:instancePath+"/store/url",schemaPath:"shape:Store/oneOf/2/properties/url/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err56];
+}
+else {
+vErrors.push(err56);
+}
+errors++;
+}
+else {
+errors = _errs73;
+if(vErrors !== null){
+if(_errs73){
+vErrors.length = _errs73;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+}
+else {
+const err57 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/oneOf/2/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err57];
+}
+else {
+vErrors.push(err57);
+}
+errors++;
+}
+if(props4 !== true){
+props4 = true;
+}
+}
+else {
+const err58 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "mapping", tag: "type", tagValue: tag0},message:"value of tag \"type\" must be in oneOf"};
+if(vErrors === null){
+vErrors = [err58];
+}
+else {
+vErrors.push(err58);
+}
+errors++;
+}
+}
+else {
+const err59 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/discriminator",keyword:"discriminator",params:{error: "tag", tag: "type", tagValue: tag0},message:"tag \"type\" must be string"};
+if(vErrors === null){
+vErrors = [err59];
+}
+else {
+vErrors.push(err59);
+}
+errors++;
+}
+}
+else {
+const err60 = {instancePath:instancePath+"/store",schemaPath:"shape:Store/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err60];
+}
+else {
+vErrors.push(err60);
 }
 errors++;
 }
@@ -9095,12 +9208,12 @@ errors = vErrors.length;
 }
 }
 else {
-const err54 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err61 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err54];
+vErrors = [err61];
 }
 else {
-vErrors.push(err54);
+vErrors.push(err61);
 }
 errors++;
 }
