@@ -4,9 +4,9 @@ import { gathering } from "#backends/outbound/gathering.ts";
 import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
 import type { ReloadCause } from "#config/watch.ts";
-import { type Agents, restMsOf } from "#core/agents.ts";
+import { restMsOf } from "#core/agents.ts";
 import { systemClock } from "#core/clock.ts";
-import { createCore } from "#core/core.ts";
+import { type Core, createCore } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
 import { newId } from "#core/ids.ts";
 import { createPressure } from "#core/pressure.ts";
@@ -114,7 +114,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       throw error;
     },
   );
-  registerGauges(registry, store, core.agents);
+  registerGauges(registry, store, core);
   /** Resolves when the latest configuration is in force. */
   let taken: Promise<unknown> = Promise.resolve();
   const readConfig: ReadConfig = async (agent) => {
@@ -242,7 +242,11 @@ const attempt = async <T>(work: () => Promise<T>): Promise<T> => await work();
 
 const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 
-const registerGauges = (registry: ReturnType<typeof createRegistry>, store: Store, agents: Agents): void => {
+const registerGauges = (
+  registry: ReturnType<typeof createRegistry>,
+  store: Store,
+  { agents, tokenAges }: Core,
+): void => {
   const gauge = (name: string, help: string, read: () => number) =>
     registry.read("gauge", `gateway_${name}`, help, read);
   gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
@@ -255,6 +259,9 @@ const registerGauges = (registry: ReturnType<typeof createRegistry>, store: Stor
   gauge("deliveries", "Requests in the flight recorder.", () => store.stats().deliveries);
   registry.read("gauge", "gateway_agent_rest_seconds", "How long a backend that keeps failing is left alone.", () =>
     agents.list().map((agent) => ({ labels: { agent: agent.name }, value: restMsOf(agent) / 1_000 })),
+  );
+  registry.read("gauge", "gateway_webhook_token_age_days", "Days that a webhook token has been in use.", () =>
+    tokenAges().map(({ index, name, days }) => ({ labels: { index: String(index), name }, value: days })),
   );
   gauge("gathering_seconds", "How long pieces of replies are gathered.", () => gathering.holdMs / 1_000);
 };

@@ -48,7 +48,9 @@ export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSet
   webhookRetentionMs: config.sessions.webhookRetention,
   eventRetentionMs: config.sessions.eventRetention,
   compactAt: config.sessions.compactAt,
-  tokensSince: config.webhooks.token.flatMap(({ since }) => since ?? []),
+  datedTokens: config.webhooks.token.flatMap(({ name, since }, index) =>
+    since === undefined ? [] : [{ index, name, since }],
+  ),
 });
 
 /** Requests of refused strangers that the recorder keeps: enough to see who knocks. */

@@ -23,6 +23,7 @@ import { createSkills, type InvalidSkill } from "./skills.ts";
 import { createSlices } from "./slices.ts";
 import { startSweeps } from "./sweeps.ts";
 import { createSystemEvents, type EventLimits } from "./system-events.ts";
+import { agesOf, type DatedToken, tellOldTokens } from "./token-ages.ts";
 import { createTurnSteps } from "./turn-events.ts";
 import { createTurns, type Limits } from "./turns.ts";
 import { createUsageStats } from "./usage.ts";
@@ -45,7 +46,7 @@ export type CoreSettings = {
   /** Tokens past which a session is compacted by itself; 0 is never. */
   compactAt: number;
   /** Since which day each webhook token is in use, where the configuration says so. */
-  tokensSince: readonly string[];
+  datedTokens: readonly DatedToken[];
 };
 
 const REPLY_WAIT_MS = 90_000;
@@ -110,7 +111,7 @@ export const createCore = async (parts: {
     limits: () => settings.limits.store,
     eventsRefused: systemEvents.refused,
     eventsDelayedBy: heartbeat.delayedBy,
-    tokensSince: () => settings.tokensSince,
+    datedTokens: () => settings.datedTokens,
     channels: announcements.health,
     process: processHealth,
   });
@@ -163,6 +164,7 @@ export const createCore = async (parts: {
   runner.wake();
   announcements.wake();
   // What they hand back is begun with all its skills.
+  const stopTelling = tellOldTokens({ tokens: () => settings.datedTokens, clock, events });
   const stopSweeps = startSweeps({ store, clock, events, kept: () => settings });
 
   let wanted = settings;
@@ -249,8 +251,10 @@ export const createCore = async (parts: {
         await heartbeat.giveUp(name, "the gateway stopped before the agent's heartbeat");
       }
     },
+    tokenAges: () => agesOf(settings.datedTokens, clock.now()),
     async close(): Promise<void> {
       stopSweeps();
+      stopTelling();
       keys.close();
       await removedAgents.close();
       await heartbeat.close();

@@ -5,13 +5,13 @@ import { type Agent, type Agents, restMsOf } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
+import { agesOf, type DatedToken, isOld } from "./token-ages.ts";
 
 const FRESH_MS = 250;
 const PING_MS = 1_000;
 /** How often it looks by itself: to tell followers, and where nobody follows to have told those who come later. */
 const FOLLOWED_BEAT_MS = 1_000;
 const BEAT_MS = 5_000;
-const TOKEN_AGE_MS = 90 * 86_400_000;
 
 export type HealthReport = Pick<Health, "status" | "parts" | "store" | "nodeId">;
 
@@ -28,8 +28,8 @@ type HealthParts = {
   eventsRefused: () => number;
   /** Why the events of an agent cannot be handed over now, if they cannot. */
   eventsDelayedBy: (agent: string) => string | undefined;
-  /** Since which day each webhook token is in use, where the configuration says so. */
-  tokensSince: () => readonly string[];
+  /** The webhook tokens whose age the configuration tells. */
+  datedTokens: () => readonly DatedToken[];
   /** The channels of announcements. */
   channels: () => readonly HealthPart[];
   /** Parts of the process: memory, the event loop. What costs something while it is measured is begun only when somebody asks. */
@@ -38,7 +38,7 @@ type HealthParts = {
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
 export const createHealth = (parts: HealthParts) => {
-  const { node: nodeId, store, agents, clock, events, stream, limits, tokensSince, channels, process } = parts;
+  const { node: nodeId, store, agents, clock, events, stream, limits, datedTokens, channels, process } = parts;
   const ping = createPing(store, clock);
   let told = "";
   /** A look by itself may lack parts that are measured for those who ask. */
@@ -55,7 +55,7 @@ export const createHealth = (parts: HealthParts) => {
       ...process(isAsked),
       ...agents.list().map((agent) => agentPart(store, agent, parts.eventsDelayedBy(agent.name))),
       ...channels(),
-      ...tokenParts(tokensSince(), clock.now()),
+      ...tokenParts(datedTokens(), clock.now()),
     ];
     const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
     return { status, parts: all, store: { type: store.kind, durable: store.durable }, nodeId };
@@ -190,10 +190,11 @@ const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): H
   return part(`agents.${name}`, said.join(" ") || undefined);
 };
 
-/** A day in the future, or none at all, is no age. */
-const tokenParts = (since: readonly string[], now: number): HealthPart[] => {
-  if (since.length === 0) return [];
-  const old = since.filter((day) => now - Date.parse(day) > TOKEN_AGE_MS);
+const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] => {
+  if (tokens.length === 0) return [];
+  const old = agesOf(tokens, now)
+    .filter(isOld)
+    .map(({ since }) => since);
   const wrong = `In use since ${old.join(" and ")}, more than 90 days: put a new token beside it, then take it away.`;
   return [part("webhooks.token", old.length > 0 ? wrong : undefined)];
 };

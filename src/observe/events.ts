@@ -266,6 +266,12 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "config_warnings",
       "Warnings given.",
     ]),
+    /** A webhook token that should be replaced; told once a day. */
+    webhookTokenOld: (fields: { index: number; name: string; since: string; days: number }): void =>
+      log("warn", "webhook-token.old", {
+        ...fields,
+        detail: "Put a new token beside it in webhooks.token, change the senders, then take it away.",
+      }),
     skillRefused: event<{ skill: string; reason: string }>("warn", "skill.refused", [
       "skills_refused",
       "Skill folders that were skipped.",

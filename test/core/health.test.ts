@@ -31,6 +31,8 @@ const failOne = async (core: TestCore, agent = "main") => {
   await core.ended(turn);
 };
 
+const dated = (since: string, index = 0) => ({ index, name: "shared", since });
+
 describe("health", () => {
   it("is ok when every part is, and names each", async () => {
     await using core = await startCore({ agents: [{ name: "main" }, { name: "other" }] });
@@ -106,7 +108,7 @@ describe("health", () => {
   });
 
   it("warns of a webhook token that is in use for more than 90 days", async () => {
-    await using core = await startCore({ settings: { tokensSince: ["2026-08-24"] } });
+    await using core = await startCore({ settings: { datedTokens: [dated("2026-08-24")] } });
     expect(await partOf(core, "webhooks.token")).toMatchObject(OK);
     await core.clock.advance(86_400_000);
     expect(await partOf(core, "webhooks.token")).toMatchObject({
@@ -115,8 +117,28 @@ describe("health", () => {
     });
   });
 
+  it("writes a line for it at the start and once a day, as long as it is old", async () => {
+    await using core = await startCore({ settings: { datedTokens: [dated("2026-11-01"), dated("2026-08-01", 1)] } });
+    const told = async () =>
+      (await core.logged("webhook-token.old")).map(({ index, name, days }) => [index, name, days]);
+    const first = await told();
+    expect(first).toEqual([[1, "shared", expect.any(Number)]]);
+    await core.clock.advance(2 * 86_400_000);
+    const days = first[0]?.[2] as number;
+    expect(await told()).toEqual([0, 1, 2].map((later) => [1, "shared", days + later]));
+    await core.core.reconfigure({ ...core.settingsWith(), datedTokens: [] });
+    await core.clock.advance(86_400_000);
+    expect(await told()).toHaveLength(3);
+  });
+
+  it("knows the age of each token that says since when; a day to come, or none at all, is no age", async () => {
+    const datedTokens = ["2026-11-01", "2036-01-01", "2026-99-99"].map((since, index) => dated(since, index));
+    await using core = await startCore({ settings: { datedTokens } });
+    expect(core.core.tokenAges()).toMatchObject([{ index: 0, name: "shared" }]);
+  });
+
   it("tells of the token that is too old among several", async () => {
-    await using core = await startCore({ settings: { tokensSince: ["2026-11-01", "2026-01-01"] } });
+    await using core = await startCore({ settings: { datedTokens: [dated("2026-11-01"), dated("2026-01-01", 1)] } });
     const part = await partOf(core, "webhooks.token");
     expect(part?.detail).toContain("2026-01-01");
     expect(part?.detail).not.toContain("2026-11-01");

@@ -56,7 +56,7 @@ export const startCore = async (options: CoreOptions = {}) => {
     webhookRetentionMs: 1e15,
     eventRetentionMs: 1e15,
     compactAt: 0,
-    tokensSince: [],
+    datedTokens: [],
     ...options.settings,
   });
   const registry = createRegistry();
