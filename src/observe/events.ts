@@ -268,7 +268,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     ]),
     /** A webhook token that should be replaced; told once a day. */
     webhookTokenOld: (fields: { index: number; name: string; since: string; days: number }): void =>
-      log("warn", "webhook-token.old", {
+      log("warn", "token.old", {
         ...fields,
         detail: "Put a new token beside it in webhooks.token, change the senders, then take it away.",
       }),

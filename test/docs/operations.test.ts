@@ -88,7 +88,9 @@ describe("docs/operations.md", () => {
 
   it("names no metric, log event or part that is not there", async () => {
     const rpc = { auth: { tokens: [{ name: "ops", token: "rpc-token-of-the-page", permissions: "*" }] } };
-    await using gateway = await startProcess({ config: { gateway: { rpc }, agents: { main: { backend: "echo" } } } });
+    const webhooks = { token: [{ value: "webhook-token-of-the-page", since: "2026-03-01" }] };
+    const config = { gateway: { rpc }, webhooks, agents: { main: { backend: "echo" } } };
+    await using gateway = await startProcess({ config });
     const headers = { authorization: "Bearer rpc-token-of-the-page" };
     const metrics = await (await fetch(`${gateway.url}/metrics`, { headers })).text();
     const page = readFileSync(join(root, PAGE), "utf8");
