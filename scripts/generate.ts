@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { generate } from "./generate/generate.ts";
+import { generate, generatePages } from "./generate/generate.ts";
 import type { Output } from "./generate/output.ts";
 import { SpecError } from "./generate/spec-files.ts";
 
@@ -11,13 +11,20 @@ const { values } = parseArgs({
     check: { type: "boolean", default: false },
     specs: { type: "string", default: "specs" },
     out: { type: "string", default: "generated" },
+    /** The folder of pages for people, some of which are written from the specs too. */
+    pages: { type: "string" },
   },
 });
 
 try {
   const output = await generate(values.specs);
-  if (values.check) check(output, values.out);
+  if (values.check) check(output, values.out, filesIn(values.out));
   else write(output, values.out);
+  if (values.pages !== undefined) {
+    const pages = generatePages(values.specs);
+    if (values.check) check(pages, values.pages, Object.keys(pages));
+    else put(pages, values.pages);
+  }
 } catch (error) {
   if (!(error instanceof SpecError)) throw error;
   console.error(error.message);
@@ -26,6 +33,10 @@ try {
 
 function write(output: Output, folder: string): void {
   for (const path of filesIn(folder)) if (output[path] === undefined) rmSync(join(folder, path));
+  put(output, folder);
+}
+
+function put(output: Output, folder: string): void {
   for (const [path, content] of Object.entries(output)) {
     const file = join(folder, path);
     if (existsSync(file) && readFileSync(file, "utf8") === content) continue;
@@ -34,8 +45,8 @@ function write(output: Output, folder: string): void {
   }
 }
 
-function check(output: Output, folder: string): void {
-  const present = new Set(filesIn(folder));
+function check(output: Output, folder: string, files: string[]): void {
+  const present = new Set(files.filter((path) => existsSync(join(folder, path))));
   const faults = [
     ...[...present].filter((path) => output[path] === undefined).map((path) => `${path} (no spec asks for it)`),
     ...Object.keys(output).filter(

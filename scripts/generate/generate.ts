@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import { type Bundle, bundle } from "./bundle.ts";
 import { configRoot, configSchema, configShapes, configTypes } from "./config-types.ts";
+import { printConfiguration } from "./configuration.ts";
 import { printErrors, readErrors } from "./errors.ts";
 import { printHandlers } from "./handlers.ts";
 import type { JsonObject } from "./json.ts";
@@ -39,7 +40,15 @@ export async function generate(folder: string): Promise<Output> {
     "openrpc.json": printJson(wholeRpc),
     "config.schema.json": printJson(configSchema(config)),
     "errors.ts": printErrors(errors),
-    "reference.ts": printReference({ openapi, openrpc, asyncapi, errors, pushes, socketCalls }),
+    "reference.ts": printReference({
+      openapi,
+      openrpc,
+      asyncapi,
+      errors,
+      pushes,
+      socketCalls,
+      config: configSchema(config),
+    }),
     "routes.ts": printRoutes(operations),
     "rest-handlers.ts": printHandlers("rest", operations),
     "openai-handlers.ts": printHandlers("openai", operations),
@@ -62,6 +71,11 @@ export async function generate(folder: string): Promise<Output> {
   output["README.md"] = printReadme(Object.keys(output));
   return Object.fromEntries(Object.entries(output).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
+
+/** The pages of docs/ that are written from the specs. */
+export const generatePages = (folder: string): Output => ({
+  "configuration.md": printConfiguration(configSchema(bundle(openSpecs(folder), "config.schema.yaml", "schema"))),
+});
 
 const whole = ({ document, components }: Bundle): JsonObject => ({ ...document, components });
 const printJson = (value: JsonObject): string => `${JSON.stringify(value, null, 2)}\n`;

@@ -1,6 +1,7 @@
 import type { Bundle } from "../bundle.ts";
+import { configurationSections, headingOf } from "../configuration.ts";
 import type { ErrorRows } from "../errors.ts";
-import { object, text } from "../json.ts";
+import { type JsonObject, object, text } from "../json.ts";
 import { header } from "../output.ts";
 import type { Push } from "../push-types.ts";
 import { authFields, httpGroups } from "./http.ts";
@@ -27,17 +28,19 @@ export type ReferenceParts = {
   errors: ErrorRows;
   pushes: readonly Push[];
   socketCalls: readonly Push[];
+  /** The schema of the configuration. */
+  config: JsonObject;
 };
 
 /** The reference of the whole contract: one page without scripts that asks for nothing else. */
 export const printReference = (parts: ReferenceParts): string => {
   const html = pageOf(parts).replaceAll("\\", "\\\\").replaceAll("`", "\\`").replaceAll("${", "\\${");
-  return `${header("openapi.yaml", "openrpc.json", "pushes.yaml", "errors.yaml")}
+  return `${header("openapi.yaml", "openrpc.json", "pushes.yaml", "errors.yaml", "config.schema.yaml")}
 export const reference = \`${html}\`;
 `;
 };
 
-const pageOf = ({ openapi, openrpc, asyncapi, errors, pushes, socketCalls }: ReferenceParts): string => {
+const pageOf = ({ openapi, openrpc, asyncapi, errors, pushes, socketCalls, config }: ReferenceParts): string => {
   const { title, version, description } = object(openapi.document.info);
   const name = text(title).split(",")[0] as string;
   const groups = [...httpGroups(openapi), rpcGroup(openrpc), pushGroup(asyncapi, pushes, socketCalls)];
@@ -66,6 +69,7 @@ const pageOf = ({ openapi, openrpc, asyncapi, errors, pushes, socketCalls }: Ref
 <a href="#authentication">Authentication</a>
 ${groups.map(navOf).join("\n")}
 <a href="#errors">Errors</a>
+<a href="#configuration">Configuration</a>
 ${shapes.map(([title]) => `<a href="#${anchorOf(title)}">${title}</a>`).join("\n")}
 </nav>
 <main>
@@ -85,6 +89,11 @@ ${calls}
 <h2>Errors</h2>
 <p>The name is the last part of a problem's <code>type</code>, and <code>data.name</code> of an RPC error.</p>
 ${errorRows(errors)}
+</section>
+<section id="configuration">
+<h2>Configuration</h2>
+<p>Every key of the configuration file. <code>docs/configuration.md</code> has the same with an example.</p>
+${configurationRows(config)}
 </section>
 ${shapes.map(([title, sections]) => `<h2 id="${anchorOf(title)}">${title}</h2>\n${sections.join("\n")}`).join("\n")}
 </main>
@@ -125,6 +134,19 @@ const errorsOf = (names: readonly string[], common: readonly string[]): string =
 
 const linksOf = (names: readonly string[]): string =>
   names.map((name) => `<a href="#error-${name}">${name}</a>`).join(", ");
+
+const configurationRows = (config: JsonObject): string =>
+  configurationSections(config)
+    .map(({ title, about, rows }) => {
+      const keys = rows.map(({ key, type, default: usual, restart, about: what, example }) => {
+        const isNeeded = usual.startsWith("required");
+        const facts = [type, isNeeded || usual === "" ? usual : `default ${usual}`, restart ? "needs a restart" : ""];
+        const more = example === "" ? "" : ` For example ${example}.`;
+        return `<dt>${code(key)} <i>${inline(facts.filter(Boolean).join(" · "))}</i></dt><dd>${inline(what + more)}</dd>`;
+      });
+      return `<h3>${inline(headingOf(title))}</h3>\n<p>${inline(about)}</p>\n<dl>\n${keys.join("\n")}\n</dl>`;
+    })
+    .join("\n");
 
 const errorRows = (errors: ErrorRows): string => {
   const rows = Object.entries(errors).map(([name, { code: rpc, status, title, meaning, retry }]) => {

@@ -1,0 +1,260 @@
+import { isObject, type Json, type JsonObject, list, object, text, texts } from "./json.ts";
+
+/** One key of the configuration. */
+export type Row = {
+  key: string;
+  type: string;
+  default: string;
+  restart: boolean;
+  about: string;
+  example: string;
+  inside?: string;
+};
+/** The keys that stand together: `gateway.rest`, `agents.<name>`. An object of several kinds has a section for each. */
+export type Section = { title: string; about: string; rows: Row[] };
+
+type Inner = { shape: JsonObject; at: string; restart: boolean };
+
+const RESTART = /\s*Needs a restart(?:, but for certificates, which are read again in place)?\.?/;
+
+/** What the shared shapes are called, where their words say more than their JSON type. */
+const NOUNS: Readonly<Record<string, string>> = {
+  Duration: "span of time",
+  Wait: "span of time",
+  Bytes: "size",
+  Output: "size",
+  Secret: "secret",
+  ApiKey: "secret",
+  Network: "address or network",
+  BackendUrl: "address",
+  ChannelUrl: "address",
+};
+
+/** The configuration in sections, from its whole schema in one file, in the order in which the schema has them. */
+export function configurationSections(root: JsonObject): Section[] {
+  const shapes = object(root.$defs);
+  const sections: Section[] = [];
+  visit(root, "");
+  return sections;
+
+  function visit(schema: JsonObject, title: string, restart = RESTART.test(text(schema.description))): void {
+    const kinds = list(schema.oneOf).map(object);
+    if (!isObject(schema.properties)) {
+      for (const kind of kinds.filter((one) => isObject(one.properties))) {
+        const type = object(object(kind.properties).type);
+        const name = type.const === undefined ? "" : ` with type ${text(type.const)}`;
+        section(
+          kind,
+          `${title}${name}`,
+          text(type.description) || text(kind.description) || text(schema.description),
+          title,
+          restart,
+        );
+      }
+      return;
+    }
+    section(schema, title, text(schema.description), title, restart);
+  }
+
+  function section(schema: JsonObject, title: string, about: string, path: string, restart: boolean): void {
+    const inner: Inner[] = [];
+    const place = sections.length;
+    const rows = rowsOf(schema, "", path, inner).map((row) => ({
+      ...row,
+      restart: row.restart || (restart && !row.key.startsWith("tls.")),
+    }));
+    if (path !== "") sections.splice(place, 0, { title, about: aboutOf(about), rows });
+    for (const { shape, at, restart: held } of inner) visit(shape, at, held || RESTART.test(text(shape.description)));
+  }
+
+  /** A small object is told in the rows of the one that holds it; one with a name of its own in a section that follows. */
+  function rowsOf(schema: JsonObject, before: string, path: string, inner: Inner[], within?: string): Row[] {
+    return Object.entries(object(schema.properties)).flatMap(([name, value]) => {
+      const property = open(value);
+      const key = `${before}${name}`;
+      const at = path === "" ? key : `${path}.${key}`;
+      const items = open(property.items);
+      const values = isObject(property.additionalProperties) ? open(property.additionalProperties) : {};
+      const isRequired = list(schema.required).includes(name);
+      const restart = RESTART.test(text(property.description));
+      const follow = (shape: JsonObject, place: string): void => void inner.push({ shape, at: place, restart });
+      const known = inner.length;
+      if (path === "") {
+        if (isObject(property.additionalProperties)) follow(values, `${at}.<name>`);
+        else if (isObject(property.properties) || holdsObjects(property)) follow(property, at);
+        return [];
+      }
+      if (isObject(property.properties)) {
+        const isGiven = property.default !== undefined;
+        if (path !== "gateway") return rowsOf(property, `${key}.`, path, inner, isGiven ? undefined : key);
+        follow(property, at);
+        return [];
+      }
+      if (holdsObjects(property)) {
+        for (const kind of list(property.oneOf).map(object)) {
+          const element = isObject(kind.items) ? open(kind.items) : open(kind.additionalProperties);
+          if (isObject(element.properties) || holdsObjects(element))
+            follow(element, isObject(kind.items) ? `${at}[]` : `${at}.<name>`);
+        }
+      }
+      if (isObject(items.properties) || holdsObjects(items)) follow(items, `${at}[]`);
+      if (isObject(values.properties) || holdsObjects(values)) follow(values, `${at}.<name>`);
+      const needed = isRequired ? (within === undefined ? "required" : `required with \`${within}\``) : "";
+      const inside = inner[known]?.at;
+      return [{ ...rowOf(key, property, typeOf(value), needed), ...(inside === undefined ? {} : { inside }) }];
+    });
+  }
+
+  function holdsObjects(schema: JsonObject): boolean {
+    return list(schema.oneOf).some((kind) => {
+      const { properties, items, additionalProperties } = object(kind);
+      const inside = [properties, open(items).properties, open(additionalProperties).properties];
+      return inside.some(isObject) || list(open(items).oneOf).some((one) => isObject(object(one).properties));
+    });
+  }
+
+  function open(value: Json | undefined): JsonObject {
+    const schema = object(value);
+    if (typeof schema.$ref !== "string") return schema;
+    const { $ref, ...beside } = schema;
+    return { ...open(shapes[nameOf($ref as string)]), ...beside };
+  }
+
+  function typeOf(value: Json | undefined): string {
+    const schema = object(value);
+    const name = typeof schema.$ref === "string" ? nameOf(schema.$ref) : "";
+    if (NOUNS[name]) return NOUNS[name];
+    if (name !== "") return typeOf(open(schema));
+    if (schema.const !== undefined) return code(schema.const);
+    if (schema.enum !== undefined) return joined(list(schema.enum).map(code));
+    if (schema.oneOf !== undefined) return joined(list(schema.oneOf).map(typeOf));
+    return joined([schema.type].flat().map((type) => nounOf(text(type), schema)));
+  }
+
+  function nounOf(type: string, schema: JsonObject): string {
+    const { minimum, maximum } = schema;
+    if (type === "array") {
+      const items = typeOf(schema.items);
+      return items.includes(" or ") && !items.startsWith("`true`") ? `list of (${items})` : `list of ${items}`;
+    }
+    if (type === "object") {
+      const values = schema.additionalProperties;
+      return isObject(values) ? `map of names to ${typeOf(values)}` : "object";
+    }
+    if (type === "boolean") return "`true` or `false`";
+    if (type === "integer" || type === "number") {
+      const noun = type === "integer" ? "whole number" : "number";
+      if (minimum !== undefined && maximum !== undefined) return `${noun}, ${minimum} to ${maximum}`;
+      return minimum === undefined ? noun : `${noun}, at least ${minimum}`;
+    }
+    return "text";
+  }
+
+  function rowOf(key: string, schema: JsonObject, type: string, needed: string): Row {
+    const about = text(schema.description);
+    return {
+      key,
+      type,
+      default: schema.default === undefined ? needed : code(schema.default),
+      restart: RESTART.test(about),
+      about: aboutOf(about),
+      example: list(schema.examples).slice(0, 1).map(code).join(""),
+    };
+  }
+}
+
+const aboutOf = (about: string): string => about.replace(RESTART, "").trim();
+const nameOf = (ref: string): string => texts([ref.split("/").at(-1) ?? ""])[0] ?? "";
+const joined = (types: readonly string[]): string => [...new Set(types)].join(" or ");
+
+/** A value as JSON5, on one line, as code. */
+const code = (value: Json): string => `\`${json5(value)}\``;
+function json5(value: Json | undefined): string {
+  if (Array.isArray(value)) return `[${value.map(json5).join(", ")}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  const pairs = Object.entries(value).map(
+    ([key, item]) => `${/^[A-Za-z_$][\w$]*$/.test(key) ? key : JSON.stringify(key)}: ${json5(item)}`,
+  );
+  return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
+}
+
+/** The page for people. */
+export function printConfiguration(root: JsonObject): string {
+  const sections = configurationSections(root);
+  const anchor = (title: string): string =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-");
+  const cell = (words: string): string => words.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ");
+  const tables = sections.map(({ title, about, rows }) => {
+    const lines = rows.map(({ key, type: plain, default: usual, restart, about: what, example, inside }) => {
+      const target =
+        inside && sections.find((one) => one.title === inside || one.title.startsWith(`${inside} `))?.title;
+      const type = target ? plain.replace(/\bobject\b/, `[object](#${anchor(target)})`) : plain;
+      const more = example === "" ? "" : ` For example ${example}.`;
+      return `| \`${key}\` | ${cell(type)} | ${cell(usual)} | ${restart ? "yes" : ""} | ${cell(what + more)} |`;
+    });
+    return [
+      `## ${headingOf(title)}`,
+      "",
+      about,
+      "",
+      "| key | type | default | restart | what it does |",
+      "|---|---|---|---|---|",
+      ...lines,
+      "",
+    ].join("\n");
+  });
+  return `${INTRO}
+${sections.map(({ title }) => `- [${headingOf(title)}](#${anchor(title)})`).join("\n")}
+
+${tables.join("\n")}`;
+}
+
+export const headingOf = (title: string): string => title.replace(/^\S+/, "`$&`").replace(/(?<=type )\S+$/, "`$&`");
+
+const INTRO = `# Configuration
+
+<!-- Written by "npm run generate" from specs/config.schema.yaml and scripts/generate/configuration.ts; do not edit. -->
+
+The gateway reads one file: \`gateway.json5\` in the folder where it starts, or the one that \`--config\` or \`GATEWAY_CONFIG\` names. It may be JSON5, JSON or YAML, by the ending of its name. Only \`agents\` is required:
+
+\`\`\`json5 gateway.json5
+{
+  gateway: {
+    defaultAgent: "main",                  // needed, as there are two agents
+    rest: { auth: { keys: [{ name: "ci", key: "\${REST_API_KEY}" }] } },
+    rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: "*" }] } },
+  },
+  webhooks: {
+    token: [{ value: "\${WEBHOOK_TOKEN}", since: "2026-11-01" }],
+    mappings: {
+      "issue-opened": {
+        match: { "body.action": "opened" },
+        message: "New issue: {body.issue.title}",
+        agent: "helper",
+      },
+    },
+  },
+  agents: {
+    main: { backend: "echo", description: "Repeats what it is told." },
+    helper: { backend: "echo", heartbeat: { every: "5m" } },
+  },
+  store: { type: "sqlite", path: "./gateway.db" },
+}
+\`\`\`
+
+- **Secrets.** In any text \`\${NAME}\` stands for the environment variable NAME, which must be set and not empty. \`$\${\` is the text \`\${\` itself. A secret that looks like a reference in another form (\`$NAME\`, \`%NAME%\`) is refused.
+- **The default agent.** With two agents or more, \`gateway.defaultAgent\` is required: it answers requests that name no agent.
+- **Heartbeats.** Each agent handles its queued system events every 30 minutes, unless its \`heartbeat.every\` says otherwise. \`off\` leaves them until one says \`mode: now\`.
+- **Surfaces.** REST, RPC, webhooks and the console are each on as soon as they have a secret, unless their \`enabled\` is \`false\`.
+- **Mistakes.** An unknown key or a wrong value is refused, with file, line, column and what to write. All mistakes are listed at once.
+- **Changes.** A changed file is taken over by itself, at once and as a whole. If it has a mistake, the last good configuration stays in force. Keys that need a restart say so in the tables.
+- **Paths** are relative to the file.
+- **Spans of time** are a number with \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`, as \`"30m"\`. **Sizes** are a number of bytes, or a number with \`B\`, \`KiB\`, \`MiB\` or \`GiB\`, as \`"256KiB"\`.
+
+The same in one file for editors: [config.schema.json](../generated/config.schema.json). Put \`$schema: "./node_modules/agent-gateway/generated/config.schema.json"\` or its path at the top of the file, and the editor completes and checks it.
+
+## Sections
+`;
