@@ -118,7 +118,7 @@ export interface components {
              */
             heartbeat: {
                 /**
-                 * @description The pause between two beats, as `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, events are handled only when they say `mode: now`.
+                 * @description The pause between two beats, by default 30 minutes: `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, events are handled only when they say `mode: now`.
                  * @default 30m
                  */
                 every: string;
@@ -225,7 +225,7 @@ export interface components {
         };
         /** @description The pages at `/console`. */
         Console: {
-            /** @description By default the console is on if it has a token. `true` without one is refused. */
+            /** @description Whether the console is on. By default it is if it has a token. `true` without one is refused. */
             enabled?: boolean;
             /**
              * @description The token that people sign in with. It may do everything, and it alone makes REST keys.
@@ -276,7 +276,7 @@ export interface components {
              *     ]
              */
             listeners?: components["schemas"]["Listener"][];
-            /** @description The agent of a request that names none. By default the only agent; with several it has to be given. */
+            /** @description The agent that answers requests which name none. By default the only agent; required when there are several. */
             defaultAgent?: string;
             /**
              * @description Turns that run at once, over all agents.
@@ -284,7 +284,7 @@ export interface components {
              */
             concurrency: number;
             /**
-             * @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number.
+             * @description Connections of any kind that one address may hold open. More are closed at once. Addresses of `trustedProxies` have no limit.
              * @default 20000
              */
             connectionsPerAddress: number;
@@ -297,7 +297,7 @@ export interface components {
              */
             trustedProxies: components["schemas"]["Network"][];
             /**
-             * @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may.
+             * @description Networks from which tokens are accepted without TLS, for example that of a container. This machine is always allowed.
              * @default []
              * @example [
              *       "172.16.0.0/12"
@@ -309,7 +309,7 @@ export interface components {
              * @default []
              */
             allowedOrigins: string[];
-            /** @description The channel, by its key in `channels`, for announcements that name none, or one that is only a label. By default such a reply reaches subscribers alone. */
+            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach subscribers alone. */
             announceTo?: string;
             /** @default {} */
             rest: components["schemas"]["Rest"];
@@ -343,7 +343,7 @@ export interface components {
              */
             history: boolean;
         };
-        /** @description Past these the gateway refuses; it never drops what it acknowledged. */
+        /** @description Limits past which the gateway refuses new work. It never drops work that it has acknowledged. */
         Limits: {
             /**
              * @description Turns that may wait in one session.
@@ -492,7 +492,7 @@ export interface components {
         /** @description The door for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: an agent is a model to them. It is served where `rest` is, and takes its keys, limits and rate limit. */
         OpenAi: {
             /**
-             * @description Whether it is open. `true` while REST is off is refused.
+             * @description Whether the door is open. `true` while REST is off is refused.
              * @default false
              */
             enabled: boolean;
@@ -583,10 +583,10 @@ export interface components {
             /** @default {} */
             headers: components["schemas"]["Headers"];
         };
-        /** @description So many requests in each window that slides along, for each token. */
+        /** @description How many requests each token may make in a sliding window. */
         RateLimit: {
             /**
-             * @description Requests in a window; 0 is no limit.
+             * @description Requests of one token in a window; 0 is no limit.
              * @default 100
              */
             maxRequests: number;
@@ -599,7 +599,7 @@ export interface components {
         /** @description The flight recorder: what came in, and what came of it. Past its size the oldest that is finished goes first. */
         Recorder: {
             /**
-             * @description How many requests it holds.
+             * @description Requests that it holds.
              * @default 10000
              */
             entries: number;
@@ -616,7 +616,7 @@ export interface components {
         };
         /** @description The REST surface, `/api/v1`. */
         Rest: {
-            /** @description By default the surface is on if a key or the console's token is there. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is if it has a key or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /**
              * @description Who may call.
@@ -655,7 +655,7 @@ export interface components {
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         Rpc: {
-            /** @description By default the surface is on if it or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is if it or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /**
              * @description Who may call.
@@ -710,7 +710,7 @@ export interface components {
         /** @description How long conversations, and what was queued for them, are kept. */
         Sessions: {
             /**
-             * @description How long after its last message a session is erased; and of one that goes on, how long what was compacted is kept.
+             * @description How long a session is kept after its last message. In a session that goes on, compacted messages are kept for as long.
              * @default 30d
              */
             retention: components["schemas"]["Duration"];
@@ -725,7 +725,7 @@ export interface components {
              */
             eventRetention: components["schemas"]["Duration"];
             /**
-             * @description Past so many tokens a session is compacted by itself; 0 is never.
+             * @description A session with more tokens than this is compacted by itself; 0 turns that off.
              * @default 100000
              */
             compactAt: number;
@@ -793,10 +793,10 @@ export interface components {
              */
             url: string | string[];
         };
-        /** @description How long the backend is waited for. The whole turn has its `deadline`. */
+        /** @description How long the gateway waits for the backend. The whole turn has its `deadline`. */
         Timeouts: {
             /**
-             * @description Until a connection stands, or a program has started.
+             * @description Until it is connected, or the program has started.
              * @default 10s
              */
             connect: components["schemas"]["Wait"];
@@ -910,7 +910,7 @@ export interface components {
         WebhookSessionId: string;
         /** @description Requests of other systems that wake an agent or start a turn. */
         Webhooks: {
-            /** @description By default the surface is on if it has a token or a mapping with `verify`. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is if it has a token or a mapping with `verify`. `true` without either is refused. */
             enabled?: boolean;
             /**
              * @description The shared token, best as `${NAME}`. A list takes several, so that a new one can come before the old one goes.
@@ -928,7 +928,7 @@ export interface components {
                 /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
-                 * @description The day it was put in use. Past 90 days the gateway warns.
+                 * @description The day it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
                  * @example 2026-03-01
                  */
                 since?: string;
@@ -1115,7 +1115,7 @@ export interface components {
              *     }
              */
             heartbeat?: {
-                /** @description The pause between two beats, as `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, events are handled only when they say `mode: now`. */
+                /** @description The pause between two beats, by default 30 minutes: `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, events are handled only when they say `mode: now`. */
                 every?: string;
             };
             /** @description Turns of this agent that run at once. */
@@ -1169,11 +1169,11 @@ export interface components {
              *     ]
              */
             listeners?: components["schemas"]["ListenerWritten"][];
-            /** @description The agent of a request that names none. By default the only agent; with several it has to be given. */
+            /** @description The agent that answers requests which name none. By default the only agent; required when there are several. */
             defaultAgent?: string;
             /** @description Turns that run at once, over all agents. */
             concurrency?: number;
-            /** @description Connections that one address may hold open, of any kind; a further one is closed at once. One of `trustedProxies` may hold any number. */
+            /** @description Connections of any kind that one address may hold open. More are closed at once. Addresses of `trustedProxies` have no limit. */
             connectionsPerAddress?: number;
             /**
              * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks.
@@ -1183,7 +1183,7 @@ export interface components {
              */
             trustedProxies?: components["schemas"]["Network"][];
             /**
-             * @description Networks from which tokens are taken without TLS, for instance that of a container. The own machine always may.
+             * @description Networks from which tokens are accepted without TLS, for example that of a container. This machine is always allowed.
              * @example [
              *       "172.16.0.0/12"
              *     ]
@@ -1191,7 +1191,7 @@ export interface components {
             clearTextFrom?: components["schemas"]["Network"][];
             /** @description Origins of pages that may call the gateway from a browser and read what it answers (CORS), webhooks aside. By default only the gateway's own. */
             allowedOrigins?: string[];
-            /** @description The channel, by its key in `channels`, for announcements that name none, or one that is only a label. By default such a reply reaches subscribers alone. */
+            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach subscribers alone. */
             announceTo?: string;
             rest?: components["schemas"]["RestWritten"];
             openai?: components["schemas"]["OpenAiWritten"];
@@ -1208,7 +1208,7 @@ export interface components {
             /** @description Whether the conversation so far goes with each turn. `false` for an agent that keeps it itself, by `sessionId`. */
             history?: boolean;
         };
-        /** @description Past these the gateway refuses; it never drops what it acknowledged. */
+        /** @description Limits past which the gateway refuses new work. It never drops work that it has acknowledged. */
         LimitsWritten: {
             /** @description Turns that may wait in one session. */
             turnsPerSession?: number;
@@ -1271,7 +1271,7 @@ export interface components {
         };
         /** @description The door for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: an agent is a model to them. It is served where `rest` is, and takes its keys, limits and rate limit. */
         OpenAiWritten: {
-            /** @description Whether it is open. `true` while REST is off is refused. */
+            /** @description Whether the door is open. `true` while REST is off is refused. */
             enabled?: boolean;
         };
         /**
@@ -1329,16 +1329,16 @@ export interface components {
             apiKey?: components["schemas"]["ApiKey"];
             headers?: components["schemas"]["Headers"];
         };
-        /** @description So many requests in each window that slides along, for each token. */
+        /** @description How many requests each token may make in a sliding window. */
         RateLimitWritten: {
-            /** @description Requests in a window; 0 is no limit. */
+            /** @description Requests of one token in a window; 0 is no limit. */
             maxRequests?: number;
             /** @description The window, in milliseconds. */
             windowMs?: number;
         };
         /** @description The flight recorder: what came in, and what came of it. Past its size the oldest that is finished goes first. */
         RecorderWritten: {
-            /** @description How many requests it holds. */
+            /** @description Requests that it holds. */
             entries?: number;
             /** @description How much they hold together. */
             bytes?: components["schemas"]["Bytes"];
@@ -1347,7 +1347,7 @@ export interface components {
         };
         /** @description The REST surface, `/api/v1`. */
         RestWritten: {
-            /** @description By default the surface is on if a key or the console's token is there. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is if it has a key or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /** @description Who may call. */
             auth?: {
@@ -1375,7 +1375,7 @@ export interface components {
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         RpcWritten: {
-            /** @description By default the surface is on if it or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is if it or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /** @description Who may call. */
             auth?: {
@@ -1393,13 +1393,13 @@ export interface components {
         };
         /** @description How long conversations, and what was queued for them, are kept. */
         SessionsWritten: {
-            /** @description How long after its last message a session is erased; and of one that goes on, how long what was compacted is kept. */
+            /** @description How long a session is kept after its last message. In a session that goes on, compacted messages are kept for as long. */
             retention?: components["schemas"]["Duration"];
             /** @description The same for sessions of webhooks. */
             webhookRetention?: components["schemas"]["Duration"];
             /** @description How long a system event is kept after it was handled or given up. */
             eventRetention?: components["schemas"]["Duration"];
-            /** @description Past so many tokens a session is compacted by itself; 0 is never. */
+            /** @description A session with more tokens than this is compacted by itself; 0 turns that off. */
             compactAt?: number;
         };
         /** @description Where skills are found. */
@@ -1424,9 +1424,9 @@ export interface components {
                 optional?: boolean;
             })[];
         };
-        /** @description How long the backend is waited for. The whole turn has its `deadline`. */
+        /** @description How long the gateway waits for the backend. The whole turn has its `deadline`. */
         TimeoutsWritten: {
-            /** @description Until a connection stands, or a program has started. */
+            /** @description Until it is connected, or the program has started. */
             connect?: components["schemas"]["Wait"];
             /** @description From then until the first piece of the reply. */
             firstByte?: components["schemas"]["Wait"];
@@ -1475,7 +1475,7 @@ export interface components {
         };
         /** @description Requests of other systems that wake an agent or start a turn. */
         WebhooksWritten: {
-            /** @description By default the surface is on if it has a token or a mapping with `verify`. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is if it has a token or a mapping with `verify`. `true` without either is refused. */
             enabled?: boolean;
             /**
              * @description The shared token, best as `${NAME}`. A list takes several, so that a new one can come before the old one goes.
@@ -1493,7 +1493,7 @@ export interface components {
                 /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
-                 * @description The day it was put in use. Past 90 days the gateway warns.
+                 * @description The day it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
                  * @example 2026-03-01
                  */
                 since?: string;
