@@ -119,8 +119,7 @@ describe("health", () => {
 
   it("writes a line for it at the start and once a day, as long as it is old", async () => {
     await using core = await startCore({ settings: { datedTokens: [dated("2026-11-01"), dated("2026-08-01", 1)] } });
-    const told = async () =>
-      (await core.logged("token.old")).map(({ index, name, days }) => [index, name, days]);
+    const told = async () => (await core.logged("token.old")).map(({ index, name, days }) => [index, name, days]);
     const first = await told();
     expect(first).toEqual([[1, "shared", expect.any(Number)]]);
     await core.clock.advance(2 * 86_400_000);
