@@ -3,11 +3,18 @@ import type { TryOut } from "#config/config.ts";
 /** Where the gateway is: as one calls it from here, and as it listens. */
 type Place = { localUrl: string; urls: readonly string[] };
 
-/** What a start without a configuration tells the person at the terminal: where it is, its secrets, and calls to paste. */
+/**
+ * The words for the person at the terminal after a start without a configuration: why it is a try-out, where the gateway is, its secrets,
+ * and calls to paste. `folder` is where a configuration was looked for.
+ */
 export const banner = (
   { localUrl: url, urls }: Place,
   { restKey, rpcToken, webhookToken, consoleToken }: TryOut,
+  folder: string,
 ): string => `
+No configuration was found: there is no gateway.json5 in ${folder}.
+Write one there (docs/quickstart.md), or name another by --config FILE or $GATEWAY_CONFIG. Until then this is a try-out:
+
 The gateway runs at ${url} with one agent, main, that repeats what it is told.${noteOf(url, urls)}
 Nothing is kept when it stops. These secrets are for this run alone:
 
@@ -22,6 +29,8 @@ The same over JSON-RPC:
   curl ${url}/rpc -H 'Authorization: Bearer ${rpcToken}' -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":"1","method":"agent.sendMessage","params":{"agentName":"main","message":"Hello","wait":true}}'
 Start a turn by a webhook:
   curl ${url}/hooks/agent -H 'x-gateway-token: ${webhookToken}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
+Read about every call, in a browser:
+  ${url}/docs
 
 `;
 

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { realpathSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { runProcess, startProcess } from "#test/harness/process.ts";
@@ -15,6 +16,12 @@ test("a start without a configuration shows addresses, secrets, and curl lines t
   expect(new Set(secrets).size).toBe(4);
   for (const secret of secrets) expect(secret).toMatch(/^[\w-]{32}$/);
   expect(gateway.out.join("\n")).toContain(`runs at ${gateway.url} `);
+
+  expect(gateway.out).toContain(
+    `No configuration was found: there is no gateway.json5 in ${realpathSync(gateway.folder)}.`,
+  );
+  expect(gateway.out).toContain(`  ${gateway.url}/docs`);
+  expect(await (await fetch(`${gateway.url}/docs`)).text()).toContain("<!doctype html>");
 
   const curls = gateway.out.filter((line) => line.trimStart().startsWith("curl "));
   expect(curls).toHaveLength(3);
