@@ -215,8 +215,10 @@ export const createDoors = (parts: DoorsParts) => {
   const arrange = () => {
     doorsOf = config.gateway.listeners.map((_, n) => {
       const surfaces = surfacesOf(n);
-      const forOpenAi = config.gateway.openai.enabled && surfaces.includes("rest") ? openAi.open : openAi.closed;
-      return [...surfaces.flatMap((surface) => all[surface] ?? []), forOpenAi, ...always];
+      const openai = config.gateway.openai.enabled && surfaces.includes("rest");
+      const index = { prefix: "/", exact: true, door: ops.index({ surfaces, openai, webhookPath: config.webhooks.path }) };
+      const doors = surfaces.flatMap((surface) => all[surface] ?? []);
+      return [...doors, openai ? openAi.open : openAi.closed, index, ...always];
     });
     const { allowedOrigins, listeners } = config.gateway;
     guards = listeners.map(({ host, tls }) => {

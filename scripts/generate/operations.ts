@@ -35,6 +35,8 @@ const plainErrors = (surface: Operation["surface"], status: number) => surface =
 const scopes = ["chat", "admin", "console"];
 const bodyLimits = ["restBody", "webhookBody"];
 const eventStream = "text/event-stream";
+/** The name of a reply by its type, where one status has several. */
+const nameOfType: Record<string, string> = { [eventStream]: "events", "text/html": "page" };
 
 export function readOperations({ document, components }: Bundle, errors: ErrorRows): Operation[] {
   const resolve = (node: Json | undefined): JsonObject => {
@@ -78,7 +80,12 @@ export function readOperations({ document, components }: Bundle, errors: ErrorRo
       for (const [type, media] of types) {
         answers.push({ status, type, schema: (object(media).schema as Schema | undefined) ?? true });
         if (type === "application/problem+json" || plainErrors(surface, status)) problems.add(status);
-        if (status < 300) replies.push({ as: type === eventStream ? "events" : text(name) || "ok", status, type });
+        if (status < 300)
+          replies.push({
+            as: (types.length > 1 || type === eventStream ? nameOfType[type] : undefined) ?? (text(name) || "ok"),
+            status,
+            type,
+          });
       }
       if (types.length === 0 && status < 300) replies.push({ as: text(name) || "ok", status, type: null });
     }

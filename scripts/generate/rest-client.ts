@@ -135,8 +135,9 @@ function printCall({ id, parameters, body }: Operation, shapes: Set<string>): st
 }
 
 function printReply({ id, replies, answers }: Operation, shapes: Set<string>): string {
-  const types = replies.flatMap(({ status, type }) => {
-    if (type === eventStream) return [];
+  const types = replies.flatMap(({ as, status, type }) => {
+    // The client asks for no page.
+    if (type === eventStream || as === "page") return [];
     if (type === null) return ["void"];
     const { schema } = answers.find((answer) => answer.status === status && answer.type === type) ?? {};
     return [typeOf(schema, `operations[${literal(id)}]["responses"][${status}]["content"][${literal(type)}]`, shapes)];

@@ -85,4 +85,4 @@ export const createFront = (parts: FrontParts) => {
 const headBytesOf = ({ headBytes = 0 }: IncomingMessage & { headBytes?: number }): number => headBytes;
 
 // Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
-const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);
+const PUBLIC = new Set(["/", "/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);

@@ -7,6 +7,7 @@ import { adviceOf, type GuessGuard, tokenHashOf } from "./auth.ts";
 import { sendJson, type WireCall } from "./call.ts";
 import type { Documents } from "./documents.ts";
 import type { Door } from "./front.ts";
+import { indexOf, indexPageOf, type Served, wantsPage } from "./index-page.ts";
 
 export type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
 
@@ -34,9 +35,21 @@ const METRICS_TAKES =
 /** What operators and tools ask: life, readiness, figures, and the contract itself. */
 export const createOpsDoors = (
   parts: OpsParts,
-): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> => {
+): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> & {
+  /** The door of a listener that serves this. */
+  index: (served: Served) => Door;
+} => {
   const [openapiBytes, openrpcBytes] = [createBytes(), createBytes()];
   return {
+    index: (served) =>
+      get("ops.index", (call) => {
+        if (call.path !== "/") throw new GatewayError("not-found", "Nothing is served at this path.");
+        const isPage = wantsPage(call.req.headers.accept);
+        const vary = call.res.getHeader("vary");
+        call.res.setHeader("vary", vary === undefined ? "Accept" : `${vary}, Accept`);
+        if (isPage) sendPage(call, indexPageOf(served));
+        else sendJson(call, 200, indexOf(served));
+      }),
     healthz: get("ops.healthz", (call) =>
       sendJson(call, 200, { status: "ok", version: parts.version, uptime_ms: Math.round(parts.uptimeMs()) }),
     ),

@@ -15,6 +15,11 @@ vi.mock("#wire/ops.ts", async (original) => {
       createOpsDoors({ ...parts, uptimeMs: fail, readiness: fail, documents: fail, reference: fail, metrics: fail }),
   };
 });
+vi.mock("#wire/index-page.ts", () => ({
+  wantsPage: () => {
+    throw new TypeError(CAUSE);
+  },
+}));
 
 const gateway = await shareGateway();
 const doors = (routes as readonly Route[]).filter(({ surface }) => surface === "public");

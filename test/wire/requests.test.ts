@@ -113,7 +113,6 @@ describe("a request that has not the shape of the contract", () => {
 
 describe("a path", () => {
   test.each([
-    "/",
     "/api",
     "/api/v1",
     "/api/v1/",
