@@ -479,6 +479,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where things are
+         * @description What this server is, and the paths that the address you asked serves: a page for a client that accepts `text/html`, such as a browser, and JSON for all others. A surface that is off, or that another address serves, is not listed.
+         */
+        get: operations["ops.index"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -641,7 +661,6 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
-            warning?: components["schemas"]["HookWarning"];
         };
         /** @description A message for an agent, in a turn isolated from people's conversations. */
         AgentHookRequest: {
@@ -821,9 +840,9 @@ export interface components {
              */
             n?: 1 | null;
             /** @description None. An agent uses the tools of its own configuration. */
-            tools?: Record<string, unknown>[] | null;
+            tools?: unknown[] | null;
             /** @description None. */
-            functions?: Record<string, unknown>[] | null;
+            functions?: unknown[] | null;
             /** @description Replies are text. */
             response_format?: ({
                 /** @enum {string} */
@@ -857,7 +876,7 @@ export interface components {
             /** @description Its text, whole or in parts, which are joined by line breaks. Empty messages are left out; the last of the user may not be empty. */
             content?: string | components["schemas"]["ChatTextPart"][] | null;
             /** @description None. */
-            tool_calls?: Record<string, unknown>[] | null;
+            tool_calls?: unknown[] | null;
             /** @description None. */
             function_call?: null;
             /** @description None. */
@@ -1224,13 +1243,32 @@ export interface components {
          * @constant
          */
         HookStatus: 200;
-        /** @description What is not as the sender may expect: with `delivery: announce`, that no channel takes the announcement. */
-        HookWarning: string;
         /**
          * @description Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the same body gets the same ids; with another body it is refused.
          * @example order-4711-welcome
          */
         IdempotencyKey: string;
+        /** @description What this server is, and where things are. */
+        Index: {
+            /** @constant */
+            name: "agent-gateway";
+            /**
+             * @description What it is.
+             * @example A gateway in front of conversational agents.
+             */
+            description: string;
+            /** @description The paths that this address serves. */
+            paths: components["schemas"]["IndexPath"][];
+        };
+        IndexPath: {
+            /**
+             * @description A path, or the beginning of the paths below it.
+             * @example /api/v1
+             */
+            path: string;
+            /** @example REST, with a REST key: messages, skills, turns. */
+            description: string;
+        };
         /** @description A REST key, without the key itself. */
         Key: {
             /** @description Null for a key of the configuration: it is revoked by taking it out there. */
@@ -1303,7 +1341,6 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
-            warning?: components["schemas"]["HookWarning"];
             mapping: components["schemas"]["MappingName"];
         };
         /**
@@ -3644,6 +3681,40 @@ export interface operations {
             500: components["responses"]["OpenAiInternal"];
         };
     };
+    "ops.index": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The paths. */
+            200: {
+                headers: {
+                    /** @description Names Accept. */
+                    Vary?: string;
+                    /** @description On the page: nothing but its own style. */
+                    "Content-Security-Policy"?: string;
+                    /** @description The page is what its type says. */
+                    "X-Content-Type-Options"?: "nosniff";
+                    /** @description Links tell nobody of it. */
+                    "Referrer-Policy"?: "no-referrer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Index"];
+                    "text/html": string;
+                };
+            };
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+        };
+    };
     "ops.healthz": {
         parameters: {
             query?: never;
@@ -3900,8 +3971,9 @@ export type Fault = components["schemas"]["Fault"];
 export type Health = components["schemas"]["Health"];
 export type HookMessage = components["schemas"]["HookMessage"];
 export type HookStatus = components["schemas"]["HookStatus"];
-export type HookWarning = components["schemas"]["HookWarning"];
 export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
+export type Index = components["schemas"]["Index"];
+export type IndexPath = components["schemas"]["IndexPath"];
 export type Key = components["schemas"]["Key"];
 export type KeyId = components["schemas"]["KeyId"];
 export type KeyList = components["schemas"]["KeyList"];
