@@ -21,7 +21,8 @@ Usage: npm start -- [options]             runs the gateway
   --version      print the version
   --help         print this
 
-Environment: LOG_LEVEL (debug, info, warn, error), LOG_FORMAT (json, pretty).
+Environment: LOG_LEVEL (debug, info, warn, error); LOG_FORMAT (json, pretty; by default pretty in a terminal, json elsewhere);
+             NO_COLOR (no colours).
 Signals: SIGHUP reads the configuration again; SIGTERM and SIGINT finish what runs and stop, a second one stops at once.
 `;
 
@@ -73,7 +74,11 @@ const readOptions = (args: readonly string[]): Options | string => {
 const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessEnv): Promise<Served> => {
   const load = () => loadConfig({ file, env, host, port, built: BUILT });
   const loaded = await load();
-  const logger = createLogger({ level: levelOf(env.LOG_LEVEL), ...formatOf(env.LOG_FORMAT) });
+  const logger = createLogger({
+    level: levelOf(env.LOG_LEVEL),
+    ...formatOf(env.LOG_FORMAT),
+    colour: !env.NO_COLOR && env.TERM !== "dumb",
+  });
   logger.hide(secretsOf(loaded));
   let watch: ConfigWatch | undefined;
   // Who calls in the moment before the file is watched is told that nothing has changed since the start, which is so.

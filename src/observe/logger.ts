@@ -1,6 +1,6 @@
 import { isatty } from "node:tty";
 import { createLineBuffer } from "#observe/line-buffer.ts";
-import { prettyLine } from "#observe/pretty.ts";
+import { localTime, prettyLine } from "#observe/pretty.ts";
 import { createRedactor, isSecretKey } from "#observe/redact.ts";
 import { type Budget, jsonOf, memberOf, quote } from "#observe/safe-json.ts";
 import { callbackSink, openSink } from "#observe/sink.ts";
@@ -16,6 +16,8 @@ export interface LoggerOptions {
   write?: (text: string) => void;
   /** Lines of JSON, or short lines for people; unless told, people get theirs on a terminal. */
   format?: "json" | "pretty";
+  /** False keeps colours off a terminal. */
+  colour?: boolean;
   /** So many bytes wait for a reader that does not read; past that, lines are dropped and counted. */
   maxBufferedBytes?: number;
   maxStringChars?: number;
@@ -47,6 +49,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
   const { level: lowest, fd = 1, write, maxBufferedBytes = 1 << 20, now = Date.now } = options;
   const { maxStringChars = 4096, maxLineChars = 32_768 } = options;
   const pretty = (options.format ?? (!write && isatty(fd) ? "pretty" : "json")) === "pretty";
+  const colour = options.colour !== false && !write && isatty(fd);
   const redactor = createRedactor();
   const sink = write ? callbackSink(write) : openSink(fd);
 
@@ -55,7 +58,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
   const timeOf = (ms: number): string => {
     if (ms === lastMs) return lastTime;
     lastMs = ms;
-    lastTime = new Date(ms).toISOString();
+    lastTime = pretty ? localTime(ms) : new Date(ms).toISOString();
     return lastTime;
   };
 
@@ -98,12 +101,16 @@ export const createLogger = (options: LoggerOptions): Logger => {
     return `${line}}\n`;
   };
 
+  const writeLine = pretty
+    ? (time: string, level: Level, event: string, fields: object, budget: Budget) =>
+        prettyLine({ time, level, event, fields, colour }, budget)
+    : jsonLine;
   const lineOf = (level: Level, event: string, fields: object): string => {
     const budget = { left: maxLineChars, perString: maxStringChars, cut };
     try {
-      return (pretty ? prettyLine : jsonLine)(timeOf(now()), level, event, fields, budget);
+      return writeLine(timeOf(now()), level, event, fields, budget);
     } catch {
-      return (pretty ? prettyLine : jsonLine)(lastTime, level, event, { unreadable: true }, budget);
+      return writeLine(lastTime, level, event, { unreadable: true }, budget);
     }
   };
 

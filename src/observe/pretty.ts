@@ -17,9 +17,31 @@ const stackOf = (error: Error, budget: Budget): string => {
   }
 };
 
-/** One event for a person's eyes: `08:54:31.123 info  request operation=chat.send status=200`. */
-export const prettyLine = (time: string, level: string, event: string, fields: object, budget: Budget): string => {
-  let line = `${time.slice(11, 23)} ${level.padEnd(5)} ${harmless(event)}`;
+/** The time of day where the gateway runs, with its distance from UTC: `10:54:31.123+02:00`. */
+export const localTime = (ms: number, minutesEast = -new Date(ms).getTimezoneOffset()): string => {
+  const time = new Date(ms + minutesEast * 60_000).toISOString().slice(11, 23);
+  const [hours, minutes] = [Math.floor(Math.abs(minutesEast) / 60), Math.abs(minutesEast) % 60];
+  return `${time}${minutesEast < 0 ? "-" : "+"}${twoDigits(hours)}:${twoDigits(minutes)}`;
+};
+const twoDigits = (number: number): string => String(number).padStart(2, "0");
+
+const COLOURS: Record<string, number> = { debug: 90, info: 32, warn: 33, error: 31 };
+const GREY = 90;
+const painted = (text: string, colour: number | undefined): string => `\u001b[${colour ?? 0}m${text}\u001b[0m`;
+
+/** One event for a person's eyes: `10:54:31.123+02:00 info  request operation=chat.send status=200`. */
+export const prettyLine = (
+  {
+    time,
+    level,
+    event,
+    fields,
+    colour,
+  }: { time: string; level: string; event: string; fields: object; colour: boolean },
+  budget: Budget,
+): string => {
+  const paint = colour ? painted : (text: string) => text;
+  let line = `${paint(time, GREY)} ${paint(level.padEnd(5), COLOURS[level])} ${harmless(event)}`;
   let stack = "";
   for (const key of Object.keys(fields)) {
     const value = (fields as Record<string, unknown>)[key];
@@ -27,7 +49,7 @@ export const prettyLine = (time: string, level: string, event: string, fields: o
     const shown = value instanceof Error ? `${value.name}: ${value.message}` : value;
     if (value instanceof Error) stack += stackOf(value, budget);
     const text = memberOf(key, shown, budget);
-    line += ` ${harmless(key)}=${bare.test(text) ? text.slice(1, -1) : harmless(text)}`;
+    line += ` ${paint(`${harmless(key)}=`, GREY)}${bare.test(text) ? text.slice(1, -1) : harmless(text)}`;
   }
   return `${line}${stack}\n`;
 };

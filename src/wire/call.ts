@@ -114,7 +114,7 @@ export class WireCall {
     // The caller's own, or one that somebody has been given: one that nobody knows would say nothing.
     const traceId = this.#trace || req.headers.traceparent !== undefined ? this.trace.traceId : undefined;
     // Nobody could tell from the line what was looked for.
-    const path = operation === "unknown" && status === 404 ? this.path.slice(0, PATH_LIMIT) : undefined;
+    const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
     const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
     this.#parts.events.requestHandled(line);
     if (error !== undefined) this.#parts.refused(this, status);
@@ -124,8 +124,15 @@ export class WireCall {
 /** What the access line says of a caller that left before the answer. Never sent. */
 const GONE = 499;
 
-/** So much of a path where nothing is goes to the log. */
-const PATH_LIMIT = 200;
+/** What the access line shows of a path that leads nowhere. A part that is as long as a secret may be one, so it is left out. */
+const shownPath = (path: string): string =>
+  path
+    .slice(0, PATH_CHARS)
+    .split("/")
+    .map((part) => (part.length < SECRET_CHARS ? part : "***"))
+    .join("/");
+const PATH_CHARS = 200;
+const SECRET_CHARS = 16;
 
 /** How much of a body that nobody will read is still taken from a connection that goes on. */
 const DISCARD_LIMIT = 4096;

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { GatewayError } from "#core/errors.ts";
 import { createLogger, type LoggerOptions } from "#observe/logger.ts";
+import { localTime } from "#observe/pretty.ts";
 
 const AT = Date.parse("2026-11-21T08:54:31.123Z");
 
@@ -176,8 +177,16 @@ it("writes short lines for people, in which nothing obeys the caller", async () 
     evil: "\u001b[2J\nforged\u009b",
   });
   expect(await text()).toBe(
-    '08:54:31.123 info  request operation=chat.send status=200 text="two words" evil="\\u001b[2J\\nforged\\u009b"\n',
+    `${localTime(AT)} info  request operation=chat.send status=200 text="two words" evil="\\u001b[2J\\nforged\\u009b"\n`,
   );
+});
+
+it.each([
+  [0, "08:54:31.123+00:00"],
+  [120, "10:54:31.123+02:00"],
+  [-210, "05:24:31.123-03:30"],
+])("shows people the time where they are: %d minutes east of UTC", (minutesEast, shown) => {
+  expect(localTime(AT, minutesEast)).toBe(shown);
 });
 
 it("writes what an error says twice once", async () => {
@@ -200,6 +209,6 @@ it("puts a stack below its line for people", async () => {
   const { logger, text } = startLogger({ format: "pretty" });
   logger.log("error", "unexpected.error", { error: new TypeError("boom") });
   expect(await text()).toMatch(
-    /^08:54:31\.123 error unexpected\.error error="TypeError: boom"\n {4}at .*logger\.test\.ts/,
+    /^\d\d:54:31\.123[+-]\d\d:\d\d error unexpected\.error error="TypeError: boom"\n {4}at .*logger\.test\.ts/,
   );
 });
