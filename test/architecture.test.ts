@@ -81,7 +81,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/config/": { may: ["src/config/", "generated/", ...MAPPING_GRAMMAR, NEAREST, EVENTS] },
   "src/observe/": { may: ["src/observe/", "generated/"] },
   "src/cli/": {
-    may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/"].concat(
+    may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/", NEAREST].concat(
       ["gateway", "packages", "stores", "version"].map((file) => `src/${file}.ts`),
     ),
   },

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { loadConfig } from "#config/load.ts";
 import { BUILT } from "../gateway.ts";
 import { missingPackages } from "../packages.ts";
 import { copySqlite } from "../stores.ts";
+import { parseOptions } from "./options.ts";
 import { UsageError } from "./usage-error.ts";
 
 const HELP = `Usage: npm start -- backup TO [options]
@@ -13,7 +13,7 @@ Copies the SQLite store into the new file TO, as it is at one moment, while the 
 
   --config FILE  the configuration that names the store (default: as for the gateway)
   --store FILE   the store's file itself; then no configuration is read, and none of its secrets is needed
-  --help         print this
+  -h, --help     print this
 `;
 
 /** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
@@ -34,17 +34,14 @@ export const backup = async (args: readonly string[], env: NodeJS.ProcessEnv): P
 
 const readOptions = (args: readonly string[]) => {
   const text = { type: "string" } as const;
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { config: text, store: text, help: { type: "boolean" } },
-    });
-    if (positionals.length > 1) throw new Error(`${positionals[1]} is one file too many. `);
-    return { ...values, to: positionals[0] };
-  } catch (error) {
-    throw new UsageError(`${(error as Error).message.split(". ")[0]}. backup --help lists the options.`);
-  }
+  const { values, positionals } = parseOptions(
+    args,
+    { config: text, store: text, help: { type: "boolean", short: "h" } },
+    true,
+  );
+  if (positionals.length > 1)
+    throw new UsageError(`${positionals[1]} is one file too many. backup --help lists the options.`);
+  return { ...values, to: positionals[0] };
 };
 
 /** The file that the configuration names. */

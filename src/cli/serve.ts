@@ -1,4 +1,3 @@
-import { parseArgs } from "node:util";
 import type { LoadedConfig } from "#config/config.ts";
 import { loadConfig } from "#config/load.ts";
 import { ConfigError } from "#config/problems.ts";
@@ -8,23 +7,26 @@ import { BUILT, type Gateway, startGateway } from "../gateway.ts";
 import { version } from "../version.ts";
 import { agentSecretsOf } from "./agent-secrets.ts";
 import { banner } from "./banner.ts";
+import { meant, parseOptions } from "./options.ts";
 import { UsageError } from "./usage-error.ts";
 
 const HELP = `agent-gateway ${version}: REST, JSON-RPC and webhooks in front of conversational agents.
 
-Usage: npm start -- [options]             runs the gateway
+Usage: npm start -- [serve] [options]     runs the gateway
        npm start -- backup TO [options]   copies the SQLite store into a file, while a gateway works with it (backup --help)
 
   --config FILE  the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5, else a try-out with an echo agent)
   --host HOST    the address to listen on; wins over $GATEWAY_HOST and the file
   --port PORT    the port to listen on; wins over $GATEWAY_PORT and the file (default: 18789)
   --version      print the version
-  --help         print this
+  -h, --help     print this
 
 Environment: LOG_LEVEL (debug, info, warn, error); LOG_FORMAT (json, pretty; by default pretty in a terminal, json elsewhere);
              NO_COLOR (no colours).
 Signals: SIGHUP reads the configuration again; SIGTERM and SIGINT finish what runs and stop, a second one stops at once.
 `;
+
+const COMMANDS = ["serve", "backup"];
 
 export type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
 
@@ -36,7 +38,10 @@ export const serve = async (args: readonly string[], env: NodeJS.ProcessEnv): Pr
       process.stdout.write(await backup(args.slice(1), env));
       return undefined;
     }
-    const options = readOptions(args);
+    const [first] = args;
+    if (first !== undefined && first !== "serve" && !first.startsWith("-"))
+      throw new UsageError(`There is no command ${first}.${meant(first, COMMANDS)} --help tells more.`);
+    const options = readOptions(first === "serve" ? args.slice(1) : args);
     if (typeof options === "string") {
       process.stdout.write(options);
       return undefined;
@@ -54,14 +59,8 @@ type Options = { config: string | undefined; host: string | undefined; port: num
 const readOptions = (args: readonly string[]): Options | string => {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
-  let values: ReturnType<typeof parse>["values"];
-  const parse = () =>
-    parseArgs({ args: [...args], options: { config: text, host: text, port: text, help: flag, version: flag } });
-  try {
-    ({ values } = parse());
-  } catch (error) {
-    throw new UsageError(`${(error as Error).message.split(". ")[0]}. --help lists the options.`);
-  }
+  const help = { type: "boolean", short: "h" } as const;
+  const { values } = parseOptions(args, { config: text, host: text, port: text, version: flag, help });
   if (values.help) return HELP;
   if (values.version) return `${version}\n`;
   const port = values.port === undefined ? undefined : Number(values.port);

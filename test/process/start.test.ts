@@ -77,9 +77,23 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
   const agents = { main: { backend: "echo" } };
 
   test.each<[string, ProcessOptions, RegExp]>([
-    ["an unknown option", { args: ["--prot", "80"] }, /^Unknown option '--prot'\. --help lists the options\.$/],
+    [
+      "an unknown option",
+      { args: ["--prot", "80"] },
+      /^There is no option --prot\. Did you mean --port\? There are: --config, --host, --port, --version, --help\.$/,
+    ],
+    [
+      "an unknown option of a command",
+      { command: ([node = "", main = ""]) => [node, main, "backup", "--stor", "a.db", "b.db"] },
+      /^There is no option --stor\. Did you mean --store\? There are: --config, --store, --help\.$/,
+    ],
     ["an option without its value", { args: ["--config"] }, /--config.*--help lists the options\.$/],
-    ["a stray word", { args: ["serve"] }, /serve.*--help lists the options\.$/],
+    ["a stray word", { args: ["stray"] }, /stray.*--help lists the options\.$/],
+    [
+      "an unknown command",
+      { command: ([node = "", main = ""]) => [node, main, "bakcup", "b.db"] },
+      /^There is no command bakcup\. Did you mean backup\? There are: serve, backup\. --help tells more\.$/,
+    ],
     [
       "a port that is none",
       { args: ["--port", "80a"] },
@@ -149,6 +163,18 @@ test("a folder in the place of its file is refused by what it is", async () => {
   expect(err).toContain("the file cannot be read: it is a folder. Name the file in it.");
   expect(code).toBe(1);
 });
+
+test.each(["-h", "--help", "serve -h", "serve --help", "backup -h", "backup --help"])(
+  "%s prints the help and ends with 0",
+  async (asked) => {
+    const help = await runProcess({ command: ([node = "", main = ""]) => [node, main, ...asked.split(" ")] });
+    expect(help).toMatchObject({ code: 0, err: "" });
+    expect(help.out).toContain(
+      asked.startsWith("backup") ? "Usage: npm start -- backup TO" : "Usage: npm start -- [serve]",
+    );
+    expect(help.out).toContain("-h, --help");
+  },
+);
 
 test("--help and --version print and end with 0", async () => {
   const help = await runProcess({ args: ["--help"] });

@@ -49,7 +49,7 @@ describe("backup refuses in a sentence", () => {
     [["copy.db"], "The store is memory, which this does not copy"],
     [["copy.db", "--store", "nothing.db"], "nothing.db is not there"],
     [["copy.db", "more.db"], "more.db is one file too many"],
-    [["copy.db", "--stoer", "x"], "Unknown option '--stoer'"],
+    [["copy.db", "--stoer", "x"], "There is no option --stoer. Did you mean --store?"],
   ])("%j", async (args, sentence) => {
     const { code, err } = await backup(args);
     expect(err).toContain(sentence);
