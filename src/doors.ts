@@ -216,7 +216,11 @@ export const createDoors = (parts: DoorsParts) => {
     doorsOf = config.gateway.listeners.map((_, n) => {
       const surfaces = surfacesOf(n);
       const openai = config.gateway.openai.enabled && surfaces.includes("rest");
-      const index = { prefix: "/", exact: true, door: ops.index({ surfaces, openai, webhookPath: config.webhooks.path }) };
+      const index = {
+        prefix: "/",
+        exact: true,
+        door: ops.index({ surfaces, openai, webhookPath: config.webhooks.path }),
+      };
       const doors = surfaces.flatMap((surface) => all[surface] ?? []);
       return [...doors, openai ? openAi.open : openAi.closed, index, ...always];
     });

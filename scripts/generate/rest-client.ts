@@ -18,9 +18,9 @@ export function printRestClient(operations: Operation[]): string {
     (operation) =>
       `${comment(operation.summary, "  ")}  ${literal(operation.id)}: { call: ${printCall(operation, shapes)}; reply: ${printReply(operation, shapes)} };`,
   );
-  const rows = callable.map(({ id, method, path, replies }) => {
+  const rows = callable.map(({ id, method, path, body, replies }) => {
     const readAs = replies.some(({ type }) => type === null || type.endsWith("json")) ? "json" : "text";
-    return `  ${literal(id)}: { method: ${literal(method)}, path: ${literal(path)}, readAs: ${literal(readAs)} },`;
+    return `  ${literal(id)}: { method: ${literal(method)}, path: ${literal(path)}, readAs: ${literal(readAs)}${body?.required ? ", needsBody: true" : ""} },`;
   });
   return `${header("openapi.yaml")}
 import createClient, { type Client } from "openapi-fetch";
@@ -41,7 +41,7 @@ ${lines.join("\n")}
 /** Where each operation is. */
 const table = {
 ${rows.join("\n")}
-} as const satisfies Record<keyof RestOperations, { method: string; path: keyof paths; readAs: "json" | "text" }>;
+} as const satisfies Record<keyof RestOperations, { method: string; path: keyof paths; readAs: "json" | "text"; needsBody?: true }>;
 
 export interface RestClientOptions {
   /** For instance \`http://127.0.0.1:18789\`. */
@@ -92,7 +92,7 @@ export function createRestClient({ baseUrl, key, fetch }: RestClientOptions): Re
   });
 
   const follow = (turnId: string, after?: string, signal?: AbortSignal) =>
-    callOperation(http, { method: ${literal(resumed.method)}, path: ${literal(resumed.path)}, readAs: "events" }, {
+    callOperation(http, { operation: ${literal(resumed.id)}, baseUrl, place: { method: ${literal(resumed.method)}, path: ${literal(resumed.path)}, readAs: "events" } }, {
       path: { turn_id: turnId },
       ...(after === undefined ? {} : { headers: { "Last-Event-ID": after } }),
     }, signal) as Promise<Response>;
@@ -100,12 +100,12 @@ export function createRestClient({ baseUrl, key, fetch }: RestClientOptions): Re
   return {
     http,
     call: (async (operation: keyof RestOperations, call: object = {}, { signal }: CallOptions = {}) =>
-      callOperation(http, table[operation], call, signal)) as RestClient["call"],
+      callOperation(http, { operation, baseUrl, place: table[operation] }, call, signal)) as RestClient["call"],
     stream: (operation, call, options = {}) =>
       followTurn(
         (from, signal) =>
           from === undefined
-            ? (callOperation(http, { ...table[operation], readAs: "events" }, { ...call, body: { ...call.body, stream: true } }, signal) as Promise<Response>)
+            ? (callOperation(http, { operation, baseUrl, place: table[operation] && { ...table[operation], readAs: "events" } }, { ...call, body: call?.body && { ...call.body, stream: true } }, signal) as Promise<Response>)
             : follow(from.turnId, from.after, signal),
         options,
       ),

@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, it } from "vitest";
+import ts from "typescript";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { root, startProcess } from "#test/harness/process.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { blocksOf } from "./blocks.ts";
@@ -47,6 +48,37 @@ describe("README.md", () => {
     } finally {
       rmSync(file);
     }
+  });
+});
+
+describe("the samples for programs in README.md", () => {
+  it("compile against the types that are built", { timeout: 180_000 }, () => {
+    const samples = blocksOf("README.md").filter(({ language }) => ["js", "ts"].includes(language));
+    expect(samples.length).toBeGreaterThan(0);
+    // Inside the package, where its own name leads to its exports.
+    const files = samples.map(({ text }, n) => {
+      const file = join(root, "dist", `sample-${process.pid}-${n}.ts`);
+      writeFileSync(file, text);
+      return file;
+    });
+    onTestFinished(() => {
+      for (const file of files) rmSync(file);
+    });
+    const program = ts.createProgram(files, {
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      target: ts.ScriptTarget.ES2023,
+      lib: ["lib.es2023.d.ts", "lib.esnext.disposable.d.ts"],
+      module: ts.ModuleKind.NodeNext,
+      moduleResolution: ts.ModuleResolutionKind.NodeNext,
+      types: ["node"],
+      typeRoots: [join(root, "node_modules/@types")],
+    });
+    const faults = ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {
+      return `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`;
+    });
+    expect(faults).toEqual([]);
   });
 });
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { ConnectionError, createRestClient, ProblemError } from "#generated/clients/rest.ts";
 import { collect, serve } from "./serve.ts";
 
@@ -185,5 +185,46 @@ describe("streams", () => {
     await expect(collect(server.client.stream("chat.send", send))).rejects.toThrow(
       "HTTP 202 instead of a stream of events",
     );
+  });
+});
+
+describe("mistakes are told in words", () => {
+  let baseUrl: string;
+  let client: ReturnType<typeof createRestClient>;
+  let call: AnyCall;
+  beforeAll(async () => {
+    // Nobody listens there any more.
+    const server = await serve(async () => {});
+    baseUrl = server.url;
+    await server[Symbol.asyncDispose]();
+    client = createRestClient({ baseUrl, key: "secret" });
+    call = client.call as unknown as AnyCall;
+  });
+  type AnyCall = (operation: string, call?: object) => Promise<unknown>;
+
+  test("a connection that fails names the operation, the address and the cause", async () => {
+    await expect(client.call("skills.list")).rejects.toThrow(
+      new ConnectionError(`skills.list: no answer from ${baseUrl}: connect ECONNREFUSED ${new URL(baseUrl).host}`),
+    );
+  });
+
+  test("an operation that there is not", async () => {
+    const words = "There is no operation chat.sned. RestOperations lists them.";
+    await expect(call("chat.sned", {})).rejects.toThrow(words);
+    const stream = client.stream as unknown as (operation: string, call: object) => AsyncGenerator;
+    await expect(stream("chat.sned", {}).next()).rejects.toThrow(words);
+  });
+
+  test("a body that was forgotten", async () => {
+    const words = 'chat.send needs a body. Pass it as `body`: call("chat.send", { body: { … } }).';
+    await expect(call("chat.send", { message: "Hi" })).rejects.toThrow(words);
+    await expect(call("chat.send")).rejects.toThrow(words);
+    const stream = client.stream as unknown as (operation: string, call: object) => AsyncGenerator;
+    await expect(stream("chat.send", { message: "Hi" }).next()).rejects.toThrow(words);
+  });
+
+  test("a problem has the id of its request", async () => {
+    await using server = await answering(problem("agent-not-found", 404));
+    await expect(server.client.call("skills.list")).rejects.toMatchObject({ requestId: "req_1" });
   });
 });

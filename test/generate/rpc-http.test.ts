@@ -133,8 +133,14 @@ describe("over HTTP", () => {
     await expect(createRpcClient({ url: server.url, token: "" }).agent.list()).rejects.toThrow(
       new ConnectionError("HTTP 502 without a JSON-RPC response"),
     );
-    const gone = createRpcClient({ url: "http://127.0.0.1:1/rpc", token: "" });
-    await expect(gone.agent.list()).rejects.toBeInstanceOf(ConnectionError);
+    const closed = await serve(async () => {});
+    await closed[Symbol.asyncDispose]();
+    const gone = createRpcClient({ url: `${closed.url}/rpc`, token: "" });
+    const failed: unknown = await gone.agent.list().catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(ConnectionError);
+    expect(String(failed)).toMatch(
+      /^ConnectionError: agent\.list: no answer from http:\/\/127\.0\.0\.1:(\d+)\/rpc: connect ECONNREFUSED 127\.0\.0\.1:\1$/,
+    );
     await using silent = await answering(() => new Promise(() => {}));
     const slow = createRpcClient({ url: silent.url, token: "", timeoutMs: 50 }).agent.list();
     await expect(slow).rejects.toThrow(new ConnectionError("no answer within 50 ms"));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
+import { createRpcClient, RpcError } from "#generated/clients/rpc.ts";
 import { error as rpcError } from "#generated/validators/rpc.js";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
@@ -45,6 +46,16 @@ describe("a request to upgrade", () => {
       bodies.add(body.replace(/req_\w+/, ""));
     }
     expect(bodies.size).toBe(1);
+  });
+
+  test("with a wrong token is an RpcError of the client, with its code and its request's id", async () => {
+    const client = createRpcClient({ url: socketUrl(gateway.url), token: "wrong", transport: "websocket", WebSocket });
+    const error: unknown = await client.agent.list().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RpcError);
+    const { requestId = "" } = error as RpcError;
+    noteChecked(requestId);
+    expect(error).toMatchObject({ code: -32000, name: "unauthenticated", requestId: expect.stringMatching(/^req_/) });
+    client.close();
   });
 
   test("past 20 bad tokens a minute says to wait, and a good token still passes", async () => {
