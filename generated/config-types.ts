@@ -284,12 +284,12 @@ export interface components {
              */
             concurrency: number;
             /**
-             * @description Connections of any kind that one address may hold open. More are closed at once. Addresses of `trustedProxies` have no limit.
+             * @description Connections of any kind that one address, or one /64 of IPv6, may hold open. More are closed at once. Addresses of `trustedProxies` have no limit.
              * @default 20000
              */
             connectionsPerAddress: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks.
+             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network.
              * @default []
              * @example [
              *       "10.0.0.0/8"
@@ -676,7 +676,7 @@ export interface components {
             };
             rateLimit?: components["schemas"]["RateLimit"];
             /**
-             * @description WebSockets that one address may hold open; a further one is refused.
+             * @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused.
              * @default 20000
              */
             socketsPerAddress: number;
@@ -1173,10 +1173,10 @@ export interface components {
             defaultAgent?: string;
             /** @description Turns that run at once, over all agents. */
             concurrency?: number;
-            /** @description Connections of any kind that one address may hold open. More are closed at once. Addresses of `trustedProxies` have no limit. */
+            /** @description Connections of any kind that one address, or one /64 of IPv6, may hold open. More are closed at once. Addresses of `trustedProxies` have no limit. */
             connectionsPerAddress?: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks.
+             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network.
              * @example [
              *       "10.0.0.0/8"
              *     ]
@@ -1388,7 +1388,7 @@ export interface components {
                 tokens?: components["schemas"]["RpcToken"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
-            /** @description WebSockets that one address may hold open; a further one is refused. */
+            /** @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused. */
             socketsPerAddress?: number;
         };
         /** @description How long conversations, and what was queued for them, are kept. */

@@ -661,6 +661,7 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
+            warning?: components["schemas"]["HookWarning"];
         };
         /** @description A message for an agent, in a turn isolated from people's conversations. */
         AgentHookRequest: {
@@ -840,9 +841,9 @@ export interface components {
              */
             n?: 1 | null;
             /** @description None. An agent uses the tools of its own configuration. */
-            tools?: unknown[] | null;
+            tools?: Record<string, unknown>[] | null;
             /** @description None. */
-            functions?: unknown[] | null;
+            functions?: Record<string, unknown>[] | null;
             /** @description Replies are text. */
             response_format?: ({
                 /** @enum {string} */
@@ -876,7 +877,7 @@ export interface components {
             /** @description Its text, whole or in parts, which are joined by line breaks. Empty messages are left out; the last of the user may not be empty. */
             content?: string | components["schemas"]["ChatTextPart"][] | null;
             /** @description None. */
-            tool_calls?: unknown[] | null;
+            tool_calls?: Record<string, unknown>[] | null;
             /** @description None. */
             function_call?: null;
             /** @description None. */
@@ -1243,6 +1244,8 @@ export interface components {
          * @constant
          */
         HookStatus: 200;
+        /** @description What is not as the sender may expect: with `delivery: announce`, that no channel takes the announcement. */
+        HookWarning: string;
         /**
          * @description Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the same body gets the same ids; with another body it is refused.
          * @example order-4711-welcome
@@ -1341,6 +1344,7 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
+            warning?: components["schemas"]["HookWarning"];
             mapping: components["schemas"]["MappingName"];
         };
         /**
@@ -2112,6 +2116,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The request has no host or two, or two Authorization headers. */
+        InvalidHead: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The body is not JSON, or the request has not the shape it must have. */
         InvalidKey: {
             headers: {
@@ -2235,6 +2248,16 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
+        /** @description The door for clients of OpenAI is closed here. */
+        OpenAiDoorClosed: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
         /** @description The headers are larger than the gateway reads. The connection is closed. Of a head that was not read whole nobody knows its path: that is told as everywhere. */
         OpenAiHeadersTooLarge: {
             headers: {
@@ -2310,10 +2333,21 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description There is no such agent, or it has no such model. */
+        /** @description There is no such agent, it has no such model, or the door for clients of OpenAI is closed here. */
         OpenAiModelNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description The gateways that share a database count their requests in it, and it does not answer now. */
+        OpenAiNotCounted: {
+            headers: {
+                "X-Should-Retry": components["headers"]["ShouldRetry"];
+                "Retry-After": components["headers"]["RetryAfter"];
                 [name: string]: unknown;
             };
             content: {
@@ -2354,7 +2388,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such agent, it has no such model, or the turn is not kept any more. */
+        /** @description There is no such agent, it has no such model, the turn is not kept any more, or the door for clients of OpenAI is closed here. */
         OpenAiTargetNotFound: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -2724,7 +2758,7 @@ export interface components {
          */
         RetryAfter: number;
         /**
-         * @description Only past 20 failed authentications a minute from one address: whole seconds.
+         * @description Only past 20 failed authentications a minute from one address, or one /64 of IPv6: whole seconds.
          * @example 60
          */
         RetryAfterWhenGuessing: number;
@@ -2810,6 +2844,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     "skills.trigger": {
@@ -3637,12 +3672,14 @@ export interface operations {
             400: components["responses"]["OpenAiInvalid"];
             401: components["responses"]["OpenAiUnauthenticated"];
             403: components["responses"]["OpenAiRefused"];
+            404: components["responses"]["OpenAiDoorClosed"];
             405: components["responses"]["OpenAiMethodNotAllowed"];
             408: components["responses"]["OpenAiRequestTimeout"];
             414: components["responses"]["OpenAiUriTooLong"];
             429: components["responses"]["OpenAiRateLimited"];
             431: components["responses"]["OpenAiHeadersTooLarge"];
             500: components["responses"]["OpenAiInternal"];
+            503: components["responses"]["OpenAiNotCounted"];
         };
     };
     "models.get": {
@@ -3679,6 +3716,7 @@ export interface operations {
             429: components["responses"]["OpenAiRateLimited"];
             431: components["responses"]["OpenAiHeadersTooLarge"];
             500: components["responses"]["OpenAiInternal"];
+            503: components["responses"]["OpenAiNotCounted"];
         };
     };
     "ops.index": {
@@ -3708,6 +3746,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
+            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3733,6 +3772,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3758,6 +3798,7 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
+            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3793,6 +3834,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["InvalidHead"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["MetricsForbidden"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3820,6 +3862,7 @@ export interface operations {
                     "application/json": components["schemas"]["Document"];
                 };
             };
+            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3845,6 +3888,7 @@ export interface operations {
                     "application/json": components["schemas"]["Document"];
                 };
             };
+            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3876,6 +3920,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
+            400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -3971,6 +4016,7 @@ export type Fault = components["schemas"]["Fault"];
 export type Health = components["schemas"]["Health"];
 export type HookMessage = components["schemas"]["HookMessage"];
 export type HookStatus = components["schemas"]["HookStatus"];
+export type HookWarning = components["schemas"]["HookWarning"];
 export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
 export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];

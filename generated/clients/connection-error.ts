@@ -8,4 +8,11 @@ export class ConnectionError extends Error {
 export const connectionError = (cause: unknown, what: string, signal?: AbortSignal): unknown =>
   signal?.aborted || cause instanceof ConnectionError
     ? cause
-    : new ConnectionError(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    : new ConnectionError(`${what}: ${reasonOf(cause)}`, { cause });
+
+/** `fetch` says no more than that it failed; its cause says why. */
+const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause instanceof Error) return reasonOf(error.cause);
+  return error.message || String((error as { code?: unknown }).code ?? error.name);
+};

@@ -9,6 +9,8 @@ export class ProblemError extends Error {
   /** A row of the error table; `unknown` for one that a newer gateway has added. */
   override readonly name: ErrorName | "unknown";
   readonly status: number;
+  /** The gateway's log has the cause under it. */
+  readonly requestId: string;
   readonly problem: Problem;
 
   constructor(problem: Problem) {
@@ -16,6 +18,7 @@ export class ProblemError extends Error {
     const name = problem.type.split(":").at(-1);
     this.name = isErrorName(name) ? name : "unknown";
     this.status = problem.status;
+    this.requestId = problem.request_id;
     this.problem = problem;
   }
 }

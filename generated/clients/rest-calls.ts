@@ -5,6 +5,7 @@ export interface Place {
   method: string;
   path: string;
   readAs: "json" | "text" | "events";
+  needsBody?: boolean;
 }
 
 interface Parts {
@@ -19,16 +20,30 @@ interface AnyClient {
   request(method: string, path: string, init: object): Promise<{ data?: unknown; response: Response }>;
 }
 
+/** An operation of a gateway. */
+export interface Called {
+  operation: string;
+  baseUrl: string;
+  /** Where it is; undefined for a name that no operation has. */
+  place: Place | undefined;
+}
+
 /** Calls an operation by its place, and gives its body, read as its contract says; for events, the response itself. */
 export async function callOperation(
   client: unknown,
-  { method, path, readAs }: Place,
+  { operation, baseUrl, place }: Called,
   parts: Parts,
   signal?: AbortSignal,
 ) {
+  if (place === undefined) throw new TypeError(`There is no operation ${operation}. RestOperations lists them.`);
+  const { method, path, readAs, needsBody } = place;
+  if (needsBody && parts.body === undefined)
+    throw new TypeError(`${operation} needs a body. Pass it as \`body\`: call("${operation}", { body: { … } }).`);
   const { data, response } = await send().catch((error: unknown) => {
     // `fetch` says with a TypeError that there was no connection; all else is what it is.
-    throw error instanceof TypeError ? connectionError(error, `no answer from ${path}`, signal) : error;
+    throw error instanceof TypeError
+      ? connectionError(error, `${operation}: no answer from ${baseUrl}`, signal)
+      : error;
   });
   if (readAs !== "events") return data;
   if (response.headers.get("content-type")?.startsWith("text/event-stream")) return response;

@@ -67,9 +67,9 @@ export interface RestOperations {
 
 /** Where each operation is. */
 const table = {
-  "chat.send": { method: "post", path: "/api/v1/chat/send", readAs: "json" },
+  "chat.send": { method: "post", path: "/api/v1/chat/send", readAs: "json", needsBody: true },
   "skills.list": { method: "get", path: "/api/v1/skills/list", readAs: "json" },
-  "skills.trigger": { method: "post", path: "/api/v1/skills/trigger", readAs: "json" },
+  "skills.trigger": { method: "post", path: "/api/v1/skills/trigger", readAs: "json", needsBody: true },
   "turns.get": { method: "get", path: "/api/v1/turns/{turn_id}", readAs: "json" },
   "turns.cancel": { method: "post", path: "/api/v1/turns/{turn_id}/cancel", readAs: "json" },
   "deliveries.list": { method: "get", path: "/api/v1/deliveries", readAs: "json" },
@@ -78,14 +78,14 @@ const table = {
   "events.list": { method: "get", path: "/api/v1/events", readAs: "json" },
   "events.get": { method: "get", path: "/api/v1/events/{event_id}", readAs: "json" },
   "events.replay": { method: "post", path: "/api/v1/events/{event_id}/replay", readAs: "json" },
-  "mappings.dryRun": { method: "post", path: "/api/v1/mappings/dry-run", readAs: "json" },
+  "mappings.dryRun": { method: "post", path: "/api/v1/mappings/dry-run", readAs: "json", needsBody: true },
   "keys.list": { method: "get", path: "/api/v1/keys", readAs: "json" },
-  "keys.create": { method: "post", path: "/api/v1/keys", readAs: "json" },
+  "keys.create": { method: "post", path: "/api/v1/keys", readAs: "json", needsBody: true },
   "keys.revoke": { method: "delete", path: "/api/v1/keys/{key_id}", readAs: "json" },
-  "hooks.wake": { method: "post", path: "/hooks/wake", readAs: "json" },
-  "hooks.agent": { method: "post", path: "/hooks/agent", readAs: "json" },
-  "hooks.mapped": { method: "post", path: "/hooks", readAs: "json" },
-  "hooks.mappedByName": { method: "post", path: "/hooks/{name}", readAs: "json" },
+  "hooks.wake": { method: "post", path: "/hooks/wake", readAs: "json", needsBody: true },
+  "hooks.agent": { method: "post", path: "/hooks/agent", readAs: "json", needsBody: true },
+  "hooks.mapped": { method: "post", path: "/hooks", readAs: "json", needsBody: true },
+  "hooks.mappedByName": { method: "post", path: "/hooks/{name}", readAs: "json", needsBody: true },
   "ops.index": { method: "get", path: "/", readAs: "json" },
   "ops.healthz": { method: "get", path: "/healthz", readAs: "json" },
   "ops.readyz": { method: "get", path: "/readyz", readAs: "json" },
@@ -93,7 +93,7 @@ const table = {
   "ops.openapi": { method: "get", path: "/openapi.json", readAs: "json" },
   "ops.openrpc": { method: "get", path: "/openrpc.json", readAs: "json" },
   "ops.docs": { method: "get", path: "/docs", readAs: "text" },
-} as const satisfies Record<keyof RestOperations, { method: string; path: keyof paths; readAs: "json" | "text" }>;
+} as const satisfies Record<keyof RestOperations, { method: string; path: keyof paths; readAs: "json" | "text"; needsBody?: true }>;
 
 export interface RestClientOptions {
   /** For instance `http://127.0.0.1:18789`. */
@@ -144,7 +144,7 @@ export function createRestClient({ baseUrl, key, fetch }: RestClientOptions): Re
   });
 
   const follow = (turnId: string, after?: string, signal?: AbortSignal) =>
-    callOperation(http, { method: "get", path: "/api/v1/turns/{turn_id}/events", readAs: "events" }, {
+    callOperation(http, { operation: "turns.events", baseUrl, place: { method: "get", path: "/api/v1/turns/{turn_id}/events", readAs: "events" } }, {
       path: { turn_id: turnId },
       ...(after === undefined ? {} : { headers: { "Last-Event-ID": after } }),
     }, signal) as Promise<Response>;
@@ -152,12 +152,12 @@ export function createRestClient({ baseUrl, key, fetch }: RestClientOptions): Re
   return {
     http,
     call: (async (operation: keyof RestOperations, call: object = {}, { signal }: CallOptions = {}) =>
-      callOperation(http, table[operation], call, signal)) as RestClient["call"],
+      callOperation(http, { operation, baseUrl, place: table[operation] }, call, signal)) as RestClient["call"],
     stream: (operation, call, options = {}) =>
       followTurn(
         (from, signal) =>
           from === undefined
-            ? (callOperation(http, { ...table[operation], readAs: "events" }, { ...call, body: { ...call.body, stream: true } }, signal) as Promise<Response>)
+            ? (callOperation(http, { operation, baseUrl, place: table[operation] && { ...table[operation], readAs: "events" } }, { ...call, body: call?.body && { ...call.body, stream: true } }, signal) as Promise<Response>)
             : follow(from.turnId, from.after, signal),
         options,
       ),

@@ -15,7 +15,8 @@ export function httpTransport({ url, token, fetch }: { url: string; token: strin
         if (response.status === 204) return [];
         return readResponses(await response.text(), response.status);
       } catch (error) {
-        throw connectionError(error, `no answer from ${url}`, signal);
+        const called = Array.isArray(message) ? "a batch" : message.method;
+        throw connectionError(error, `${called}: no answer from ${url}`, signal);
       }
     },
   };

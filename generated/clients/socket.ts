@@ -1,5 +1,8 @@
 // Copied by "npm run generate" from scripts/generate/runtime/clients/socket.ts; do not edit.
+import { errors } from "../errors.ts";
 import { ConnectionError } from "./connection-error.ts";
+import { RpcError } from "./rpc-error.ts";
+import { isResponse } from "./rpc-transport.ts";
 
 /** What is needed of a WebSocket: a browser's, Node's own (from 22) and the `ws` package's all have it. */
 export interface SocketLike {
@@ -27,7 +30,7 @@ interface Events {
   onOpen(socket: SocketLike): Promise<void>;
   onFrame(frame: unknown): void;
   /** The connection is lost; with `goOn` it is wanted back at once. */
-  onLost(error: ConnectionError): { goOn: boolean };
+  onLost(error: ConnectionError | RpcError): { goOn: boolean };
   /** It did not come back. */
   onGone(error: unknown): void;
 }
@@ -50,6 +53,32 @@ const hintOf = (reason: string): number | undefined => {
   return ms === undefined ? undefined : Number(ms);
 };
 
+/** The `ws` package hands over the answer that it got in place of a connection; a browser keeps it to itself. */
+interface TellsResponse {
+  on?(
+    event: "unexpected-response",
+    listener: (request: unknown, response: AsyncIterable<Uint8Array> & { statusCode?: number }) => void,
+  ): void;
+}
+
+/** Why the gateway refused the connection, if it says so. */
+async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<RpcError | undefined> {
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    for await (const bytes of response) text += decoder.decode(bytes, { stream: true });
+    const body: unknown = JSON.parse(text);
+    return isResponse(body) && body.error !== undefined ? new RpcError(body.error) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The network may come back, and so may a gateway that restarts; a token that is refused does not. */
+const isWorthATry = (error: unknown): boolean =>
+  error instanceof ConnectionError ||
+  (error instanceof RpcError && error.name !== "unknown" && errors[error.name].retry);
+
 /** One connection at a time: opened when it is first needed, and again after it was lost. */
 export function createConnection(
   open: () => SocketLike,
@@ -64,8 +93,14 @@ export function createConnection(
     new Promise<SocketLike>((resolve, reject) => {
       const socket = open();
       let reason = "";
+      let refusal: RpcError | undefined;
       let stands = false;
       current = socket;
+      (socket as TellsResponse).on?.("unexpected-response", async (_request, response) => {
+        refusal = await refusalIn(response);
+        reason = `HTTP ${response.statusCode}`;
+        socket.close();
+      });
       socket.addEventListener("error", ({ message }) => {
         reason ||= message ?? "";
       });
@@ -89,7 +124,7 @@ export function createConnection(
         );
       });
       socket.addEventListener("close", ({ code, reason: said }) => {
-        const error = new ConnectionError(`the connection ended with ${code} ${said || reason}`.trimEnd());
+        const error = refusal ?? new ConnectionError(`the connection ended with ${code} ${said || reason}`.trimEnd());
         if (current === socket) current = undefined;
         const { goOn } = events.onLost(error);
         reject(error);
@@ -110,7 +145,7 @@ export function createConnection(
         try {
           return await connectOnce();
         } catch (error) {
-          if (attempt + 1 < attempts && error instanceof ConnectionError) continue;
+          if (attempt + 1 < attempts && isWorthATry(error)) continue;
           connected = undefined;
           events.onGone(error);
           throw error;
