@@ -109,7 +109,7 @@ describe("the validators of what is sent", () => {
   test("know events, problems, results and RPC errors", () => {
     expect(faults(rest.events, { event: "turn.started", id: "1", data: { turn_id: "turn_1" } })).toEqual([]);
     expect(faults(rest.events, { event: "turn.stopped", id: "1", data: { turn_id: "turn_1" } })).not.toEqual([]);
-    expect(faults(rest.problem, { type: "a", title: "b", status: 400 })).toEqual([]);
+    expect(faults(rest.problem, { type: "a", title: "b", status: 400, request_id: "req_1" })).toEqual([]);
     expect(faults(rpc.results["turn.start"], { turnId: "turn_1", endedAt: null })).toEqual([]);
     expect(faults(rpc.results["turn.start"], { turnId: "turn_1", endedAt: "soon" })).not.toEqual([]);
     expect(faults(rpc.error, { code: -32004, message: "Busy", data: { name: "busy", retryAfterMs: 5 } })).toEqual([]);
