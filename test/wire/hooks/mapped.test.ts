@@ -47,6 +47,7 @@ describe("a payload without a name", () => {
         model: "deep",
         channel: "ops",
         delivery: "announce",
+        warning: expect.stringContaining("`ops` is not among `channels`"),
         mapping: "push",
       });
       const unmatched = await client.mapped({ ...MAIN, ref: "refs/heads/draft" }, PUSH);
