@@ -119,8 +119,8 @@ describe("events that differ in their text alone", () => {
     reader.tell();
     reader.tell();
     expect(told.splice(0)).toEqual(["bcde"]);
-    expect(toldOf(`${textsOf("fg")}: here\n\n${textsOf("hi")}`)).toEqual(["fg", "comment"]);
-    expect(toldOf(`data: [DONE]\n\n${textsOf("jk")}`)).toEqual(["hi", "[DONE]", "read j"]);
+    expect(toldOf(`${textsOf("fg")}: here\n\n${textsOf("hi")}`)).toEqual([]);
+    expect(toldOf(`data: [DONE]\n\n${textsOf("jk")}`)).toEqual(["fghi", "comment", "[DONE]", "read j"]);
     expect(() => reader.push(Buffer.concat([Buffer.from(textsOf("l")), bad]))).toThrow(/no UTF-8/);
     expect(told).toEqual(["kl"]);
   });
