@@ -5,11 +5,11 @@ import { createRest } from "#test/harness/rest.ts";
 
 const hasScript = /util-linux/.test(spawnSync("script", ["--version"], { encoding: "utf8" }).stdout ?? "");
 
-/** The gateway in a terminal of its own. */
+/** The gateway in a terminal of its own. It takes the end of the terminal for a signal to reload, so it is told to end with `script`. */
 const inTerminal = (env: ProcessOptions["env"] = {}): Promise<GatewayProcess> =>
   startProcess({
     env: { TZ: "Asia/Kolkata", TERM: "xterm", ...env },
-    command: (usual) => ["script", "-qefc", usual.join(" "), "/dev/null"],
+    command: (usual) => ["script", "-qefc", `exec setpriv --pdeathsig KILL ${usual.join(" ")}`, "/dev/null"],
   });
 
 const ESCAPE = "\u001b";
