@@ -11,7 +11,7 @@ const CONNECT_MS = 10_000;
 const ANSWER_BYTES = 16 * 1024 ** 2;
 const TOO_LONG = "its answer is longer than 16 MiB";
 /** Lines of a stream that the SDK reads in one turn of the event loop, which may take it milliseconds. */
-const LINES_AT_ONCE = 32;
+const LINES_AT_ONCE = 8;
 /** One answer that is no stream may be a list of messages, which the SDK reads in one go. */
 const MOST_MESSAGES = 64;
 const NEWLINE = Buffer.from("\n");

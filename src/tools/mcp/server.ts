@@ -41,7 +41,7 @@ const SIGN_MS = 10_000;
 /** So long after a call has ended its request is left alone, whatever still comes. */
 const LATE_MS = 1_000;
 /** Requests of a server. We offer it nothing: a ping is answered, and all else refused. One that asks for more is ended. */
-const REQUESTS = { atOnce: 50, aSecond: 5 };
+const REQUESTS = { atOnce: 20, aSecond: 2 };
 /** Lines that a server sends, whatever is in them; a message over HTTP has three or four. One that sends more is ended. */
 const LINES = { atOnce: 40_000, aSecond: 4_000 };
 /** After a start that failed, the next is tried no sooner. */
