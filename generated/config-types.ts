@@ -400,7 +400,7 @@ export interface components {
             port: number;
             tls?: components["schemas"]["Tls"];
             /**
-             * @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/healthz` and `/readyz` answer on every listener.
+             * @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener.
              * @default [
              *       "rest",
              *       "rpc",
@@ -1237,7 +1237,7 @@ export interface components {
              */
             port: number;
             tls?: components["schemas"]["Tls"];
-            /** @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/healthz` and `/readyz` answer on every listener. */
+            /** @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener. */
             surfaces?: ("rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics")[];
         };
         /** @description One rule. A request matches if every pair of `match` does. */
