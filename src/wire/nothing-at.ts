@@ -20,10 +20,10 @@ export const nothingAt = (path: string, places: readonly Place[]): GatewayError 
   );
 };
 
-/** The few paths that a place has. */
+/** The few paths that a place has, or where all are listed. */
 const whatThereIs = (path: string, places: readonly Place[]): string => {
   const { paths = [] } = places.find(({ prefix }) => leadsTo(path, prefix)) ?? {};
-  return paths.length > 1 && paths.length <= FEW ? ` There are ${paths.join(", ")}.` : "";
+  return paths.length > 1 && paths.length <= FEW ? ` There are ${paths.join(", ")}.` : " GET / lists what there is.";
 };
 const FEW = 5;
 

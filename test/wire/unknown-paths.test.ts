@@ -39,9 +39,11 @@ test.each([
 });
 
 test("names the path alone where nothing is like it, and not all of a long one", async () => {
-  expect(await detailOf("/wp-admin/setup.php?key=1")).toBe("There is nothing at /wp-admin/setup.php.");
+  expect(await detailOf("/wp-admin/setup.php?key=1")).toBe(
+    "There is nothing at /wp-admin/setup.php. GET / lists what there is.",
+  );
   const long = `/${"x".repeat(500)}`;
-  expect(await detailOf(long)).toBe(`There is nothing at ${long.slice(0, 200)}.`);
+  expect(await detailOf(long)).toBe(`There is nothing at ${long.slice(0, 200)}. GET / lists what there is.`);
 });
 
 test("tells a stranger nothing of the paths below a surface that takes tokens", async () => {
