@@ -15,6 +15,7 @@ import { createConnectionLimit } from "#wire/connection-limit.ts";
 import { type Documents, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/hosts.ts";
+import { createTokenHider } from "#wire/known-tokens.ts";
 import { nothingAt, type Place } from "#wire/nothing-at.ts";
 import { createOpsDoors } from "#wire/ops.ts";
 import { createRefusals } from "#wire/refusals.ts";
@@ -67,6 +68,14 @@ export const createDoors = (parts: DoorsParts) => {
   const refusals = createRefusals({ record: core.deliveries.record, clock });
   const validation = createLatch<ValidateRequest>();
   const underWay = createUnderWay();
+  const hideTokens = createTokenHider(
+    (hash) =>
+      core.keys.knows(hash) ||
+      access.identifyRpc(hash) !== undefined ||
+      access.hooks.identify(hash) !== undefined ||
+      access.identifyConsole(hash) !== undefined,
+  );
+  const hideSecrets = (text: string): string => hideTokens(parts.hideSecrets(text));
   const admits = createConnectionLimit({
     limit: () => config.gateway.connectionsPerAddress,
     isProxy: (address) => access.isProxy(address),
@@ -180,7 +189,7 @@ export const createDoors = (parts: DoorsParts) => {
     messageLimit: () => config.limits.rpcBody,
     socketsPerAddress: () => config.gateway.rpc.socketsPerAddress,
     recordBodies: () => config.recorder.bodies,
-    hideSecrets: parts.hideSecrets,
+    hideSecrets,
     isDraining: parts.isDraining,
     refusals,
     times: parts.socketTimes,
@@ -242,7 +251,7 @@ export const createDoors = (parts: DoorsParts) => {
         nothingAt: (path) => nothingAt(path, placesOf(listener)),
         isPage: (req) => pageChecks[listener]?.(req) ?? false,
         underWay,
-        hideSecrets: parts.hideSecrets,
+        hideSecrets,
         refusals,
         events,
         clock,

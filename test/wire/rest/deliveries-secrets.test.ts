@@ -133,6 +133,10 @@ test("credentials and secrets of the configuration are hidden in whatever header
     "x-see": `see ${SECRET}.`,
     "x-config": encodeURIComponent(SECRET),
     "x-made": `it is ${minted}`,
+    "x-rest": gateway.key,
+    "x-rpc": `token=${gateway.rpcToken}, next`,
+    "x-hook": `They sent ${gateway.webhookToken}.`,
+    "x-page": `(${gateway.consoleToken})`,
     "x-kept": "basically bearers",
   };
   const message = { message: "hi" };
@@ -154,7 +158,8 @@ test("credentials and secrets of the configuration are hidden in whatever header
   expect(all).toContain("Bearer [hidden]");
   expect(all).toContain("basically bearers");
   expect([...new Set(all.match(/hide-me-[a-z-]+/g))]).toEqual([]);
-  for (const secret of [SECRET, minted]) expect(all).not.toContain(secret);
+  const tokens = [gateway.key, gateway.rpcToken, gateway.webhookToken, gateway.consoleToken];
+  for (const secret of [SECRET, minted, ...tokens]) expect(all).not.toContain(secret);
 });
 
 test("a body is sent again as it came, with what is hidden where it is shown", async () => {
