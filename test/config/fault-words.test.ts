@@ -130,6 +130,10 @@ describe("the words for", () => {
       'webhooks.token[0].since must be a day as year-month-day, for example `"2026-03-01"`.',
     ],
     [
+      { webhooks: { token: [{ value: "x", since: "2026-99-99" }] } },
+      'webhooks.token[0].since must be a day as year-month-day, for example `"2026-03-01"`.',
+    ],
+    [
       { webhooks: { token: [{ value: "x", since: 20260301 }] } },
       'webhooks.token[0].since must be a day as year-month-day, for example `"2026-03-01"`.',
     ],
