@@ -1747,9 +1747,9 @@ return errors === 0;
 }
 validate21.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema49 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["value"],"properties":{"name":{"$ref":"shape:TokenName"},"value":{"$ref":"shape:Secret"},"since":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}}]}}]},"path":{"type":"string","default":"/hooks","maxLength":200,"pattern":"^(/[A-Za-z0-9._~-]+)+$"},"allowedIps":{"type":"array","items":{"$ref":"shape:Network"}},"rateLimit":{"$ref":"shape:RateLimit","default":{}},"mappings":{"type":"object","default":{},"propertyNames":{"$ref":"shape:MappingName"},"additionalProperties":{"$ref":"shape:Mapping"}}}};
+const schema49 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["value"],"properties":{"name":{"$ref":"shape:TokenName"},"value":{"$ref":"shape:Secret"},"since":{"type":"string","pattern":"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"}}}]}}]},"path":{"type":"string","default":"/hooks","maxLength":200,"pattern":"^(/[A-Za-z0-9._~-]+)+$"},"allowedIps":{"type":"array","items":{"$ref":"shape:Network"}},"rateLimit":{"$ref":"shape:RateLimit","default":{}},"mappings":{"type":"object","default":{},"propertyNames":{"$ref":"shape:MappingName"},"additionalProperties":{"$ref":"shape:Mapping"}}}};
 const schema54 = {"type":"string","pattern":"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"};
-const pattern4 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "u");
+const pattern4 = new RegExp("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", "u");
 const pattern5 = new RegExp("^(/[A-Za-z0-9._~-]+)+$", "u");
 const pattern6 = new RegExp("^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$", "u");
 const schema55 = {"type":"object","additionalProperties":false,"required":["match","message"],"properties":{"match":{"type":"object","propertyNames":{"$ref":"shape:MatchPath"},"additionalProperties":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"}]}}]}},"message":{"type":"string","minLength":1,"maxLength":65536},"agent":{"type":"string","minLength":1,"maxLength":64},"session":{"$ref":"shape:WebhookSessionId"},"model":{"$ref":"shape:ModelName"},"channel":{"$ref":"shape:Channel"},"delivery":{"$ref":"shape:DeliveryMode","default":"none"},"verify":{"$ref":"shape:Verify"}}};
@@ -2687,7 +2687,7 @@ if(data2.since !== undefined){
 let data5 = data2.since;
 if(typeof data5 === "string"){
 if(!pattern4.test(data5)){
-const err14 = {instancePath:instancePath+"/token/" + i0+"/since",schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/properties/since/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"+"\""};
+const err14 = {instancePath:instancePath+"/token/" + i0+"/since",schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/properties/since/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"},message:"must match pattern \""+"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
