@@ -27,7 +27,6 @@ const LONGEST = [
   "test/process/reload.test.ts",
   "test/docs/webhooks.test.ts",
   "test/docs/agents.test.ts",
-  "test/process/memory.test.ts",
   "test/process/start.test.ts",
 ];
 

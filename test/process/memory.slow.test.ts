@@ -7,8 +7,8 @@ import { agentWith, key, opsToken } from "./configs.ts";
 const REFUSALS = 100;
 const AT_ONCE = 4;
 /** What runs is in the heap, what is kept for good is not: so much of it at a time that the heap is full on a busy machine, too. */
-const TEXT = "x".repeat(200_000);
-const RUNS_MS = 5_000;
+const TEXT = "x".repeat(50_000);
+const RUNS_MS = 10_000;
 const headers = { authorization: `Bearer ${opsToken}`, "content-type": "application/json" };
 
 /** Sends messages, always some of them on their way, until so many were refused. Counts them by what became of them. */
@@ -38,7 +38,7 @@ test("F24: near the end of its memory it refuses new turns, answers /healthz and
   const { delivered = 0, "gateway-busy": refused = 0, ...others } = await fill(gateway.url);
   expect(others).toEqual({});
   expect(refused).toBeGreaterThanOrEqual(REFUSALS);
-  expect(delivered).toBeGreaterThan(20);
+  expect(delivered).toBeGreaterThan(REFUSALS);
   const errors = gateway.records.flatMap(({ error }) => (typeof error === "string" ? [error] : []));
   expect(new Set(errors)).toEqual(new Set(["gateway-busy"]));
 
