@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -22,6 +21,15 @@ const beginRequest = async (url: string, ...[place, headers, body]: Parameters<t
     [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
   };
 };
+
+const outcomeOfConnecting = (url: string): Promise<string | undefined> =>
+  new Promise((resolve) => {
+    const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1" });
+    socket
+      .once("connect", () => resolve("connected"))
+      .once("error", ({ code }: NodeJS.ErrnoException) => resolve(code));
+    socket.once("connect", () => socket.destroy());
+  });
 
 test.each(["SIGTERM", "SIGINT"] as const)("%s to an idle gateway ends it with 0", async (signal) => {
   await using gateway = await startProcess();
@@ -53,8 +61,7 @@ test("F22: while it drains, what was begun is finished, and what is new is refus
   expect(unready).toMatchObject({ status: 503, json: { ready: false, parts: { intake: { ok: false } } } });
   expect(unready.headers.get("retry-after")).toBe("1");
   expect(await health.finish()).toMatchObject({ status: 200 });
-  const another = connect({ port: Number(new URL(gateway.url).port), host: "127.0.0.1" });
-  expect((await once(another, "error"))[0]).toMatchObject({ code: "ECONNREFUSED" });
+  await expect.poll(() => outcomeOfConnecting(gateway.url)).toBe("ECONNREFUSED");
 
   expect(await whole).toMatchObject({ status: 200, json: { status: "completed", reply: "whole" } });
   const events = await stream.all();
@@ -63,14 +70,21 @@ test("F22: while it drains, what was begun is finished, and what is new is refus
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
 });
 
+/** Has a process send itself SIGTERM once more in the turn of the loop after it came: a test on a busy machine might be late. */
+const again = 'process.once("SIGTERM", () => setImmediate(() => process.kill(process.pid, "SIGTERM")))';
+const SIGNALS_TWICE = ["--import", `data:text/javascript,${encodeURIComponent(again)}`];
+
 // They wait for that second to pass.
 describe.concurrent("another signal", () => {
   test("the same signal again within a second counts as one", async ({ onTestFinished: onFinished }) => {
-    await using gateway = await startProcess({ config: agentWith({ delayMs: 1_500 }), env, onFinished });
+    await using gateway = await startProcess({
+      node: SIGNALS_TWICE,
+      config: agentWith({ delayMs: 1_500 }),
+      env,
+      onFinished,
+    });
     const reply = createRest(gateway.url, key).call("chat.send", { body: { message: "slow" } });
     await gateway.logged("turn.started");
-    gateway.kill("SIGTERM");
-    await gateway.logged("draining");
     gateway.kill("SIGTERM");
     expect(await reply).toMatchObject({ status: 200, json: { reply: "slow" } });
     expect(await gateway.exited).toEqual({ code: 0, signal: null });
