@@ -44,7 +44,7 @@ export const placesIn = (config: Config, surfaces: readonly SurfaceName[]): Plac
     ...(config.gateway.openai.enabled && surfaces.includes("rest") ? ["openai"] : []),
   ];
   return servedPlaces(config.webhooks.path).map(({ surface, prefix, paths }) => {
-    // What stands in the place of a closed OpenAI door says so itself.
+    // The door that replaces a closed OpenAI door says so itself.
     const closed =
       open.includes(surface) || surface === "openai" ? undefined : whyClosed(config, surface as SurfaceName);
     return { prefix, paths: open.includes(surface) ? paths : [], closed };

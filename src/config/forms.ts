@@ -26,5 +26,5 @@ const FORMS: Readonly<Record<string, string>> = {
     "a place in the request, `headers.<name>` or `body.<dotted path>`, for example `headers.x-github-event` or `body.action`",
 };
 
-/** What a text of this pattern is, after "must be". */
+/** Describes a text of each pattern, in words that follow "must be". */
 export const formOfPattern = (pattern: string): string | undefined => FORMS[pattern];

@@ -26,7 +26,7 @@ export type LiveReply = {
 };
 type Reader = () => void;
 
-/** So many short pieces are put together: each of them takes tens of bytes beside its text. */
+/** Short pieces are joined in groups of this size: each piece takes tens of bytes beside its text. */
 const SHORT_PIECES = 1024;
 const SHORT = 1024;
 

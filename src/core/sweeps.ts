@@ -10,7 +10,7 @@ const MORE_MS = 10;
 /** So many gateways on one store sweep by turns, each so much less often. More do not, as those of the others that died are waited for. */
 const MOST_BY_TURNS = 3;
 
-/** So much the wall clock may gain or lose between two sweeps, and so long it must go on evenly after it jumped by more. */
+/** The wall clock may move this far against the monotonic clock. After a larger jump it must run evenly for this long. */
 const JUMP_MS = 3_600_000;
 
 type Kept = { retentionMs: number; webhookRetentionMs: number; eventRetentionMs: number };

@@ -16,9 +16,9 @@ export const createNetworks = (networks: readonly string[]) => {
 };
 
 export type Peer = {
-  /** Who sent it: the last hop that is no proxy of ours; `unknown` where that hop has no address, which is in no network. */
+  /** The address of the client: the last hop that is not a trusted proxy. `unknown` if that hop is not an address; it is in no network. */
   address: string;
-  /** What it is counted by: see `networkOf`. A hop without an address is counted as the proxy that named it. */
+  /** The network that the client is counted by (`networkOf`). A client without an address counts as the proxy in front of it. */
   network: string;
   /** Nobody on the way could read the token: TLS, this machine, or a network that the configuration trusts. */
   safe: boolean;
@@ -36,7 +36,7 @@ export const plain = (address: string): string => (address.startsWith("::ffff:")
 const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
-/** What clients are counted by: an IPv4 address, or the /64 of an IPv6 address, as one client has all of a /64 to choose from. */
+/** Clients are counted by their IPv4 address, or by the /64 of their IPv6 address: one client can use every address of a /64. */
 export const networkOf = (address: string): string => {
   if (isIP(address) !== 6) return address;
   const [before = [], after = []] = address.split("::").map((half) => (half === "" ? [] : half.split(":")));
@@ -63,7 +63,7 @@ export const createPeerOf = (settings: { trustedProxies: readonly string[]; clea
   const isProxy = createNetworks(settings.trustedProxies);
   const isTrustedNetwork = createNetworks(settings.clearTextFrom);
 
-  /** What is to the left of a hop that is no proxy of ours, its client may have written. */
+  /** Reads the hops from the right, up to the first that is not a trusted proxy. The client can write everything to the left of it. */
   const addressBehind = (proxy: string, forwarded: string | undefined): string => {
     const hops = forwarded === undefined ? [] : forwarded.split(",");
     let address = proxy;

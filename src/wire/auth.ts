@@ -48,8 +48,8 @@ const NETWORKS = 10_000;
 const ELSEWHERE = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-token", "x-gateway-token"];
 
 /**
- * What a door takes, for somebody whom it does not let in: the same whether a token was missing or wrong. Of what was sent only the name of a
- * header is told that no door of this kind looks at.
+ * Says which token a door takes. A missing and a wrong token get the same words. If the request has a header that this kind of door does not
+ * read, its name is added.
  */
 export const adviceOf = (takes: string, { headers }: IncomingMessage): string => {
   const other = ELSEWHERE.find((name) => headers[name] !== undefined && !takes.includes(name));

@@ -124,7 +124,7 @@ export class WireCall {
 /** What the access line says of a caller that left before the answer. Never sent. */
 const GONE = 499;
 
-/** What the access line shows of a path that leads nowhere. A part that is as long as a secret may be one, so it is left out. */
+/** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
 const shownPath = (path: string): string =>
   path
     .slice(0, PATH_CHARS)

@@ -46,7 +46,7 @@ const FAREWELL_MS = 1_000;
 /** A connection without a request is sent a ping after a second, and closed when that has not left after five. */
 const ASK_MS = 1_000;
 const ASKED_MS = 5_000;
-/** So many streams of a connection are begun in one turn of the event loop: the others wait, as their clients can open 256 at once. */
+/** The most streams of one connection that begin in one turn of the event loop. The others wait. A client can open 256 at once. */
 const BEGUN_AT_ONCE = 4;
 // As RFC 9113 numbers them.
 const END_STREAM = 1;
@@ -63,7 +63,7 @@ export const createHttp2 = (parts: Http2Parts) => {
     /** Takes a socket over, with what was already read of it. */
     take(socket: Socket, read?: Buffer): void {
       if (socket.destroyed) return;
-      // What it sends next would cost as much as before it was sent away.
+      // Reading its next frames would cost as much as the flood did.
       if (parts.resets.isReached(socket)) return void socket.destroy();
       if (read) socket.unshift(read);
       const connection = new Connection(socket, parts);

@@ -1,6 +1,6 @@
 import type { Index } from "#generated/rest-types.ts";
 
-/** What a listener serves. */
+/** The surfaces of a listener. */
 export type Served = { surfaces: readonly string[]; openai: boolean; webhookPath: string };
 
 type Place = Index["paths"][number] & { isLink?: true };

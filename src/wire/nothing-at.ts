@@ -4,7 +4,7 @@ import { nearest } from "#core/nearest.ts";
 /** What a listener has below a prefix: the paths that it serves, or why it serves none of them, as the rest of a sentence. */
 export type Place = { prefix: string; paths: readonly string[]; closed: string | undefined };
 
-/** So much of a path is repeated. */
+/** The longest path that an error repeats. */
 const PATH_LIMIT = 200;
 
 /** The refusal of a path where nothing is: why that is so, or which path was probably meant. It tells what the contract tells everybody. */

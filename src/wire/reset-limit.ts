@@ -3,17 +3,17 @@ import type { Clock } from "#core/clock.ts";
 
 export type ResetLimitParts = {
   clock: Clock;
-  /** What a connection is counted by: its network, or the connection itself. */
+  /** The key that a connection is counted by: its network, or the connection itself. */
   keyOf: (socket: Socket) => string | Socket;
 };
 
-/** So many requests may be taken back at once, and one more each time that this has passed. */
+/** A client may reset 500 requests at once, and one more every 20 ms. */
 const AT_ONCE = 500;
 const EACH_MS = 20;
 const LIMIT_MS = AT_ONCE * EACH_MS;
-/** Whoever took back many more than that waits no longer. */
+/** The longest that a client has to wait. */
 const LONGEST_MS = 60_000;
-/** How often those are let go of whom nothing is left to count. */
+/** How often entries are removed that have nothing left to count. */
 const SWEEP_MS = 1_000;
 
 /**
@@ -33,7 +33,7 @@ export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
   const isOver = (at: number | undefined, now: number): boolean => at !== undefined && at - now > LIMIT_MS;
 
   return {
-    /** Answers whether its address has taken back too many with this one. */
+    /** Counts one reset. True if it is one too many. */
     count(socket: Socket): boolean {
       const key = keyOf(socket);
       const now = clock.monotonic();
@@ -42,7 +42,7 @@ export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
       forgottenAt.set(key, at);
       return isOver(at, now);
     },
-    /** Whether its address has taken back too many, and not yet waited for long enough. */
+    /** True while the client has to wait. */
     isReached(socket: Socket): boolean {
       return isOver(forgottenAt.get(keyOf(socket)), clock.monotonic());
     },

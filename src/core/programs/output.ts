@@ -3,7 +3,7 @@ import type { RunningProgram } from "./start.ts";
 
 /** Who left the group may hold the pipe open after the program has ended: so long without a byte is its end, too. */
 const HELD_OPEN_MS = 200;
-/** What is read in one turn of the event loop: it may be a thousand lines, and others have their turn. */
+/** The most bytes that are read in one turn of the event loop: they may be a thousand lines, and other work must have its turn. */
 const TURN_BYTES = 4 * 1024;
 
 /**

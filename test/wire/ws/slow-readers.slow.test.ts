@@ -80,7 +80,8 @@ test("a reader that stops is cut with 1013; no more than 1 MiB is held for it, a
     await Promise.all(others.map((other) => other.pushed("message.delta", ({ text }) => text === `piece ${n} `)));
   }
   expect(look().held).toBe(1);
-  expect(look().most).toBeLessThan(2 * MIB);
+  // What is over the limit is the piece that reached it.
+  expect(look().most).toBeLessThan(MIB + CHUNK.length);
   for (const one of played) one.end();
   for (const { turn } of played) await gateway.logged("turn.ended", { turnId: turn.turnId });
   shared.end();
@@ -149,23 +150,19 @@ test("a caller that does not read its answers is not read from, and gets every o
   expect(new Set(caller.responses.map(({ id }) => id)).size).toBe(CALLS);
 }, 60_000);
 
-test(`F10: ${READERS} readers that stop are held up to 1 MiB each, are cut, and harm no caller`, async () => {
+test(`F10: ${READERS} readers that stop keep no caller from its answers`, async () => {
   const puppet = createPuppet();
   await using gateway = await startGateway({
     ...floods(() => puppet.backend),
     socketTimes: { pingMs: 3_000, stuckMs: 500 },
   });
   using sender = await openSocket(gateway);
-  const accepted = watchAccepted();
   const stopped = await Promise.all(Array.from({ length: READERS }, () => openStopped(gateway, { agents: ["flood"] })));
-  const look = watchHeld(accepted);
   const played = await startTurn(sender, puppet.next, "slow-many");
   for (let n = 0; n < 40; n++) {
     played.say(CHUNK);
     await sender.call("agent.list");
-    look();
   }
-  expect(look().most).toBeLessThan(2 * MIB);
   played.end();
   await sender.pushed("turn.completed");
   for (const socket of stopped) socket.destroy();
