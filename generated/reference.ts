@@ -1568,7 +1568,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>model</code> <i>string or null</i></dt><dd>The model that answers; null where the backend has no models.</dd>
 <dt><code>channel</code> <i>string or null</i></dt><dd>The channel of the session; null if none was named.</dd>
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
-<dt><code>warning</code> <i>string</i> <b>optional</b></dt><dd>What is not as the sender may expect: with <code>delivery: announce</code>, that no channel takes the announcement.</dd>
+<dt><code>warning</code> <i>string</i> <b>optional</b></dt><dd>A warning for the sender: with <code>delivery: announce</code>, that no channel takes the announcement.</dd>
 </dl>
 <figure><figcaption>In the session that was asked for</figcaption><pre>{
   &quot;status&quot;: 200,
@@ -1629,7 +1629,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>model</code> <i>string or null</i></dt><dd>The model that answers; null where the backend has no models.</dd>
 <dt><code>channel</code> <i>string or null</i></dt><dd>The channel of the session; null if none was named.</dd>
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
-<dt><code>warning</code> <i>string</i> <b>optional</b></dt><dd>What is not as the sender may expect: with <code>delivery: announce</code>, that no channel takes the announcement.</dd>
+<dt><code>warning</code> <i>string</i> <b>optional</b></dt><dd>A warning for the sender: with <code>delivery: announce</code>, that no channel takes the announcement.</dd>
 <dt><code>mapping</code> <i>string</i></dt><dd>The mapping, by its key in <code>webhooks.mappings</code>. Such as <code>github-push</code>.</dd>
 </dl>
 <figure><figcaption>The mapping <code>alert</code> matched</figcaption><pre>{
@@ -3894,7 +3894,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>model</code> <i>string or null</i></dt><dd>The model that answers; null where the backend has no models.</dd>
 <dt><code>channel</code> <i>string or null</i></dt><dd>The channel of the session; null if none was named.</dd>
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
-<dt><code>warning</code> <i>string</i> <b>optional</b></dt><dd>What is not as the sender may expect: with <code>delivery: announce</code>, that no channel takes the announcement.</dd>
+<dt><code>warning</code> <i>string</i> <b>optional</b></dt><dd>A warning for the sender: with <code>delivery: announce</code>, that no channel takes the announcement.</dd>
 <dt><code>mapping</code> <i>string</i></dt><dd>The mapping, by its key in <code>webhooks.mappings</code>. Such as <code>github-push</code>.</dd>
 </dl></section>
 <section id="http-Model"><h3>Model</h3><p>An agent, or one of its models.</p><dl>

@@ -1244,7 +1244,7 @@ export interface components {
          * @constant
          */
         HookStatus: 200;
-        /** @description What is not as the sender may expect: with `delivery: announce`, that no channel takes the announcement. */
+        /** @description A warning for the sender: with `delivery: announce`, that no channel takes the announcement. */
         HookWarning: string;
         /**
          * @description Makes sending again safe: printable ASCII, remembered for 24 hours for this token and operation. The same key with the same body gets the same ids; with another body it is refused.
