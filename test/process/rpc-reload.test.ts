@@ -37,7 +37,7 @@ test("system.reload takes the file over, and says which keys are different and w
   // In force when it is answered.
   expect((await rpc.call("agent.status", { agentName: "main" })).result.description).toBe("New.");
   expect((await rpc.call("agent.list")).result.agents.map(({ agentName }) => agentName)).toEqual(["main", "side"]);
-  expect(await gateway.logged("config.reloaded")).toMatchObject({ cause: "rpc" });
+  await gateway.until(() => gateway.records.find(({ event, cause }) => event === "config.reloaded" && cause === "rpc"));
 });
 
 test("a file that is not valid changes nothing; the answer names file, line and key, and no folder", async () => {
@@ -53,7 +53,7 @@ test("a file that is not valid changes nothing; the answer names file, line and 
     expect(JSON.stringify(result)).not.toContain(gateway.folder);
   }
   expect((await rpc.call("agent.status", { agentName: "main" })).result.description).toBe("Old.");
-  expect(await gateway.logged("config.refused")).toMatchObject({ cause: "rpc" });
+  await gateway.until(() => gateway.records.find(({ event, cause }) => event === "config.refused" && cause === "rpc"));
 });
 
 test("agent.reload takes over what the file says of that agent, and nothing else", async () => {
@@ -162,7 +162,7 @@ test("a folder of skills that is gone refuses a reload, and its skills go on; an
   rmSync(folder, { recursive: true });
   const { result } = await rpc.call("system.reload");
   expect(result).toMatchObject({ reloaded: false, problems: [{ key: "skills.dirs[0]" }] });
-  expect(await gateway.logged("config.refused")).toMatchObject({ cause: "rpc" });
+  await gateway.until(() => gateway.records.find(({ event, cause }) => event === "config.refused" && cause === "rpc"));
   const skillsOf = async () => (await rpc.call("agent.status", { agentName: "main" })).result.skills;
   expect(await skillsOf()).toEqual(["greet"]);
   gateway.configure({ ...withMain({}), skills: { dirs: [{ path: folder, optional: true }] } });
