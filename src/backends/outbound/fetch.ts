@@ -3,6 +3,7 @@ import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#core/clock.ts";
 import { BackendError } from "#core/errors.ts";
 import { JoinedBytes } from "#core/joined-bytes.ts";
+import { discard, paced, READ_AHEAD, streamOf } from "#core/paced.ts";
 import { retryAfterOf } from "#core/retry-after.ts";
 import { EventReader } from "./events.ts";
 import { connectionError, isWorthAnotherTry, statusWords } from "./words.ts";
@@ -38,14 +39,14 @@ export const createFetch = (agent: Agent, settings: FetchSettings): typeof fetch
         ...{ origin, path: `${url.pathname}${url.search}`, method: (init.method ?? "GET") as Dispatcher.HttpMethod },
         headers: { "user-agent": "agent-gateway", ...headers, ...own, "accept-encoding": "identity" },
         body: typeof init.body === "string" ? init.body : null,
-        signal: init.signal ?? null,
+        ...{ signal: init.signal ?? null, highWaterMark: READ_AHEAD },
       });
     } catch (error) {
       throw connectionError(who, error);
     }
     const { statusCode: status, headers: head, body } = answer;
     const refuse = (error: BackendError): never => {
-      body.on("error", () => {}).destroy();
+      discard(body);
       throw error;
     };
     if (status < 200 || status >= 300) {
@@ -63,24 +64,7 @@ export const createFetch = (agent: Agent, settings: FetchSettings): typeof fetch
     const type = String(head["content-type"] ?? "");
     const made = { status, headers: { "content-type": type } };
     if (!/^text\/event-stream\b/i.test(type)) return new Response(await wholeOf(who, body), made);
-    const events = eventsOf(who, body);
-    return new Response(
-      new ReadableStream<Uint8Array>({
-        async pull(controller) {
-          try {
-            const { done, value } = await events.next();
-            if (done) controller.close();
-            else controller.enqueue(value);
-          } catch (error) {
-            controller.error(error);
-          }
-        },
-        cancel() {
-          body.on("error", () => {}).destroy();
-        },
-      }),
-      made,
-    );
+    return new Response(streamOf(eventsOf(who, body), body), made);
   };
 };
 
@@ -125,7 +109,7 @@ async function* eventsOf(who: string, body: AsyncIterable<Buffer>): AsyncGenerat
 
 async function* read(who: string, body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   try {
-    yield* body;
+    yield* paced(body);
   } catch (error) {
     throw connectionError(who, error);
   }

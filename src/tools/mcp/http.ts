@@ -1,9 +1,11 @@
+import { setMaxListeners } from "node:events";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { Agent, fetch } from "undici";
+import { Agent, type Dispatcher } from "undici";
 import { HOPS_HEADER, HOPS_KEY } from "#core/hops.ts";
 import { JoinedBytes } from "#core/joined-bytes.ts";
 import { HEAD_BYTES, LINK_LOCAL, LINK_LOCAL_WORDS, reachWithin } from "#core/lookup.ts";
+import { discard, paced, READ_AHEAD, streamOf } from "#core/paced.ts";
 import { createLineCutter, LineTooLong } from "#core/programs/lines.ts";
 
 const CONNECT_MS = 10_000;
@@ -33,24 +35,34 @@ export const openHttpTransport = ({ url, headers, longestMs, mayTell }: HttpReac
     sent.set("accept-encoding", "identity");
     const hops = hopsOfMessage(init.body);
     if (hops !== undefined) sent.set(HOPS_HEADER, String(hops));
-    const signal = init.method === "POST" ? within(longestMs, init.signal) : (init.signal ?? null);
-    const options = { ...init, headers: [...sent], redirect: "manual", signal, dispatcher } as Parameters<
-      typeof fetch
-    >[1];
-    const answer = (await fetch(target, options).catch(unreached)) as unknown as Response;
-    if (answer.status >= 300 && answer.status < 400) {
-      await answer.body?.cancel();
-      throw new Error(`it answered ${answer.status}, and redirects are not followed`);
+    const { signal, leave } = within(init.method === "POST" ? longestMs : undefined, init.signal);
+    const { origin, pathname, search } = new URL(target);
+    const { statusCode, headers, body } = await dispatcher
+      .request({
+        ...{ origin, path: `${pathname}${search}`, method: (init.method ?? "GET") as Dispatcher.HttpMethod },
+        ...{ headers: Object.fromEntries(sent), body: typeof init.body === "string" ? init.body : null, signal },
+        highWaterMark: READ_AHEAD,
+      })
+      .catch((error) => {
+        leave();
+        return unreached(error);
+      });
+    body.once("close", leave);
+    const refuse = (why: string): never => {
+      discard(body);
+      throw new Error(why);
+    };
+    if (statusCode >= 300 && statusCode < 400) refuse(`it answered ${statusCode}, and redirects are not followed`);
+    if ("content-encoding" in headers) refuse("it answered with an encoding that nobody asked for");
+    const pairs = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one]));
+    const made = { status: statusCode, headers: pairs as [string, string][] };
+    if (NO_BODY.has(statusCode)) {
+      await body.dump();
+      return new Response(null, made);
     }
-    if (answer.headers.has("content-encoding")) {
-      await answer.body?.cancel();
-      throw new Error("it answered with an encoding that nobody asked for");
-    }
-    if (!answer.body) return answer;
-    const { status, statusText } = answer;
-    const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") === true;
-    const readable = answer.body.pipeThrough(isStream ? lines(mayTell) : whole());
-    return new Response(readable, { status, statusText, headers: answer.headers });
+    const isStream = String(headers["content-type"]).startsWith("text/event-stream");
+    const through = isStream ? lines(mayTell) : whole();
+    return new Response(streamOf(paced(body), body).pipeThrough(through), made);
   };
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch: bounded as FetchLike,
@@ -59,29 +71,36 @@ export const openHttpTransport = ({ url, headers, longestMs, mayTell }: HttpReac
   return { transport, close: () => dispatcher.destroy() };
 };
 
+/** Statuses of answers that have no body. */
+const NO_BODY = new Set([204, 205, 304]);
+
 /** Of a connection that stood. */
 const BROKEN = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 
-/** undici says "fetch failed" of all of them. The code alone: a message may hold the address, which may be a secret. */
+/** The code alone: a message may hold the address, which may be a secret. */
 const unreached = (error: unknown): never => {
-  const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
+  const { code } = error as { code?: unknown };
   if (typeof code !== "string") throw error;
   if (code === LINK_LOCAL) throw new Error(LINK_LOCAL_WORDS, { cause: error });
   const what = BROKEN.has(code) ? "it broke the connection off" : "it cannot be reached";
   throw new Error(`${what} (${code})`, { cause: error });
 };
 
-/** Aborts with another signal, or when the time is over; and leaves no listener behind. */
-const within = (ms: number, outer: AbortSignal | null | undefined): AbortSignal => {
+/** A signal that aborts with another, or when the time is over, until it is left. */
+const within = (ms: number | undefined, outer: AbortSignal | null | undefined) => {
   const own = new AbortController();
   const stop = () => own.abort(outer?.reason);
-  const end = () => {
+  const late = () => own.abort(new Error("it did not answer in time"));
+  const timer = ms === undefined ? undefined : setTimeout(late, ms).unref();
+  const leave = () => {
     outer?.removeEventListener("abort", stop);
-    own.abort(new Error("it did not answer in time"));
+    clearTimeout(timer);
   };
+  if (outer?.aborted) stop();
+  // One signal of the SDK is for all requests, and Node warns of more than ten listeners.
+  if (outer) setMaxListeners(0, outer);
   outer?.addEventListener("abort", stop, { once: true });
-  setTimeout(end, ms).unref();
-  return own.signal;
+  return { signal: own.signal, leave };
 };
 
 /** What a call of a tool says beside its message, for those who look at headers. */

@@ -1,0 +1,32 @@
+import type { Readable } from "node:stream";
+
+/** Bytes of a body that are taken from its connection before anybody reads them. */
+export const READ_AHEAD = 4 * 1024;
+/**
+ * A body, a piece in each turn of the event loop: the other side may send each byte by itself, and other work must have its turn. What is not
+ * read yet holds the sender back.
+ */
+export async function* paced(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  for await (const piece of body) {
+    yield piece;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Pieces as a stream for an SDK. Who cancels it destroys the body they come from, even where nothing was read of it. */
+export const streamOf = (pieces: AsyncIterator<Uint8Array>, body: Readable): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await pieces.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        controller.error(error);
+      }
+    },
+    cancel: () => discard(body),
+  });
+
+/** Ends an answer that nobody reads. */
+export const discard = (body: Readable): void => void body.on("error", () => {}).destroy();
