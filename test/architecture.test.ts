@@ -52,6 +52,7 @@ const SHARED = [
   "src/core/fault-words.ts",
   "src/core/utf8.ts",
   "src/core/joined-bytes.ts",
+  "src/core/paced.ts",
   "src/core/credit.ts",
 ];
 /** What finds the name that was meant. */
