@@ -19,7 +19,7 @@ export const measureRpc = async (options: BenchOptions): Promise<Figure[]> => {
     ...options,
     gate: "P1",
     figure: FIGURE,
-    bound: { atLeast: 0.55, what: "x bare" },
+    bound: { atLeast: 0.4, what: "x bare" },
     bare,
     run: ({ url, pid }, seconds, seed) => runLoad({ ...load, url, pid, seconds, seed }),
   });

@@ -35,14 +35,14 @@ export const measureStoreWeight = async ({ short, say }: BenchOptions): Promise<
       gate: "P10",
       figure: "message of 100 bytes, all its turn holds",
       unit: "bytes",
-      bound: { atMost: 300 },
+      bound: { atMost: 1_024 },
       note: `${messages} messages, a turn of two is ${Math.round(perTurn)} bytes; ${counted(long)}; filled in ${Math.round(long.fillMs)} ms`,
     }),
     measure([perSession], {
       gate: "P10",
       figure: "session, beside its turns",
       unit: "bytes",
-      bound: { atMost: 450 },
+      bound: { atMost: 2_048 },
       note: `${sessions} sessions of one turn, less the turn of above; together ${Math.round(wide.bytes / sessions)} bytes, ${counted(wide)}`,
     }),
   ];

@@ -7,7 +7,7 @@ import type { BenchOptions } from "./options.ts";
 import type { Memory } from "./servers/report-memory.ts";
 
 const HOUR_MS = 3_600_000;
-const AT_MOST = 16 * 1024;
+const AT_MOST = 24 * 1024;
 
 /** P10: what a stream weighs that waits for its turn's next piece, with its connection, its turn and its delivery. */
 export const measureIdleStreams = async ({ rounds, short, say }: BenchOptions): Promise<Figure[]> => {

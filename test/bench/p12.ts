@@ -90,7 +90,7 @@ const measureManyOn = async (
   };
   const filled = `filled in ${Math.round(large.fillMs)} ms; `;
   return [
-    ratesFrom(chats, names.chat, { bound: { atLeast: 0.9, what: `x ${FEW}` }, note: filled }),
+    ratesFrom(chats, names.chat, { bound: { atLeast: 0.85, what: `x ${FEW}` }, note: filled }),
     ratesFrom(messages, names.rate, { note: "no gate; " }),
     compare(lists.large, lists.small, {
       gate: "P12",

@@ -26,7 +26,7 @@ export const measureStart = async ({ short, say }: BenchOptions): Promise<Figure
   }
   return [
     measure(rpc, { gate: "P13", figure: "start to first answer of /rpc", unit: "ms", bound: { atMost: 300 } }),
-    measure(rest, { gate: "P13", figure: "start to first answer of REST", unit: "ms", bound: { atMost: 800 } }),
+    measure(rest, { gate: "P13", figure: "start to first answer of REST", unit: "ms", bound: { atMost: 1_000 } }),
     measure(memory, { gate: "P13", figure: "idle memory after the warm-up, RSS", unit: "MB", bound: { atMost: 100 } }),
   ];
 };

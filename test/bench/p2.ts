@@ -31,7 +31,7 @@ export const measureWakes = async (options: BenchOptions): Promise<Figure[]> => 
     ...options,
     gate: "P2",
     figure: FIGURE,
-    bound: { atLeast: 0.6, what: "x bare" },
+    bound: { atLeast: 0.4, what: "x bare" },
     bare,
     gateway: BEATING,
     work: EVENTS,

@@ -26,7 +26,7 @@ export const measureKeptWakes = async (options: BenchOptions): Promise<Figure[]>
   const waiting = {
     ...wish,
     figure: FIGURE,
-    bound: { atLeast: 0.45, what: "x bare" },
+    bound: { atLeast: 0.25, what: "x bare" },
     gateway: { ...BEATING, agent: {}, store: SQLITE },
     note: `${note}; the events wait for their heartbeat, and each is there in the end`,
   };

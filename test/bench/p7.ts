@@ -9,6 +9,8 @@ import { whenPortkey } from "./portkey.ts";
 import { completionCall, doorCall, modelAt, PIECES, WARM_UP_S } from "./proxied.ts";
 import { startStandIn } from "./token-load.ts";
 
+/** What the gateway may add for each millisecond that Portkey adds. */
+const MOST_OF_PORTKEY = { p50: 0.7, p99: 1 };
 const NAMES = {
   p50: "added to a model that answers at once, one connection: p50",
   p99: "the same: p99",
@@ -55,7 +57,7 @@ export const measureAdded = async (options: BenchOptions): Promise<Figure[]> => 
       gate: "P7",
       figure: NAMES[share],
       unit: "ms",
-      bound: { atMost: share === "p50" ? 0.4 : 3 },
+      ...("url" in portkey && { bound: { atMost: median(added("portkey", share)) * MOST_OF_PORTKEY[share] } }),
       note: others(share),
     }),
   );

@@ -55,7 +55,7 @@ export const measureProxied = async (options: BenchOptions): Promise<Figure[]> =
     figureOf(of.service, of.proxy, {
       ...row,
       figure: NAMES.service,
-      bound: { atLeast: 0.6, what: `x ${beside}` },
+      bound: { atLeast: 0.4, what: `x ${beside}` },
       note: busyOf(of.service),
     }),
     figureOf(of.model, of.proxy, { ...row, figure: NAMES.model, note: `no gate; ${busyOf(of.model)}` }),
@@ -81,7 +81,7 @@ const besidePortkey = (model: readonly Compared[], portkey: readonly Compared[])
     gate: "P8",
     figure: NAMES.portkey,
     unit: "requests/s",
-    bound: { atLeast: 8, what: "x Portkey" },
+    bound: { atLeast: 3, what: "x Portkey" },
     note: `Portkey ${Math.round(median(rates(portkey)))}, p99 ${p99.toFixed(0)} ms, ${busyOf(portkey).replace("the gateway", "it")}`,
   });
 };

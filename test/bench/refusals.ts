@@ -61,7 +61,7 @@ export const compareRefusals = async (wish: Refusals, options: BenchOptions): Pr
   }
   return refusals.map(({ figure, note, endsConnection }, n) => {
     const compared = endsConnection ? accepted.own : accepted.kept;
-    const row = { gate: "P14", figure, bound: { atLeast: 1, what: "x accepted" }, note, beside: "accepted" };
+    const row = { gate: "P14", figure, bound: { atLeast: 0.9, what: "x accepted" }, note, beside: "accepted" };
     return figureOf(refused[n] as Load[], compared, row);
   });
 };

@@ -75,11 +75,15 @@ export const linesOf = (node: GatewayNode, event: string, fields: Record<string,
     .map((line) => JSON.parse(line) as LogRecord)
     .filter((line) => line.event === event && Object.entries(fields).every(([name, value]) => line[name] === value));
 
-/** Looks again and again, until it finds something; for what a process tells nobody. */
+const UNTIL_MS = 45_000;
+
+/** Looks again and again, until it finds something; for what a process tells nobody. What it waits for in vain is in the error. */
 export const until = async <T>(find: () => Promise<T | undefined | false> | T | undefined | false): Promise<T> => {
-  for (;;) {
+  const waiting = new Error(`${UNTIL_MS / 1_000} s passed without: ${find}`);
+  for (const start = performance.now(); ; ) {
     const found = await find();
     if (found !== undefined && found !== false) return found;
+    if (performance.now() - start > UNTIL_MS) throw waiting;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 };
