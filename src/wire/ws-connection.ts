@@ -22,7 +22,7 @@ const CATCH_UP_BYTES = 256 * 1024;
 const ROOM_BYTES = 128 * 1024;
 const MISSED_PINGS = 2;
 /** How long a client that closes is kept for the answers to what it has asked. */
-const LAST_ANSWERS_MS = 1_000;
+const LAST_ANSWERS_MS = 5_000;
 
 /** What is kept of the request that it came with. */
 export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
