@@ -2,6 +2,7 @@ import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
 import ts from "typescript";
+import { buildConsole } from "./build-console.ts";
 
 const common = {
   bundle: true,
@@ -87,6 +88,7 @@ const make = async (): Promise<void> => {
   });
   await build({ ...common, entryPoints: clients, outdir: join(next, "clients"), platform: "neutral" });
   declareClients();
+  await buildConsole(join(next, "console"));
 };
 
 try {

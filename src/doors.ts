@@ -12,6 +12,7 @@ import { type Access, createAccess } from "#wire/access.ts";
 import { networkOf, plain } from "#wire/address.ts";
 import { createGuessGuard } from "#wire/auth.ts";
 import { createConnectionLimit } from "#wire/connection-limit.ts";
+import { createConsoleDoor } from "#wire/console.ts";
 import { type Documents, serveDocuments } from "#wire/documents.ts";
 import { createFront, type DoorAt } from "#wire/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/hosts.ts";
@@ -31,6 +32,7 @@ import { withSocketCalls } from "#wire/socket-calls.ts";
 import { createUnderWay } from "#wire/under-way.ts";
 import type { OnUpgrade } from "#wire/upgrades.ts";
 import type { SocketTimes } from "#wire/ws-connections.ts";
+import { consoleFiles } from "./console-files.ts";
 import { createHooksSurface } from "./hooks-surface.ts";
 import { createInfo } from "./info.ts";
 import { BUILT_SURFACES, closedSurfaces, isOn, placesIn } from "./open-surfaces.ts";
@@ -207,6 +209,7 @@ export const createDoors = (parts: DoorsParts) => {
       { prefix: "/docs", door: ops.docs, exact: true },
     ],
     metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
+    console: [{ prefix: "/console", door: createConsoleDoor(consoleFiles) }],
   };
   const always: DoorAt[] = [
     { prefix: "/healthz", door: ops.healthz, exact: true },

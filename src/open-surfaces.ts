@@ -2,7 +2,7 @@ import type { Config, SurfaceName } from "#config/config.ts";
 import type { Place } from "#wire/nothing-at.ts";
 import { servedPlaces } from "#wire/served-places.ts";
 
-export const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "rpc", "webhooks", "docs", "metrics"];
+export const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "rpc", "webhooks", "console", "docs", "metrics"];
 
 /** Whether the configuration has what a surface needs, and does not switch it off. */
 export const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {

@@ -25,6 +25,7 @@ const placesOf = ({ surfaces, openai, webhookPath }: Served): Place[] => {
       { path: "/rpc/ws", description: "JSON-RPC 2.0 and live pushes on a WebSocket, with an RPC token." },
     ),
     ...of("webhooks", { path: webhookPath, description: "Webhooks, with the webhook token or a signature." }),
+    ...of("console", { path: "/console", description: "The console: see what happens, and make keys.", isLink: true }),
     ...of(
       "docs",
       { path: "/docs", description: "The reference of every call, as a page.", isLink: true },

@@ -12,7 +12,7 @@ export const servedPlaces = (webhookPath: string) => [
   { surface: "openai", prefix: "/v1", paths: below("/v1") },
   { surface: "rpc", prefix: "/rpc", paths: ["/rpc", "/rpc/ws"] },
   { surface: "webhooks", prefix: webhookPath, paths: below("/hooks").map((path) => movePath(path, webhookPath)) },
-  { surface: "console", prefix: "/console", paths: [] },
+  { surface: "console", prefix: "/console", paths: ["/console"] },
   { surface: "docs", prefix: "/docs", paths: ["/docs"] },
   { surface: "docs", prefix: "/openapi.json", paths: ["/openapi.json"] },
   { surface: "docs", prefix: "/openrpc.json", paths: ["/openrpc.json"] },

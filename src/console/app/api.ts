@@ -1,0 +1,122 @@
+import { createRestClient, ProblemError, type RestClient } from "#generated/clients/rest.ts";
+import { createRpcClient, type RpcClient, RpcError } from "#generated/clients/rpc.ts";
+import { type Identity, identity, RPC_REASON, signOut } from "./session.ts";
+
+const ORIGIN = location.origin;
+
+/** Told of each call that a token was refused for, so that the sign-in page comes back. */
+const refused = (token: string, response: Response): void => {
+  if (response.status === 401 && identity.peek()?.token === token)
+    signOut("The token does not work any more. Sign in again; you will be back on this page.");
+};
+
+const fetchWith =
+  (token: string) =>
+  async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const response = await fetch(input, init);
+    refused(token, response);
+    return response;
+  };
+
+let clients: { token: string; rest: RestClient; rpc: RpcClient } | undefined;
+
+const clientsOf = (token: string) => {
+  if (clients?.token === token) return clients;
+  const send = fetchWith(token);
+  clients = {
+    token,
+    rest: createRestClient({ baseUrl: ORIGIN, key: token, fetch: (request) => send(request) }),
+    rpc: createRpcClient({
+      url: `${ORIGIN}/rpc`,
+      token,
+      fetch: (target, init) => send(target as string, init as RequestInit),
+    }),
+  };
+  return clients;
+};
+
+const current = () => {
+  const token = identity.peek()?.token;
+  if (token === undefined) throw new Error("Nobody is signed in.");
+  return clientsOf(token);
+};
+
+/** The gateway's REST operations, for whoever is signed in. */
+export const rest = (): RestClient => current().rest;
+
+/** The gateway's RPC methods. A REST key has none. */
+export const rpc = (): RpcClient => {
+  if (identity.peek()?.kind !== "console") throw new NotAllowed(RPC_REASON);
+  return current().rpc;
+};
+
+/** What the signed-in key may not do, known without asking. */
+export class NotAllowed extends Error {
+  override name = "NotAllowed";
+}
+
+/** A call as it goes over the wire, for the page that shows raw exchanges. */
+export const rawFetch = (path: string, init: RequestInit & { headers?: Record<string, string> }): Promise<Response> =>
+  fetch(ORIGIN + path, init);
+
+/** Finds out what a token is. Answers why it cannot be used, in words, where it cannot. */
+export const identify = async (token: string): Promise<Identity | { refused: string }> => {
+  const ask = (path: string) =>
+    fetch(`${ORIGIN}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` }, cache: "no-store" });
+  const keys = await ask("/keys?limit=1");
+  if (keys.ok) return { kind: "console", token };
+  if (keys.status === 403) {
+    const admin = await ask("/deliveries?limit=1");
+    if (admin.ok) return { kind: "admin", token };
+    if (admin.status === 403)
+      return {
+        refused: "This key has the scope `chat`. The console needs the console token, or a key of scope `admin`.",
+      };
+    return { refused: await wordsOf(admin) };
+  }
+  return { refused: await wordsOf(keys) };
+};
+
+const wordsOf = async (response: Response): Promise<string> => {
+  const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
+  const wait = response.headers.get("retry-after");
+  if (response.status === 401 || response.status === 429) {
+    const again = wait ? ` Try again in ${wait} seconds.` : "";
+    return response.status === 429
+      ? `Too many wrong tokens came from this address.${again}`
+      : `The gateway does not know this token.${again}`;
+  }
+  return problem.detail ?? problem.title ?? `The gateway answered ${response.status}.`;
+};
+
+/** An error in the reader's words: what happened, and what the gateway's log has it under. */
+export type Trouble = { title: string; detail?: string | undefined; requestId?: string | undefined; name: string };
+
+export const troubleOf = (error: unknown): Trouble => {
+  if (error instanceof ProblemError)
+    return {
+      name: error.name,
+      title: error.problem.title,
+      detail: error.problem.detail,
+      requestId: error.problem.request_id,
+    };
+  if (error instanceof RpcError)
+    return {
+      name: error.name,
+      title: error.message.split(": ")[0] ?? "",
+      detail: error.detail,
+      requestId: error.requestId,
+    };
+  if (error instanceof NotAllowed) return { name: "not-allowed", title: error.message };
+  if (error instanceof Error && /fetch|no answer|connection/i.test(error.message))
+    return {
+      name: "unreachable",
+      title: "The gateway cannot be reached",
+      detail: "It may be restarting. The page tries again.",
+    };
+  return {
+    name: "unknown",
+    title: "Something went wrong in this page",
+    detail: String((error as Error)?.message ?? error),
+  };
+};

@@ -1,0 +1,133 @@
+import { effect, signal } from "@preact/signals";
+import { createRpcClient, type Push, type RpcSocketClient } from "#generated/clients/rpc.ts";
+import { identity } from "./session.ts";
+
+export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "paused";
+
+/** How the stream of pushes is doing. */
+export const liveState = signal<LiveState>("off");
+/** Something may be missing: the gateway said that it cannot go on where the page was. */
+export const wasReset = signal(false);
+/** How often the stream came back. Who shows a list reads anew what it may have missed. */
+export const returns = signal(0);
+
+/** A push whose name this client may not know yet. */
+export type AnyPush = Push | { method: string; params: Record<string, unknown> };
+type Listener = (push: AnyPush) => void;
+
+const listeners = new Set<Listener>();
+/** The subscriptions that pages hold, each with how many hold it. */
+const held = new Map<string, { request: object; count: number }>();
+let socket: RpcSocketClient | undefined;
+
+/** Tells the state of each connection, which the client keeps to itself. */
+class WatchedSocket extends WebSocket {
+  constructor(url: string, protocols: string[]) {
+    super(url, protocols);
+    this.addEventListener("open", () => {
+      if (liveState.peek() === "reconnecting") returns.value++;
+      liveState.value = "live";
+    });
+    this.addEventListener("close", () => {
+      if (liveState.peek() === "live") liveState.value = "reconnecting";
+    });
+  }
+}
+
+const connect = (token: string): RpcSocketClient => {
+  const client = createRpcClient({
+    transport: "websocket",
+    url: `${location.origin.replace(/^http/, "ws")}/rpc/ws`,
+    token,
+    WebSocket: WatchedSocket,
+    reconnect: { attempts: Number.POSITIVE_INFINITY, minMs: 250, maxMs: 5_000 },
+  });
+  liveState.value = "connecting";
+  void listen(client);
+  return client;
+};
+
+const listen = async (client: RpcSocketClient): Promise<void> => {
+  for (;;) {
+    try {
+      for await (const push of client.pushes()) {
+        if (push.method === "stream.reset") wasReset.value = true;
+        for (const listener of listeners) listener(push);
+      }
+      return;
+    } catch {
+      if (client !== socket) return;
+      liveState.value = "reconnecting";
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      for (const { request } of held.values()) await client.subscribe(request).catch(() => {});
+    }
+  }
+};
+
+const wanted = (): RpcSocketClient | undefined => {
+  const who = identity.peek();
+  if (who?.kind !== "console") return undefined;
+  socket ??= connect(who.token);
+  return socket;
+};
+
+effect(() => {
+  identity.value;
+  socket?.close();
+  socket = undefined;
+  held.clear();
+  liveState.value = "off";
+});
+
+/** Subscribes to streams as long as somebody holds them; the returned function lets go. */
+export const hold = (request: Parameters<RpcSocketClient["subscribe"]>[0] & { deliveries?: true }): (() => void) => {
+  const name = JSON.stringify(request);
+  const client = wanted();
+  if (!client) return () => {};
+  const known = held.get(name);
+  if (known) known.count++;
+  else {
+    held.set(name, { request, count: 1 });
+    client.subscribe(request).catch(() => {});
+  }
+  return () => {
+    const entry = held.get(name);
+    if (!entry || --entry.count > 0) return;
+    held.delete(name);
+    const { sessions, agents } = request;
+    if (sessions) client.unsubscribe({ sessions: Object.keys(sessions) }).catch(() => {});
+    if (agents) client.unsubscribe({ agents }).catch(() => {});
+  };
+};
+
+/** Calls `listener` with each push; the returned function ends it. */
+export const onPush = (listener: Listener): (() => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
+
+/** Gathers pushes, and gives them at most four times a second; a hidden tab gets none until it is looked at again. */
+export const gathered = (wants: (push: AnyPush) => boolean, give: (pushes: AnyPush[]) => void): (() => void) => {
+  let waiting: AnyPush[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = () => {
+    timer = undefined;
+    if (document.hidden || waiting.length === 0) return;
+    const now = waiting;
+    waiting = [];
+    give(now);
+  };
+  const stop = onPush((push) => {
+    if (!wants(push)) return;
+    waiting.push(push);
+    // A hidden tab reads anew what it missed.
+    if (waiting.length > 2_000) waiting.shift();
+    timer ??= setTimeout(flush, 250);
+  });
+  document.addEventListener("visibilitychange", flush);
+  return () => {
+    stop();
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", flush);
+  };
+};

@@ -1,0 +1,108 @@
+import type { ComponentType } from "preact";
+
+type Module = { default: ComponentType<{ params: Record<string, string> }> };
+export type PageGroup = "Watch" | "Run" | "Keep";
+export type Page = {
+  name: string;
+  group: PageGroup;
+  icon: string;
+  /** Pressed after `g`. */
+  key: string;
+  path: string;
+  /** Every path that it shows; `path` is the first. */
+  patterns: readonly string[];
+  load: () => Promise<Module>;
+};
+
+/** Every page, in the order of the navigation. Each is loaded when it is first opened. */
+export const pages: readonly Page[] = [
+  {
+    ...{ name: "Live", group: "Watch", icon: "radio", key: "l", path: "/", patterns: ["/"] },
+    load: () => import("../pages/live/page.tsx"),
+  },
+  {
+    ...{
+      name: "Activity",
+      group: "Watch",
+      icon: "activity",
+      key: "a",
+      path: "/activity",
+      patterns: ["/activity", "/d/:delivery"],
+    },
+    load: () => import("../pages/activity/page.tsx"),
+  },
+  {
+    ...{
+      name: "Events",
+      group: "Watch",
+      icon: "calendar-clock",
+      key: "e",
+      path: "/events",
+      patterns: ["/events", "/e/:event"],
+    },
+    load: () => import("../pages/events/page.tsx"),
+  },
+  {
+    ...{
+      name: "Agents",
+      group: "Run",
+      icon: "bot",
+      key: "g",
+      path: "/agents",
+      patterns: ["/agents", "/agents/:agent"],
+    },
+    load: () => import("../pages/agents/page.tsx"),
+  },
+  {
+    ...{
+      name: "Sessions",
+      group: "Run",
+      icon: "messages-square",
+      key: "s",
+      path: "/sessions",
+      patterns: ["/sessions", "/s/:session", "/t/:turn"],
+    },
+    load: () => import("../pages/sessions/page.tsx"),
+  },
+  {
+    ...{
+      name: "Skills",
+      group: "Run",
+      icon: "wrench",
+      key: "k",
+      path: "/skills",
+      patterns: ["/skills", "/skills/:skill"],
+    },
+    load: () => import("../pages/skills/page.tsx"),
+  },
+  {
+    ...{
+      name: "Webhooks",
+      group: "Run",
+      icon: "webhook",
+      key: "w",
+      path: "/webhooks",
+      patterns: ["/webhooks", "/webhooks/:mapping"],
+    },
+    load: () => import("../pages/webhooks/page.tsx"),
+  },
+  {
+    ...{ name: "Usage", group: "Keep", icon: "chart-column", key: "u", path: "/usage", patterns: ["/usage"] },
+    load: () => import("../pages/usage/page.tsx"),
+  },
+  {
+    ...{
+      name: "Settings",
+      group: "Keep",
+      icon: "settings",
+      key: "t",
+      path: "/settings",
+      patterns: ["/settings", "/settings/:tab"],
+    },
+    load: () => import("../pages/settings/page.tsx"),
+  },
+  {
+    ...{ name: "API", group: "Keep", icon: "terminal", key: "i", path: "/api", patterns: ["/api"] },
+    load: () => import("../pages/api/page.tsx"),
+  },
+];

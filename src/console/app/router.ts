@@ -1,0 +1,78 @@
+import { batch, computed, signal } from "@preact/signals";
+
+const BASE = "/console";
+const here = () => location.pathname + location.search;
+
+/** Where the reader is: the path below `/console` and its query. */
+export const address = signal(here());
+const url = computed(() => new URL(address.value, location.origin));
+export const path = computed(() => url.value.pathname.slice(BASE.length).replace(/\/+$/, "") || "/");
+export const query = computed(() => url.value.searchParams);
+
+/** Runs before an address is left; what it answers with `false` is not left. */
+let mayLeave: () => boolean = () => true;
+export const guardLeaving = (ask: () => boolean): (() => void) => {
+  mayLeave = ask;
+  return () => {
+    mayLeave = () => true;
+  };
+};
+
+/** Goes to a path below `/console`. `replace` leaves no step to go back to. */
+export const go = (to: string, { replace = false } = {}): void => {
+  const target = to.startsWith(BASE) ? to : BASE + (to === "/" ? "" : to);
+  if (target === address.peek() || !mayLeave()) return;
+  history[replace ? "replaceState" : "pushState"](null, "", target);
+  const moved = new URL(target, location.origin).pathname !== url.peek().pathname;
+  batch(() => {
+    address.value = target;
+  });
+  if (moved && !replace) scrollTo(0, 0);
+};
+
+/** Changes parts of the query and keeps the rest; an empty value takes a part out. */
+export const setQuery = (changes: Readonly<Record<string, string | undefined>>, { replace = true } = {}): void => {
+  const next = new URLSearchParams(query.peek());
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) next.set(name, value);
+    else next.delete(name);
+  }
+  const text = next.toString();
+  go(url.peek().pathname + (text && `?${text}`), { replace });
+};
+
+/** The address of a path below `/console`, as a link has it. */
+export const hrefOf = (to: string): string => BASE + (to === "/" ? "" : to);
+
+/** The parts of a path where it fits a pattern as `/s/:id`; undefined where it does not. */
+export const matchPath = (pattern: string, given: string): Record<string, string> | undefined => {
+  const [want, have] = [pattern.split("/"), given.split("/")];
+  if (want.length !== have.length) return undefined;
+  const found: Record<string, string> = {};
+  for (const [n, part] of want.entries()) {
+    const value = have[n] ?? "";
+    if (part.startsWith(":")) {
+      try {
+        found[part.slice(1)] = decodeURIComponent(value);
+      } catch {
+        return undefined;
+      }
+    } else if (part !== value) return undefined;
+  }
+  return found;
+};
+
+addEventListener("popstate", () => {
+  address.value = here();
+});
+
+/** Links to our own pages change the address without a load. */
+document.addEventListener("click", (event) => {
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+    return;
+  const link = (event.target as Element | null)?.closest("a");
+  if (!link || link.target || link.origin !== location.origin || link.hasAttribute("download")) return;
+  if (link.pathname !== BASE && !link.pathname.startsWith(`${BASE}/`)) return;
+  event.preventDefault();
+  go(link.pathname + link.search);
+});

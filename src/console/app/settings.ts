@@ -1,0 +1,22 @@
+import { effect, signal } from "@preact/signals";
+
+/** What the reader has chosen for this browser. */
+const stored = <Value extends string>(name: string, values: readonly Value[], fallback: Value) => {
+  const key = `agent-gateway.${name}`;
+  const kept = localStorage.getItem(key) as Value | null;
+  const chosen = signal<Value>(kept !== null && values.includes(kept) ? kept : fallback);
+  effect(() => localStorage.setItem(key, chosen.value));
+  return chosen;
+};
+
+export const theme = stored("theme", ["system", "light", "dark"], "system");
+export const zone = stored("zone", ["local", "utc"], "local");
+export const keysOn = stored("keys", ["on", "off"], "on");
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});
+
+export const nextTheme = (): void => {
+  theme.value = theme.value === "system" ? "light" : theme.value === "light" ? "dark" : "system";
+};

@@ -1,0 +1,184 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { Icon } from "../parts/icon.tsx";
+import { Skeleton } from "../parts/page.tsx";
+import { TroubleNote } from "../parts/trouble.tsx";
+import { activeKeys, bindKeys } from "./keys.ts";
+import { liveState, wasReset } from "./live.ts";
+import { type Page, type PageGroup, pages } from "./pages.ts";
+import { go, hrefOf, matchPath, path } from "./router.ts";
+import { identity, isConsole, signOut } from "./session.ts";
+import { nextTheme } from "./settings.ts";
+import { toasts } from "./toasts.ts";
+
+const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Keep"];
+/** What a narrow screen's bar shows; the rest is behind "More". */
+const NARROW = new Set(["Live", "Activity", "Agents", "Sessions"]);
+
+const found = (): { page: Page; params: Record<string, string> } | undefined => {
+  for (const page of pages)
+    for (const pattern of page.patterns) {
+      const params = matchPath(pattern, path.value);
+      if (params) return { page, params };
+    }
+  return undefined;
+};
+
+/** The frame around every page: navigation, the state of the live stream, the palette. */
+export const Shell = () => {
+  const at = found();
+  const overlay = useSignal<"palette" | "keys" | "more" | undefined>(undefined);
+  useEffect(
+    () =>
+      bindKeys([
+        ...pages.map(({ name, key, path: to }) => ({ key: `g ${key}`, does: `Go to ${name}`, run: () => go(to) })),
+        { key: "/", does: "Search and commands", run: () => (overlay.value = "palette") },
+        { key: "?", does: "These keys", run: () => (overlay.value = "keys") },
+        { key: "t", does: "Theme", run: nextTheme },
+      ]),
+    [],
+  );
+  const close = () => (overlay.value = undefined);
+  return (
+    <div class="shell">
+      <a class="skip" href="#page">
+        Skip to the page
+      </a>
+      <nav class="side" aria-label="Pages">
+        <a class="brand" href={hrefOf("/")}>
+          <span class="mark" aria-hidden="true" /> Agent Gateway
+        </a>
+        <button type="button" class="jump" onClick={() => (overlay.value = "palette")}>
+          <Icon name="search" size={14} /> Jump to… <kbd>{isMac ? "⌘K" : "Ctrl K"}</kbd>
+        </button>
+        {GROUPS.map((group) => (
+          <section key={group} aria-label={group}>
+            <h2>{group}</h2>
+            <ul>
+              {pages
+                .filter((page) => page.group === group)
+                .map((page) => (
+                  <PageLink key={page.name} page={page} isHere={page === at?.page} />
+                ))}
+            </ul>
+          </section>
+        ))}
+        <div class="side-foot">
+          <LiveSign />
+          <button type="button" class="icon-button" title="Theme (t)" aria-label="Theme" onClick={nextTheme}>
+            <Icon name="eye" />
+          </button>
+          <button type="button" class="icon-button" title="Sign out" aria-label="Sign out" onClick={() => signOut()}>
+            <Icon name="log-out" />
+          </button>
+        </div>
+      </nav>
+      <main id="page" tabIndex={-1} class={at?.page.name.toLowerCase()}>
+        {identity.value?.kind === "admin" && (
+          <p class="strip">
+            Signed in with a REST key: pages that need RPC, and keys, are off.{" "}
+            <button type="button" class="link" onClick={() => signOut()}>
+              Sign in with the console token
+            </button>
+          </p>
+        )}
+        {at ? <LazyPage key={at.page.name} page={at.page} params={at.params} /> : <NoPage />}
+      </main>
+      <nav class="bottom" aria-label="Pages, short">
+        <ul>
+          {pages
+            .filter(({ name }) => NARROW.has(name))
+            .map((page) => (
+              <PageLink key={page.name} page={page} isHere={page === at?.page} />
+            ))}
+          <li>
+            <button type="button" aria-expanded={overlay.value === "more"} onClick={() => (overlay.value = "more")}>
+              <Icon name="ellipsis" /> More
+            </button>
+          </li>
+        </ul>
+      </nav>
+      {overlay.value !== undefined && <Overlay which={overlay.value} close={close} />}
+      <div class="toasts" role="status" aria-live="polite">
+        {toasts.value.map(({ id, text, tone }) => (
+          <div key={id} class={`toast ${tone}`}>
+            {text}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+};
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+
+const PageLink = ({ page, isHere }: { page: Page; isHere: boolean }) => (
+  <li>
+    <a href={hrefOf(page.path)} aria-current={isHere ? "page" : undefined} title={`g ${page.key}`}>
+      <Icon name={page.icon} /> {page.name}
+    </a>
+  </li>
+);
+
+const LIVE_WORDS = {
+  off: "Not live",
+  connecting: "Connecting",
+  live: "Live",
+  reconnecting: "Reconnecting",
+  paused: "Paused",
+} as const;
+
+/** Whether what is shown follows what happens. */
+const LiveSign = () => (
+  <span
+    class="live-sign"
+    data-state={liveState.value}
+    role="status"
+    title={isConsole.value ? undefined : "The live stream needs the console token."}
+  >
+    <span class="live-dot" aria-hidden="true" />
+    {wasReset.value && liveState.value === "live" ? "Live, reloaded" : LIVE_WORDS[liveState.value]}
+  </span>
+);
+
+/** A page, loaded when it is first wanted. */
+const LazyPage = ({ page, params }: { page: Page; params: Record<string, string> }) => {
+  const body = useSignal<{ Body: ComponentType<{ params: Record<string, string> }> } | undefined>(undefined);
+  const error = useSignal<unknown>(undefined);
+  const load = () => {
+    error.value = undefined;
+    page.load().then(
+      (module) => (body.value = { Body: module.default }),
+      (thrown: unknown) => (error.value = thrown),
+    );
+  };
+  useEffect(load, []);
+  if (error.value !== undefined) return <TroubleNote error={error.value} retry={() => location.reload()} />;
+  if (!body.value) return <Skeleton />;
+  const { Body } = body.value;
+  return <Body params={params} />;
+};
+
+const NoPage = () => (
+  <div class="empty">
+    <h1>There is nothing here</h1>
+    <p>
+      No page of the console has this address. <a href={hrefOf("/")}>See what is happening now</a>, or press{" "}
+      <kbd>/</kbd> to search.
+    </p>
+  </div>
+);
+
+/** What lies over the page: loaded when it is first opened. */
+const Overlay = ({ which, close }: { which: "palette" | "keys" | "more"; close: () => void }) => {
+  const body = useSignal<
+    { Body: ComponentType<{ which: string; close: () => void; keys: typeof activeKeys.value }> } | undefined
+  >(undefined);
+  useEffect(() => {
+    void import("./overlays.tsx").then((module) => (body.value = { Body: module.Overlays }));
+  }, []);
+  if (!body.value) return null;
+  const { Body } = body.value;
+  return <Body which={which} close={close} keys={activeKeys.value} />;
+};

@@ -1,0 +1,62 @@
+import { useSignal } from "@preact/signals";
+import { Field } from "../parts/fields.tsx";
+import { Note, TroubleNote } from "../parts/trouble.tsx";
+import { useAction } from "../parts/use.ts";
+import { identify } from "./api.ts";
+import { signIn, signInReason } from "./session.ts";
+
+/** Takes the console token, or a REST key of scope `admin`. */
+export const SignIn = () => {
+  const token = useSignal("");
+  const refused = useSignal<string | undefined>(undefined);
+  const action = useAction(async () => {
+    refused.value = undefined;
+    const found = await identify(token.value.trim());
+    if ("refused" in found) refused.value = found.refused;
+    else signIn(found);
+  });
+  return (
+    <main class="sign-in">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (token.value.trim() !== "") void action.run();
+        }}
+      >
+        <p class="brand">
+          <span class="mark" aria-hidden="true" /> Agent Gateway
+        </p>
+        <h1>Sign in</h1>
+        {signInReason.value && <Note tone="warning">{signInReason.value}</Note>}
+        <Field
+          word="Console token"
+          hint={
+            <>
+              It is <code>gateway.console.token</code> in the configuration; a try-out prints it at its start. A REST
+              key of scope <code>admin</code> works too, and may do less.
+            </>
+          }
+          error={refused.value}
+        >
+          <input
+            type="password"
+            name="token"
+            autoComplete="off"
+            autoFocus
+            spellcheck={false}
+            value={token.value}
+            onInput={({ currentTarget }) => (token.value = currentTarget.value)}
+          />
+        </Field>
+        {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+        <button type="submit" class="button primary" disabled={action.isRunning.value}>
+          {action.isRunning.value ? "Checking…" : "Sign in"}
+        </button>
+        <p class="hint">
+          The token stays in this tab and is gone when the tab is closed. Every call that the pages make is described at{" "}
+          <a href="/docs">/docs</a>.
+        </p>
+      </form>
+    </main>
+  );
+};

@@ -1,0 +1,28 @@
+import { signal } from "@preact/signals";
+
+export type Toast = { id: number; text: string; tone: "ok" | "bad" };
+
+export const toasts = signal<readonly Toast[]>([]);
+let last = 0;
+
+/** Says something in the corner for a few seconds. Screen readers hear it. */
+export const say = (text: string, tone: Toast["tone"] = "ok"): void => {
+  const id = ++last;
+  toasts.value = [...toasts.value.slice(-2), { id, text, tone }];
+  setTimeout(
+    () => {
+      toasts.value = toasts.value.filter((toast) => toast.id !== id);
+    },
+    tone === "bad" ? 8_000 : 3_500,
+  );
+};
+
+/** Puts a text on the clipboard and says so. */
+export const copyText = async (text: string, what = "Copied"): Promise<void> => {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(what);
+  } catch {
+    say("The browser refused to copy. Select the text and copy it yourself.", "bad");
+  }
+};

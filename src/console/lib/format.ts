@@ -1,0 +1,56 @@
+const rtf = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
+const UNITS = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+] as const;
+
+/** How long ago, or how soon, as a person says it. */
+export const relative = (at: number, now: number): string => {
+  const away = at - now;
+  if (Math.abs(away) < 1_000) return "now";
+  for (const [unit, ms] of UNITS) if (Math.abs(away) >= ms) return rtf.format(Math.trunc(away / ms), unit);
+  return "now";
+};
+
+/** A length of time in at most two units: `12 ms`, `3.4 s`, `2 m 05 s`, `2 h 14 m`, `3 d 4 h`. */
+export const duration = (ms: number): string => {
+  if (!Number.isFinite(ms)) return "–";
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const pair = (large: number, small: number, [one, other]: readonly [string, string]) =>
+    `${Math.floor(ms / large)} ${one} ${String(Math.floor((ms % large) / small)).padStart(2, "0")} ${other}`;
+  if (ms < 3_600_000) return pair(60_000, 1_000, ["m", "s"]);
+  if (ms < 86_400_000) return pair(3_600_000, 60_000, ["h", "m"]);
+  return pair(86_400_000, 3_600_000, ["d", "h"]);
+};
+
+export const bytes = (count: number): string => {
+  if (count < 1_024) return `${count} B`;
+  if (count < 1_048_576) return `${(count / 1_024).toFixed(count < 10_240 ? 1 : 0)} kB`;
+  return `${(count / 1_048_576).toFixed(1)} MB`;
+};
+
+const counts = new Intl.NumberFormat("en");
+export const count = (value: number): string => counts.format(value);
+
+export const plural = (value: number, one: string, many = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : many}`;
+
+/** The exact time, in the reader's zone or in UTC. */
+export const exact = (at: number, isUtc: boolean): string =>
+  new Intl.DateTimeFormat("en-GB", {
+    dateStyle: "medium",
+    timeStyle: "medium",
+    ...(isUtc && { timeZone: "UTC" }),
+  }).format(at) + (isUtc ? " UTC" : "");
+
+/** The time of day alone. */
+export const clockTime = (at: number, isUtc: boolean): string =>
+  new Intl.DateTimeFormat("en-GB", {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    ...(isUtc && { timeZone: "UTC" }),
+  }).format(at);

@@ -1,0 +1,31 @@
+import { render } from "preact";
+import { identify } from "./app/api.ts";
+import { identity, isChecking, signIn, signInReason, takeToken } from "./app/session.ts";
+import "./app/settings.ts";
+import { Shell } from "./app/shell.tsx";
+import { SignIn } from "./app/signin.tsx";
+import "./styles/main.css";
+
+const App = () => {
+  if (isChecking.value) return <p class="checking">Signing in…</p>;
+  return identity.value ? <Shell /> : <SignIn />;
+};
+
+/** Signs in with the token of the link, or with the one that this tab has kept. */
+const begin = async (): Promise<void> => {
+  const token = takeToken();
+  try {
+    const found = token === undefined ? undefined : await identify(token);
+    if (found && "refused" in found) signInReason.value = found.refused;
+    else if (found) signIn(found);
+  } catch {
+    signInReason.value = "The gateway did not answer. Sign in again once it is back.";
+  }
+  isChecking.value = false;
+};
+
+render(<App />, document.getElementById("app") as HTMLElement);
+void begin();
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) void begin();
+});

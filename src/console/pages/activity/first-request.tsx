@@ -1,0 +1,28 @@
+import { rest } from "../../app/api.ts";
+import { Command } from "../../parts/copy.tsx";
+import { ActionButton } from "../../parts/fields.tsx";
+import { Empty } from "../../parts/page.tsx";
+import { TroubleNote } from "../../parts/trouble.tsx";
+import { useAction } from "../../parts/use.ts";
+
+/** What the flight recorder says before anything came: one command, and a button that does the same. */
+export const FirstRequest = ({ isLive, onSent }: { isLive: boolean; onSent: () => void }) => {
+  const action = useAction(async () => {
+    await rest().call("chat.send", { body: { message: "Hello from the console" } });
+    onSent();
+  });
+  return (
+    <Empty title="No request has come in yet.">
+      <Command
+        text={`curl ${location.origin}/api/v1/chat/send -H "Authorization: Bearer $REST_API_KEY" -H 'Content-Type: application/json' -d '{"message":"Hello"}'`}
+      />
+      <ActionButton kind="primary" onClick={() => void action.run()} isRunning={action.isRunning.value}>
+        {action.isRunning.value ? "Sending…" : "Send a test message"}
+      </ActionButton>
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <p class="muted" role="status">
+        {isLive ? "Waiting for the first request. It appears here by itself." : "Read again after you have sent one."}
+      </p>
+    </Empty>
+  );
+};

@@ -1,0 +1,353 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Delivery } from "#generated/clients/rest.ts";
+import { rest, troubleOf } from "../../app/api.ts";
+import { bindKeys } from "../../app/keys.ts";
+import { go, hrefOf, query, setQuery } from "../../app/router.ts";
+import { copyText, say } from "../../app/toasts.ts";
+import { bytes } from "../../lib/format.ts";
+import { curlOfDelivery, isSigned } from "../../lib/requests.ts";
+import type { Step } from "../../lib/steps.ts";
+import { CopyButton, Id } from "../../parts/copy.tsx";
+import { Confirm } from "../../parts/dialog.tsx";
+import { ActionButton } from "../../parts/fields.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { Body, RawJson } from "../../parts/json.tsx";
+import { Facts, Skeleton } from "../../parts/page.tsx";
+import { ReplaySign, State } from "../../parts/state.tsx";
+import { Tabs } from "../../parts/tabs.tsx";
+import { Ago, Exact } from "../../parts/time.tsx";
+import { Timeline } from "../../parts/timeline.tsx";
+import { Note, TroubleNote } from "../../parts/trouble.tsx";
+import { useLoaded } from "../../parts/use.ts";
+import { DryRun } from "./dry-run.tsx";
+import type { Row } from "./page.tsx";
+
+const OPEN = new Set(["queued", "running"]);
+
+/** One request: what came in, what the gateway made of it, and how to do it again. */
+export const Inspector = ({ id, back, row }: { id: string; back: () => void; row: Row | undefined }) => {
+  const loaded = useLoaded((signal) => rest().call("deliveries.get", { path: { delivery_id: id } }, { signal }), [id]);
+  const delivery = loaded.value.value;
+  // The list follows what happens: once its row has changed, there is more to tell.
+  useEffect(() => {
+    if (delivery && row && row.outcome !== delivery.outcome) void loaded.reload();
+  }, [row?.outcome]);
+  const isOpen = delivery !== undefined && OPEN.has(delivery.outcome);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const timer = setInterval(() => !document.hidden && void loaded.reload(), 2_000);
+    return () => clearInterval(timer);
+  }, [isOpen]);
+  if (loaded.error.value !== undefined && !delivery)
+    return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
+  if (!delivery) return <Skeleton rows={10} />;
+  return <Shown delivery={delivery} back={back} isOpen={isOpen} />;
+};
+
+const Gone = ({ id, error, back, retry }: { id: string; error: unknown; back: () => void; retry: () => void }) =>
+  troubleOf(error).name === "delivery-not-found" ? (
+    <>
+      <BackLink back={back} />
+      <Note tone="warning">
+        <strong>This delivery is no longer kept.</strong>
+        <p class="mono">{id}</p>
+        <p>
+          The flight recorder lets the oldest go first. <code>recorder.entries</code> and <code>recorder.bytes</code> in
+          the configuration say how much it keeps.
+        </p>
+      </Note>
+    </>
+  ) : (
+    <TroubleNote error={error} retry={retry} />
+  );
+
+const BackLink = ({ back }: { back: () => void }) => (
+  <button type="button" class="link back" onClick={back}>
+    <Icon name="arrow-left" size={14} /> All requests
+  </button>
+);
+
+const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => void; isOpen: boolean }) => {
+  const asking = useSignal<"replay" | "edit" | "dry-run" | undefined>(undefined);
+  const close = () => (asking.value = undefined);
+  const isHook = delivery.surface === "hooks";
+  const why = delivery.replayable ? undefined : whyNot(delivery);
+  const curl = () => curlOfDelivery(delivery, location.origin);
+  const link = () => location.origin + hrefOf(`/d/${delivery.delivery_id}`);
+  const latest = useRef({ why, isHook });
+  latest.current = { why, isHook };
+  useEffect(
+    () =>
+      bindKeys([
+        {
+          key: "r",
+          does: "Replay",
+          run: () => (latest.current.why === undefined ? (asking.value = "replay") : say(latest.current.why, "bad")),
+        },
+        { key: "d", does: "Dry run", run: () => latest.current.isHook && (asking.value = "dry-run") },
+        { key: "c", does: "Copy as curl", run: () => void copyText(curl(), "Copied as curl") },
+        { key: "y", does: "Copy the link", run: () => void copyText(link(), "Link copied") },
+      ]),
+    [delivery.delivery_id],
+  );
+  const steps = delivery.timeline as Step[];
+  const attempts = steps.filter(({ name }) => name === "turn.started").length;
+  return (
+    <article aria-label={`Request ${delivery.delivery_id}`}>
+      <header class="inspector-head">
+        <BackLink back={back} />
+        <div class="line">
+          <State of={delivery.outcome} />
+          {delivery.status !== null && <span class="mono">{delivery.status}</span>}
+          <span class="mono">{delivery.method}</span>
+          <span class="mono break">{delivery.path}</span>
+        </div>
+        <div class="line">
+          <Id id={delivery.delivery_id} most={40} />
+          <span class="faint">
+            <Ago at={delivery.at} />
+          </span>
+          {delivery.replay_of && (
+            <span>
+              <ReplaySign>replay of</ReplaySign>{" "}
+              <a class="mono" href={hrefOf(`/d/${delivery.replay_of}`)}>
+                {delivery.replay_of}
+              </a>
+            </span>
+          )}
+        </div>
+        <div class="bar-actions bottom-bar">
+          <ActionButton onClick={() => (asking.value = "replay")} why={why} hotkey="r">
+            <Icon name="rotate-ccw" size={14} /> Replay
+          </ActionButton>
+          {isHook && (
+            <ActionButton onClick={() => (asking.value = "dry-run")} hotkey="d">
+              <Icon name="play" size={14} /> Dry run
+            </ActionButton>
+          )}
+          <ActionButton
+            onClick={() =>
+              void copyText(
+                curl(),
+                isSigned(delivery)
+                  ? "Copied. The old signature would be refused: it goes with the shared token, or replay it here."
+                  : "Copied as curl",
+              )
+            }
+            hotkey="c"
+          >
+            <Icon name="terminal" size={14} /> curl
+          </ActionButton>
+          <ActionButton onClick={() => void copyText(link(), "Link copied")} hotkey="y">
+            <Icon name="link" size={14} /> Link
+          </ActionButton>
+        </div>
+      </header>
+      <Why steps={steps} />
+      <Tabs
+        label="Parts of the request"
+        open={query.value.get("tab") ?? "timeline"}
+        onOpen={(tab) => setQuery({ tab: tab === "timeline" ? "" : tab })}
+        tabs={[
+          { id: "timeline", name: "Timeline", body: () => <Timeline steps={steps} isOpen={isOpen} /> },
+          { id: "request", name: "Request", body: () => <RequestTab delivery={delivery} /> },
+          { id: "reply", name: "Reply", body: () => <ReplyTab delivery={delivery} steps={steps} /> },
+          { id: "attempts", name: "Attempts", count: attempts, body: () => <AttemptsTab steps={steps} /> },
+        ]}
+      />
+      {asking.value === "replay" && (
+        <Confirm
+          title="Send this request again?"
+          act="Replay"
+          close={close}
+          run={async () => {
+            const again = await rest().call("deliveries.replay", { path: { delivery_id: delivery.delivery_id } });
+            say(again.outcome === "unmatched" ? "Sent again. No mapping matches it today." : "Sent again.");
+            go(`/d/${again.delivery_id}`);
+          }}
+        >
+          <p>{effectOf(delivery)}</p>
+          <p class="muted">
+            Its kept body goes through today's mappings as a new delivery. Its signature and its idempotency key are not
+            looked at.
+          </p>
+        </Confirm>
+      )}
+      {asking.value === "dry-run" && <DryRun delivery={delivery} close={close} />}
+    </article>
+  );
+};
+
+/** What a replay starts, as far as it is known before. */
+const effectOf = ({ operation, mapping, session_id }: Delivery): string => {
+  if (operation === "hooks.wake") return "This queues a new system event for the agent.";
+  const where = session_id ? ` in the session ${session_id}` : "";
+  return mapping
+    ? `This starts a new turn by the mapping ${mapping}${where}.`
+    : `This starts a new turn${where}, if a mapping matches it today.`;
+};
+
+const whyNot = ({ surface, caller, outcome }: Delivery): string => {
+  if (surface !== "hooks") return "It came by an API, whose client can send it again. Copy it as curl.";
+  if (outcome === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
+  if (caller === null) return "Nobody was authenticated, so its body was not kept.";
+  return "Its body is not kept.";
+};
+
+/** Why it was refused, or why nothing came of it: first of all, in words. */
+const Why = ({ steps }: { steps: readonly Step[] }) => {
+  const refusal = steps.find(({ name }) => name === "request.refused");
+  const failure = steps.findLast(({ name }) => name === "turn.failed" || name === "event.dead");
+  const step = refusal ?? failure;
+  if (!step) return null;
+  const { error, status, detail, reason } = (step.detail ?? {}) as Record<string, string | number | undefined>;
+  return (
+    <Note tone="bad">
+      <strong>
+        {refusal ? `Refused: ${error ?? "error"}` : `Failed: ${error ?? "given up"}`}{" "}
+        {status !== undefined && <span class="mono">{status}</span>}
+      </strong>
+      <p>{detail ?? reason ?? ADVICE[String(error)] ?? ""}</p>
+      {refusal && ADVICE[String(error)] && <p class="muted">{ADVICE[String(error)]}</p>}
+    </Note>
+  );
+};
+
+/** The next step, for the refusals that senders meet most. */
+const ADVICE: Readonly<Record<string, string>> = {
+  unauthenticated:
+    "Check the token that the sender has against the one in the configuration. Webhooks take webhooks.token, or a signature where the mapping has verify.",
+  "signature-invalid":
+    "Compare the secret of the mapping's verify with the one at the sender. A proxy that changes the body breaks a signature, too.",
+  "rate-limited":
+    "webhooks.rateLimit says how many calls are let in. Senders that honour Retry-After come again by themselves.",
+  "mapping-not-found":
+    "The path names a mapping that the configuration does not have. The Webhooks page lists those that it has.",
+  "address-not-allowed":
+    "webhooks.allowedIps does not have the sender's address. Behind a proxy, gateway.trustedProxies must name it.",
+};
+
+const RequestTab = ({ delivery }: { delivery: Delivery }) => {
+  const { headers, body, body_encoding } = delivery;
+  return (
+    <div class="section">
+      <Facts
+        of={[
+          ["Came", <Exact key="at" at={delivery.at} />],
+          [
+            "From",
+            <span key="from" class="mono">
+              {delivery.address}
+            </span>,
+          ],
+          ["Caller", delivery.caller ?? <span class="faint">nobody was authenticated</span>],
+          ["Request", <Id key="req" id={delivery.request_id} most={40} />],
+          delivery.sender_id !== null && ["Sender's id", <Id key="sender" id={delivery.sender_id} most={40} />],
+          [
+            "Operation",
+            <span key="op" class="mono">
+              {delivery.operation || "none"}
+            </span>,
+          ],
+        ]}
+      />
+      <section class="section">
+        <h3>Body</h3>
+        {body === null ? (
+          <p class="muted">
+            {delivery.bytes === 0 ? "It had no body." : `It had ${bytes(delivery.bytes)}, which are not kept.`}
+          </p>
+        ) : body_encoding === "base64" ? (
+          <>
+            <p class="muted">It is no UTF-8, so it is shown in base64.</p>
+            <pre class="raw">{body}</pre>
+          </>
+        ) : (
+          <Body text={body} what="the body" {...(delivery.surface === "hooks" && { pick: copyPlace })} />
+        )}
+      </section>
+      <section class="section">
+        <header>
+          <h3>Headers</h3>
+          <CopyButton text={() => JSON.stringify(headers, null, 2)} what="Copy the headers" />
+        </header>
+        <Facts
+          of={Object.entries(headers).map(
+            ([name, value]) =>
+              [
+                name,
+                <span key={name} class="mono">
+                  {value}
+                </span>,
+              ] as const,
+          )}
+        />
+        <p class="hint">Tokens, cookies and signatures are never kept.</p>
+      </section>
+    </div>
+  );
+};
+
+/** A place in a payload, copied as a template has it; the toast says how `match` has it. */
+const copyPlace = (path: (string | number)[], value: unknown) => {
+  const place = `{${["body", ...path].join(".")}}`;
+  void copyText(place, `Copied ${place}. As a match line: "${["body", ...path].join(".")}": ${JSON.stringify(value)}`);
+};
+
+const ReplyTab = ({ delivery, steps }: { delivery: Delivery; steps: readonly Step[] }) => {
+  const end = steps.findLast(({ name }) => ["turn.completed", "turn.failed", "turn.cancelled"].includes(name));
+  const { reply, usage } = (end?.detail ?? {}) as {
+    reply?: string;
+    usage?: { input: number; output: number; total: number };
+  };
+  return (
+    <div class="section">
+      <Facts
+        of={[
+          [
+            "Answered",
+            delivery.status === null ? "after this was recorded" : <span class="mono">{delivery.status}</span>,
+          ],
+          delivery.turn_id !== null && [
+            "Turn",
+            <Id key="turn" id={delivery.turn_id} href={hrefOf(`/t/${delivery.turn_id}`)} most={40} />,
+          ],
+          delivery.event_id !== null && [
+            "Event",
+            <Id key="event" id={delivery.event_id} href={hrefOf(`/e/${delivery.event_id}`)} most={40} />,
+          ],
+          delivery.session_id !== null && [
+            "Session",
+            <Id
+              key="session"
+              id={delivery.session_id}
+              href={hrefOf(`/s/${encodeURIComponent(delivery.session_id)}`)}
+              most={40}
+            />,
+          ],
+          usage && ["Tokens", `${usage.input} in, ${usage.output} out`],
+        ]}
+      />
+      {reply !== undefined ? (
+        <pre class="raw">{reply}</pre>
+      ) : (
+        <p class="muted">There is no reply{OPEN.has(delivery.outcome) ? " yet" : ""}.</p>
+      )}
+    </div>
+  );
+};
+
+const AttemptsTab = ({ steps }: { steps: readonly Step[] }) => {
+  const from = steps.findIndex(({ name }) => name === "turn.started");
+  if (from < 0) return <p class="muted">No turn has run for it.</p>;
+  return (
+    <div class="section">
+      <Timeline
+        steps={steps.slice(from).filter(({ name }) => /^(turn|tool|model|usage)\./.test(name))}
+        isOpen={false}
+      />
+      <RawJson value={steps} word="All steps as JSON" />
+    </div>
+  );
+};

@@ -1,0 +1,215 @@
+import { useEffect } from "preact/hooks";
+import type { Delivery, DeliveryOutcome, DeliverySurface } from "#generated/clients/rest.ts";
+import { rest } from "../../app/api.ts";
+import { bindKeys } from "../../app/keys.ts";
+import type { AnyPush } from "../../app/live.ts";
+import { go, hrefOf, query } from "../../app/router.ts";
+import { isConsole } from "../../app/session.ts";
+import { camelToSnake } from "../../lib/case.ts";
+import { plural } from "../../lib/format.ts";
+import { FilterSelect, Filters, FilterText } from "../../parts/fields.tsx";
+import { useLiveRows } from "../../parts/live-rows.ts";
+import { Empty, PageHead, Skeleton } from "../../parts/page.tsx";
+import { Split } from "../../parts/split.tsx";
+import { ReplaySign, State } from "../../parts/state.tsx";
+import { type Column, More, Table } from "../../parts/table.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { TroubleNote } from "../../parts/trouble.tsx";
+import { FirstRequest } from "./first-request.tsx";
+import { Inspector } from "./inspector.tsx";
+import "./activity.css";
+
+export type Row = Omit<Delivery, "headers" | "body" | "body_encoding" | "replayable" | "timeline">;
+
+const SURFACES = [
+  ["hooks", "Webhooks"],
+  ["rest", "REST"],
+  ["rpc", "RPC"],
+] as const;
+const OUTCOMES: readonly DeliveryOutcome[] = [
+  ...(["refused", "unmatched", "challenge", "repeated", "queued", "running"] as const),
+  ...(["completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
+];
+const HOURS = [
+  ["1", "Last hour"],
+  ["24", "Last day"],
+  ["168", "Last week"],
+] as const;
+const FILTERS = ["surface", "outcome", "mapping", "session", "hours", "id"] as const;
+
+/** What an address's filters ask of the gateway. */
+const askedOf = (given: URLSearchParams) => {
+  const hours = Number(given.get("hours") ?? 0);
+  const [surface, outcome, mapping, session, id] = ["surface", "outcome", "mapping", "session", "id"].map((name) =>
+    given.get(name),
+  );
+  return {
+    ...(surface && { surface: surface as DeliverySurface }),
+    ...(outcome && { outcome: outcome as DeliveryOutcome }),
+    ...(mapping && { mapping }),
+    ...(session && { session_id: session }),
+    ...(id && { id }),
+    ...(hours > 0 && { from: new Date(Date.now() - hours * 3_600_000).toISOString() }),
+  };
+};
+
+/** Whether a row that was pushed belongs to what the filters show. */
+const isWanted = (row: Row, given: URLSearchParams): boolean => {
+  const { surface, outcome, mapping, session_id, id } = askedOf(given);
+  return (
+    (surface === undefined || row.surface === surface) &&
+    (outcome === undefined || row.outcome === outcome) &&
+    (mapping === undefined || row.mapping === mapping) &&
+    (session_id === undefined || row.session_id === session_id) &&
+    (id === undefined ||
+      [row.delivery_id, row.request_id, row.turn_id, row.event_id, row.session_id, row.sender_id].includes(id))
+  );
+};
+
+const rowOf = ({ method, params }: AnyPush): Row | undefined => {
+  if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
+  return camelToSnake((params as { delivery: object }).delivery) as Row;
+};
+
+const COLUMNS: readonly Column<Row>[] = [
+  {
+    name: "Request",
+    narrow: "first",
+    cell: ({ operation, path, method }) => (
+      <>
+        <span class="mono">{path}</span> <span class="faint">{operation || method}</span>
+      </>
+    ),
+  },
+  {
+    name: "Outcome",
+    width: "128px",
+    narrow: "first",
+    cell: ({ outcome, replay_of }) => (
+      <>
+        <State of={outcome} /> {replay_of && <ReplaySign>{""}</ReplaySign>}
+      </>
+    ),
+  },
+  {
+    name: "Status",
+    width: "64px",
+    align: "end",
+    narrow: "none",
+    cell: ({ status }) => <span class="mono">{status ?? "–"}</span>,
+  },
+  { name: "Caller", width: "18%", cell: ({ caller, address }) => caller ?? <span class="faint">{address}</span> },
+  { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
+];
+
+/** The flight recorder: every request that came in, and what became of it. */
+const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
+  const given = query.value;
+  const filters = FILTERS.map((name) => given.get(name) ?? "").join("\n");
+  const rows = useLiveRows<Row>({
+    keyOf: ({ delivery_id }) => delivery_id,
+    async read(cursor, signal) {
+      const asked = { ...askedOf(query.peek()), limit: 50, ...(cursor !== undefined && { cursor }) };
+      const { deliveries, next_cursor } = await rest().call("deliveries.list", { query: asked }, { signal });
+      return { items: deliveries, cursor: next_cursor };
+    },
+    request: { gateway: null, deliveries: true },
+    itemOf(push) {
+      const row = rowOf(push);
+      return row && isWanted(row, query.peek()) ? row : undefined;
+    },
+    keys: [filters],
+    isReading: delivery !== undefined,
+  });
+  const list = rows.list.value;
+  const back = () => go(`/activity${location.search}`);
+  useEffect(
+    () =>
+      bindKeys([
+        {
+          key: ".",
+          does: "Jump to live",
+          run: () => {
+            rows.release();
+            scrollTo(0, 0);
+          },
+        },
+        { key: "Escape", does: "Back to the list", run: back },
+      ]),
+    [],
+  );
+  const isFiltered = filters.trim() !== "";
+  const { items, waiting } = list;
+  return (
+    <>
+      <PageHead
+        title="Activity"
+        count={items.length === 0 ? undefined : plural(items.length, "request") + (list.hasMore ? " and more" : "")}
+        updated={rows.at.value}
+        refresh={() => void rows.reload()}
+      />
+      <Split
+        list={
+          <>
+            <Filters names={FILTERS}>
+              <FilterSelect name="surface" word="Surface" values={SURFACES} />
+              <FilterSelect name="outcome" word="Outcome" values={OUTCOMES.map((one) => [one, one] as const)} />
+              <FilterSelect name="hours" word="When" values={HOURS} />
+              <FilterText name="mapping" word="Mapping" />
+              <FilterText name="session" word="Session" />
+              <FilterText name="id" word="Id" placeholder="Any id" />
+            </Filters>
+            {rows.error.value !== undefined && (
+              <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />
+            )}
+            {waiting.length > 0 && (
+              <button
+                type="button"
+                class="pill"
+                onClick={() => {
+                  rows.release();
+                  scrollTo(0, 0);
+                }}
+              >
+                {waiting.length > 100 ? "100+" : waiting.length} new
+              </button>
+            )}
+            {items.length === 0 && rows.isLoading.value ? (
+              <Skeleton rows={12} />
+            ) : items.length === 0 && rows.error.value === undefined ? (
+              isFiltered ? (
+                <Empty title="No request fits these filters.">
+                  <p class="muted">The recorder keeps the last `recorder.entries` requests; older ones are gone.</p>
+                </Empty>
+              ) : (
+                <FirstRequest isLive={isConsole.value} onSent={() => void rows.reload()} />
+              )
+            ) : (
+              <Table
+                label="Requests, newest first"
+                rows={items}
+                columns={COLUMNS}
+                keyOf={({ delivery_id }) => delivery_id}
+                hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}${location.search}`)}
+                selected={delivery}
+              />
+            )}
+            {list.hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
+          </>
+        }
+        inspector={
+          delivery && (
+            <Inspector
+              key={delivery}
+              id={delivery}
+              back={back}
+              row={items.find(({ delivery_id }) => delivery_id === delivery)}
+            />
+          )
+        }
+      />
+    </>
+  );
+};
+
+export default Page;

@@ -1,0 +1,4 @@
+import { PageHead } from "../../parts/page.tsx";
+
+const Page = () => <PageHead title="Settings" />;
+export default Page;

@@ -1,0 +1,82 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { TroubleNote } from "./trouble.tsx";
+import { useAction } from "./use.ts";
+
+/** A native dialog, open as long as it is there. Escape and the ground around it close it. */
+export const Dialog = ({
+  title,
+  close,
+  wide = false,
+  children,
+}: {
+  title: string;
+  close: () => void;
+  wide?: boolean;
+  children: ComponentChildren;
+}) => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement as HTMLElement | null;
+    dialog.current?.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class={wide ? "wide" : ""}
+      aria-label={title}
+      onClose={close}
+      onCancel={(event) => {
+        event.preventDefault();
+        close();
+      }}
+      onMouseDown={(event) => event.target === dialog.current && close()}
+    >
+      <div class="dialog-body">
+        <h2>{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  );
+};
+
+type Confirmation = {
+  title: string;
+  /** What will happen, in words. */
+  children: ComponentChildren;
+  /** The words on the button that does it. */
+  act: string;
+  run: () => Promise<unknown>;
+  close: () => void;
+  isDanger?: boolean;
+};
+
+/** Asks before something is done that cannot be undone, or that starts work. */
+export const Confirm = ({ title, children, act, run, close, isDanger = false }: Confirmation) => {
+  const action = useAction(async () => {
+    await run();
+    close();
+  });
+  return (
+    <Dialog title={title} close={close}>
+      {children}
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick={close}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          class={`button ${isDanger ? "danger" : "primary"}`}
+          disabled={action.isRunning.value}
+          // The first thing that Enter does is what was asked for.
+          autoFocus
+          onClick={() => void action.run()}
+        >
+          {action.isRunning.value ? "Working…" : act}
+        </button>
+      </div>
+    </Dialog>
+  );
+};

@@ -1,0 +1,141 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { bindKeys } from "../app/keys.ts";
+import { query, setQuery } from "../app/router.ts";
+
+type Choice = { name: string; word: string; values: readonly (readonly [value: string, word: string])[] };
+
+/** A filter that stands in the address. */
+export const FilterSelect = ({ name, word, values }: Choice) => (
+  <label class="filter">
+    <span>{word}</span>
+    <select
+      value={query.value.get(name) ?? ""}
+      onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
+    >
+      <option value="">Any</option>
+      {values.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
+/** A filter of free text, taken over when the reader stops typing. */
+export const FilterText = ({ name, word, placeholder = "" }: { name: string; word: string; placeholder?: string }) => {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const field = useRef<HTMLInputElement>(null);
+  const current = query.value.get(name) ?? "";
+  useEffect(() => {
+    if (field.current && field.current !== document.activeElement) field.current.value = current;
+  }, [current]);
+  return (
+    <label class="filter">
+      <span>{word}</span>
+      <input
+        ref={field}
+        type="search"
+        placeholder={placeholder}
+        defaultValue={current}
+        onInput={({ currentTarget: { value } }) => {
+          clearTimeout(timer.current);
+          timer.current = setTimeout(() => setQuery({ [name]: value.trim() }), 250);
+        }}
+      />
+    </label>
+  );
+};
+
+/** The row of filters of a list. `f` leads to the first of them. */
+export const Filters = ({ names, children }: { names: readonly string[]; children: ComponentChildren }) => {
+  const row = useRef<HTMLDivElement>(null);
+  useEffect(
+    () =>
+      bindKeys([
+        { key: "f", does: "Filter", run: () => row.current?.querySelector<HTMLElement>("select, input")?.focus() },
+      ]),
+    [],
+  );
+  const set = names.filter((name) => query.value.has(name)).length;
+  const isOpen = useSignal(false);
+  return (
+    <div class="filters" ref={row} role="search" aria-label="Filters" data-open={isOpen.value}>
+      <button
+        type="button"
+        class="button filters-toggle"
+        aria-expanded={isOpen.value}
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
+        Filters{set > 0 && ` (${set})`}
+      </button>
+      {children}
+      {set > 0 && (
+        <button
+          type="button"
+          class="link"
+          onClick={() => setQuery(Object.fromEntries(names.map((name) => [name, ""])))}
+        >
+          Clear
+        </button>
+      )}
+    </div>
+  );
+};
+
+/** A named field of a form, with what it is for and what is wrong with it. */
+export const Field = ({
+  word,
+  hint,
+  error,
+  children,
+}: {
+  word: string;
+  hint?: ComponentChildren;
+  error?: string | undefined;
+  children: ComponentChildren;
+}) => (
+  <label class="field">
+    <span class="field-name">{word}</span>
+    {children}
+    {hint && <span class="hint">{hint}</span>}
+    {error && (
+      <span class="field-error" role="alert">
+        {error}
+      </span>
+    )}
+  </label>
+);
+
+/** A button that does something. Where it may not be used, it says why. */
+export const ActionButton = ({
+  children,
+  onClick,
+  why,
+  kind = "",
+  hotkey,
+  isRunning = false,
+}: {
+  children: ComponentChildren;
+  onClick: () => void;
+  /** Why it cannot be used now. */
+  why?: string | undefined;
+  kind?: "" | "primary" | "danger";
+  /** The key that does the same, printed on the button. */
+  hotkey?: string;
+  isRunning?: boolean;
+}) => (
+  <button
+    type="button"
+    class={`button ${kind}`}
+    aria-disabled={why !== undefined || isRunning}
+    title={why}
+    onClick={() => why === undefined && !isRunning && onClick()}
+  >
+    {children}
+    {hotkey && <kbd>{hotkey}</kbd>}
+    {why !== undefined && <span class="sr-only">: {why}</span>}
+  </button>
+);

@@ -1,0 +1,86 @@
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import { now } from "../app/clock.ts";
+import { zone } from "../app/settings.ts";
+import { clockTime } from "../lib/format.ts";
+import { Icon } from "./icon.tsx";
+
+type Head = {
+  title: string;
+  /** How many there are, beside the title. */
+  count?: string | undefined;
+  children?: ComponentChildren;
+  /** When what is shown was read, and how to read it again. */
+  updated?: number | undefined;
+  refresh?: (() => void) | undefined;
+};
+
+/** The head of a page: its name, how much there is, and what can be done. */
+export const PageHead = ({ title, count, children, updated, refresh }: Head) => {
+  useEffect(() => {
+    document.title = `${title} · Agent Gateway`;
+  }, [title]);
+  return (
+    <header class="page-head">
+      <h1>{title}</h1>
+      {count !== undefined && <span class="count">{count}</span>}
+      <div class="actions">
+        {children}
+        {refresh && (
+          <span class="updated">
+            {updated !== undefined && (
+              <span class="faint">Updated {clockTime(Math.min(updated, now.value), zone.value === "utc")}</span>
+            )}
+            <button
+              type="button"
+              class="icon-button"
+              title="Read it again"
+              aria-label="Read it again"
+              onClick={refresh}
+            >
+              <Icon name="refresh-cw" />
+            </button>
+          </span>
+        )}
+      </div>
+    </header>
+  );
+};
+
+/** What a page says while there is nothing to show: one sentence, and one thing to do. */
+export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
+  <div class="empty">
+    <p>
+      <strong>{title}</strong>
+    </p>
+    {children}
+  </div>
+);
+
+/** Grey bars where content will be: nothing jumps when it comes. */
+export const Skeleton = ({ rows = 6 }: { rows?: number }) => (
+  <div class="skeleton" aria-busy="true" aria-label="Loading">
+    {Array.from({ length: rows }, (_, n) => (
+      <div key={n} />
+    ))}
+  </div>
+);
+
+/** Names and values, one below the other. */
+export const Facts = ({
+  of,
+}: {
+  of: readonly (readonly [name: string, value: ComponentChildren] | undefined | false)[];
+}) => (
+  <dl class="facts">
+    {of.map(
+      (fact) =>
+        fact && (
+          <div key={fact[0]}>
+            <dt>{fact[0]}</dt>
+            <dd>{fact[1] ?? <span class="faint">–</span>}</dd>
+          </div>
+        ),
+    )}
+  </dl>
+);

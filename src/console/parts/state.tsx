@@ -1,0 +1,42 @@
+const SHAPES = { done: "●", running: "◐", waiting: "○", failed: "✕", refused: "⊘", replay: "↻", warning: "▲" } as const;
+export type Tone = keyof typeof SHAPES;
+
+const TONES: Readonly<Record<string, Tone>> = {
+  completed: "done",
+  handled: "done",
+  ok: "done",
+  idle: "done",
+  delivered: "done",
+  challenge: "done",
+  repeated: "done",
+  running: "running",
+  busy: "running",
+  queued: "waiting",
+  unmatched: "waiting",
+  paused: "waiting",
+  cancelled: "waiting",
+  gone: "waiting",
+  failed: "failed",
+  failing: "failed",
+  dead: "failed",
+  expired: "failed",
+  refused: "refused",
+  degraded: "warning",
+};
+
+/** The state of a thing: a shape, a colour and always the word. */
+export const State = ({ of, word = of, quiet = false }: { of: string; word?: string; quiet?: boolean }) => {
+  const tone = TONES[of] ?? "waiting";
+  return (
+    <span class={`state ${quiet ? "quiet" : ""}`} data-tone={tone}>
+      <span aria-hidden="true">{SHAPES[tone]}</span> {word}
+    </span>
+  );
+};
+
+/** A sign that something was sent again. */
+export const ReplaySign = ({ children = "replay" }: { children?: string }) => (
+  <span class="state quiet" data-tone="replay">
+    <span aria-hidden="true">{SHAPES.replay}</span> {children}
+  </span>
+);

@@ -1,0 +1,104 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { bindKeys } from "../app/keys.ts";
+import { go } from "../app/router.ts";
+
+export type Column<Row> = {
+  name: string;
+  /** What the cell shows. The first column's is the link to the row's thing. */
+  cell: (row: Row) => ComponentChildren;
+  /** Its width, as CSS has it; without one it takes what is left. */
+  width?: string;
+  align?: "end";
+  /** On a narrow screen it stands in the row's first line, in its second, or nowhere. */
+  narrow?: "first" | "second" | "none";
+};
+
+type TableOf<Row> = {
+  label: string;
+  rows: readonly Row[];
+  columns: readonly Column<Row>[];
+  keyOf: (row: Row) => string;
+  /** Where a row leads; its first cell is the link, stretched over the row. */
+  hrefOf?: (row: Row) => string;
+  selected?: string | undefined;
+};
+
+/** A real table. `j` and `k` move through its rows, Enter opens one. */
+export const Table = <Row,>({ label, rows, columns, keyOf, hrefOf, selected }: TableOf<Row>) => {
+  const table = useRef<HTMLTableElement>(null);
+  useEffect(() => {
+    if (!hrefOf) return undefined;
+    const move = (step: number) => () => {
+      const links = [...(table.current?.querySelectorAll<HTMLAnchorElement>("tbody a.row-link") ?? [])];
+      const chosen = links.indexOf(document.activeElement as HTMLAnchorElement);
+      const from = chosen >= 0 ? chosen : links.findIndex((link) => link.closest("tr")?.ariaSelected === "true");
+      const next = links[Math.min(links.length - 1, Math.max(0, from + step))];
+      next?.focus();
+      next?.closest("tr")?.scrollIntoView({ block: "nearest" });
+      // With an inspector open, moving is opening.
+      if (next && table.current?.closest(".split:not(.single)")) go(next.pathname + next.search, { replace: true });
+    };
+    return bindKeys([
+      { key: "j", does: "Next row", run: move(1) },
+      { key: "k", does: "Previous row", run: move(-1) },
+    ]);
+  }, [hrefOf !== undefined]);
+  return (
+    <table class="rows" aria-label={label} ref={table}>
+      <colgroup>
+        {columns.map(({ name, width }) => (
+          <col key={name} style={width ? { width } : {}} />
+        ))}
+      </colgroup>
+      <thead>
+        <tr>
+          {columns.map(({ name, align }) => (
+            <th key={name} scope="col" class={align === "end" ? "end" : ""}>
+              {name}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => {
+          const key = keyOf(row);
+          return (
+            <tr key={key} aria-selected={hrefOf ? key === selected : undefined}>
+              {columns.map(({ name, cell, align, narrow = "second" }, n) => (
+                <td key={name} class={align === "end" ? "end" : ""} data-narrow={narrow} data-name={name}>
+                  {n === 0 && hrefOf ? (
+                    <a class="row-link" href={hrefOf(row)}>
+                      {cell(row)}
+                    </a>
+                  ) : (
+                    cell(row)
+                  )}
+                </td>
+              ))}
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+};
+
+/** Reads more when its end comes into sight, or when it is clicked. */
+export const More = ({ read, isLoading }: { read: () => void; isLoading: boolean }) => {
+  const end = useRef<HTMLButtonElement>(null);
+  const latest = useRef(read);
+  latest.current = read;
+  useEffect(() => {
+    const watcher = new IntersectionObserver(([seen]) => {
+      if (seen?.isIntersecting) latest.current();
+    });
+    if (end.current) watcher.observe(end.current);
+    return () => watcher.disconnect();
+  }, []);
+  return (
+    <button type="button" class="button more" ref={end} disabled={isLoading} onClick={() => read()}>
+      {isLoading ? "Loading…" : "Show older"}
+    </button>
+  );
+};

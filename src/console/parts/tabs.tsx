@@ -1,0 +1,54 @@
+import type { ComponentChildren } from "preact";
+import { useId, useRef } from "preact/hooks";
+
+export type Tab = { id: string; name: string; count?: number | undefined; body: () => ComponentChildren };
+
+/** Tabs by the ARIA pattern: arrows move between them. Which one is open is the caller's to keep, in the address as a rule. */
+export const Tabs = ({
+  tabs,
+  open,
+  onOpen,
+  label,
+}: {
+  tabs: readonly Tab[];
+  open: string;
+  onOpen: (id: string) => void;
+  label: string;
+}) => {
+  const name = useId();
+  const list = useRef<HTMLDivElement>(null);
+  const shown = tabs.find(({ id }) => id === open) ?? tabs[0];
+  if (!shown) return null;
+  const move = (event: KeyboardEvent) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    const next = (tabs.indexOf(shown) + step + tabs.length) % tabs.length;
+    onOpen(tabs[next]?.id ?? "");
+    (list.current?.children[next] as HTMLElement | undefined)?.focus();
+  };
+  return (
+    <>
+      <div class="tabs" role="tablist" aria-label={label} ref={list} onKeyDown={move}>
+        {tabs.map(({ id, name: word, count }) => (
+          <button
+            key={id}
+            type="button"
+            role="tab"
+            id={`${name}-${id}`}
+            aria-selected={id === shown.id}
+            aria-controls={`${name}-panel`}
+            tabIndex={id === shown.id ? 0 : -1}
+            onClick={() => onOpen(id)}
+          >
+            {word}
+            {count !== undefined && <span class="count">{count}</span>}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id={`${name}-panel`} aria-labelledby={`${name}-${shown.id}`} class="tab-panel" tabIndex={0}>
+        {shown.body()}
+      </div>
+    </>
+  );
+};

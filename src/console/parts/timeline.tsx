@@ -1,0 +1,144 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { duration } from "../lib/format.ts";
+import { phasesOf, type Step, stepWords } from "../lib/steps.ts";
+import { RawJson } from "./json.tsx";
+import { ClockTime, Running } from "./time.tsx";
+
+/** Steps further apart than this many times all the rest are drawn with a gap. */
+const IDLE = 5;
+
+/** What happened, in order: a bar of phases on top, the steps in words below. `isOpen`: it still goes on. */
+export const Timeline = ({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) => {
+  const first = steps[0];
+  if (!first) return <p class="faint">Nothing was recorded of it.</p>;
+  const began = new Date(first.at).getTime();
+  return (
+    <div class="timeline">
+      <PhaseBar steps={steps} />
+      <ol>
+        {steps.map((step, n) => (
+          <StepLine
+            key={`${step.name} ${n}`}
+            step={step}
+            began={began}
+            before={steps[n - 1]}
+            isLast={n === steps.length - 1}
+            isOpen={isOpen}
+          />
+        ))}
+      </ol>
+    </div>
+  );
+};
+
+/** Let in, matched, waited, ran, answered: how long each took. A long wait is cut short, and says so. */
+const PhaseBar = ({ steps }: { steps: readonly Step[] }) => {
+  const phases = phasesOf(steps).filter(({ ms }) => ms > 0);
+  const all = phases.reduce((sum, { ms }) => sum + ms, 0);
+  if (all === 0) return null;
+  const rest = (of: number) => all - of;
+  return (
+    <div class="phases" role="img" aria-label={phases.map(({ name, ms }) => `${name} ${duration(ms)}`).join(", ")}>
+      {phases.map(({ name, ms, tone }) => {
+        const isCut = ms > IDLE * Math.max(1, rest(ms)) && phases.length > 1;
+        return (
+          <div
+            key={name}
+            class="phase"
+            data-tone={tone}
+            data-cut={isCut}
+            style={{ flexGrow: isCut ? Math.max(1, rest(ms)) : ms }}
+            title={`${name}: ${duration(ms)}`}
+          >
+            <span>
+              {name} <span class="mono">{isCut ? `⋯ ${duration(ms)} ⋯` : duration(ms)}</span>
+            </span>
+          </div>
+        );
+      })}
+    </div>
+  );
+};
+
+type Line = { step: Step; began: number; before: Step | undefined; isLast: boolean; isOpen: boolean };
+
+const StepLine = ({ step, began, before, isLast, isOpen }: Line) => {
+  const open = useSignal(false);
+  const at = new Date(step.at).getTime();
+  const gap = before ? at - new Date(before.at).getTime() : 0;
+  const { words, tone, body } = stepWords(step);
+  return (
+    <li data-tone={tone}>
+      <span class="step-dot" aria-hidden="true" />
+      <div class="step">
+        <div class="step-line">
+          <button
+            type="button"
+            class="step-words"
+            aria-expanded={open.value}
+            onClick={() => (open.value = !open.value)}
+          >
+            {words}
+          </button>
+          <span class="step-time faint">
+            {before ? <span class="mono">+{duration(gap)}</span> : <ClockTime at={step.at} />}
+          </span>
+        </div>
+        {step.name === "mapping.tried" && <Tried detail={step.detail} />}
+        {body !== undefined && <pre class="step-text">{body}</pre>}
+        {open.value && (
+          <div class="step-raw">
+            <p class="faint">
+              <span class="mono">{step.name}</span>, {duration(at - began)} after it came
+            </p>
+            <RawJson value={step} />
+          </div>
+        )}
+        {isLast && isOpen && (
+          <p class="step-open" data-tone="running">
+            <Running since={step.at} /> since then, and still open
+          </p>
+        )}
+      </div>
+    </li>
+  );
+};
+
+type Trial = { mapping?: string; path?: string; expected?: unknown; found?: unknown };
+
+/** The mappings that did not match, each with the pair that failed. */
+const Tried = ({ detail }: { detail: Step["detail"] }) => {
+  const { tried = [], untold = 0 } = (detail ?? {}) as { tried?: Trial[]; untold?: number };
+  if (tried.length === 0) return null;
+  return (
+    <div class="scroll-x">
+      <table class="tried">
+        <thead>
+          <tr>
+            {["Mapping", "Path", "Expected", "Found"].map((word) => (
+              <th key={word} scope="col">
+                {word}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {tried.map(({ mapping, path, expected, found }) => (
+            <tr key={mapping}>
+              <td class="mono">{mapping}</td>
+              <td class="mono">{path}</td>
+              <td class="mono">{textOf(expected)}</td>
+              <td class="mono">
+                {found === null || found === undefined ? <span class="faint">nothing</span> : textOf(found)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {untold > 0 && <p class="faint">and {untold} more</p>}
+    </div>
+  );
+};
+
+const textOf = (value: unknown): ComponentChildren => (typeof value === "string" ? value : JSON.stringify(value));
