@@ -10,7 +10,7 @@ const filesBelow = (folder: string): string[] =>
   readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return filesBelow(path);
-    return /\.(ts|js)$/.test(entry.name) ? [path] : [];
+    return /\.(tsx?|js)$/.test(entry.name) ? [path] : [];
   });
 
 const IMPORT =
@@ -81,6 +81,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   },
   "src/config/": { may: ["src/config/", "generated/", ...MAPPING_GRAMMAR, NEAREST, EVENTS] },
   "src/observe/": { may: ["src/observe/", "generated/"] },
+  "src/console/": { may: ["src/console/", "generated/clients/"] },
   "src/cli/": {
     may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/", NEAREST].concat(
       ["gateway", "packages", "stores", "version"].map((file) => `src/${file}.ts`),

@@ -23,6 +23,8 @@ Nothing is kept when it stops. These secrets are for this run alone:
   WEBHOOK_TOKEN  ${webhookToken}
   CONSOLE_TOKEN  ${consoleToken}
 
+See what happens, and make keys, in a browser:
+  ${url}/console#token=${consoleToken}
 Send a message:
   curl ${url}/api/v1/chat/send -H 'Authorization: Bearer ${restKey}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
 The same over JSON-RPC:

@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
+import { Dialog } from "#console/parts/dialog.tsx";
+import { DryRunResult } from "#console/parts/dry-run-result.tsx";
+import { Skeleton } from "#console/parts/page.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
 import type { Delivery, DryRun as DryRunReply } from "#generated/clients/rest.ts";
-import { rest } from "../../app/api.ts";
-import { Dialog } from "../../parts/dialog.tsx";
-import { DryRunResult } from "../../parts/dry-run-result.tsx";
-import { Skeleton } from "../../parts/page.tsx";
-import { Note, TroubleNote } from "../../parts/trouble.tsx";
-import { useAction } from "../../parts/use.ts";
 
 /** What today's mappings would make of a kept request. */
 export const DryRun = ({ delivery, close }: { delivery: Delivery; close: () => void }) => {

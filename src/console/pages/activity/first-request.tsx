@@ -1,9 +1,9 @@
-import { rest } from "../../app/api.ts";
-import { Command } from "../../parts/copy.tsx";
-import { ActionButton } from "../../parts/fields.tsx";
-import { Empty } from "../../parts/page.tsx";
-import { TroubleNote } from "../../parts/trouble.tsx";
-import { useAction } from "../../parts/use.ts";
+import { rest } from "#console/app/api.ts";
+import { Command } from "#console/parts/copy.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Empty } from "#console/parts/page.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
 
 /** What the flight recorder says before anything came: one command, and a button that does the same. */
 export const FirstRequest = ({ isLive, onSent }: { isLive: boolean; onSent: () => void }) => {

@@ -1,25 +1,25 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { rest, troubleOf } from "#console/app/api.ts";
+import { bindKeys } from "#console/app/keys.ts";
+import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
+import { copyText, say } from "#console/app/toasts.ts";
+import { bytes } from "#console/lib/format.ts";
+import { curlOfDelivery, isSigned } from "#console/lib/requests.ts";
+import type { Step } from "#console/lib/steps.ts";
+import { CopyButton, Id } from "#console/parts/copy.tsx";
+import { Confirm } from "#console/parts/dialog.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { Body, RawJson } from "#console/parts/json.tsx";
+import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { ReplaySign, State } from "#console/parts/state.tsx";
+import { Tabs } from "#console/parts/tabs.tsx";
+import { Ago, Exact } from "#console/parts/time.tsx";
+import { Timeline } from "#console/parts/timeline.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
 import type { Delivery } from "#generated/clients/rest.ts";
-import { rest, troubleOf } from "../../app/api.ts";
-import { bindKeys } from "../../app/keys.ts";
-import { go, hrefOf, query, setQuery } from "../../app/router.ts";
-import { copyText, say } from "../../app/toasts.ts";
-import { bytes } from "../../lib/format.ts";
-import { curlOfDelivery, isSigned } from "../../lib/requests.ts";
-import type { Step } from "../../lib/steps.ts";
-import { CopyButton, Id } from "../../parts/copy.tsx";
-import { Confirm } from "../../parts/dialog.tsx";
-import { ActionButton } from "../../parts/fields.tsx";
-import { Icon } from "../../parts/icon.tsx";
-import { Body, RawJson } from "../../parts/json.tsx";
-import { Facts, Skeleton } from "../../parts/page.tsx";
-import { ReplaySign, State } from "../../parts/state.tsx";
-import { Tabs } from "../../parts/tabs.tsx";
-import { Ago, Exact } from "../../parts/time.tsx";
-import { Timeline } from "../../parts/timeline.tsx";
-import { Note, TroubleNote } from "../../parts/trouble.tsx";
-import { useLoaded } from "../../parts/use.ts";
 import { DryRun } from "./dry-run.tsx";
 import type { Row } from "./page.tsx";
 
@@ -69,8 +69,11 @@ const BackLink = ({ back }: { back: () => void }) => (
 );
 
 const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => void; isOpen: boolean }) => {
-  const asking = useSignal<"replay" | "edit" | "dry-run" | undefined>(undefined);
-  const close = () => (asking.value = undefined);
+  const asking = useSignal<"replay" | "dry-run" | undefined>(undefined);
+  const ask = (what: "replay" | "dry-run" | undefined) => {
+    asking.value = what;
+  };
+  const close = () => ask(undefined);
   const isHook = delivery.surface === "hooks";
   const why = delivery.replayable ? undefined : whyNot(delivery);
   const curl = () => curlOfDelivery(delivery, location.origin);
@@ -83,9 +86,9 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
         {
           key: "r",
           does: "Replay",
-          run: () => (latest.current.why === undefined ? (asking.value = "replay") : say(latest.current.why, "bad")),
+          run: () => (latest.current.why === undefined ? ask("replay") : say(latest.current.why, "bad")),
         },
-        { key: "d", does: "Dry run", run: () => latest.current.isHook && (asking.value = "dry-run") },
+        { key: "d", does: "Dry run", run: () => latest.current.isHook && ask("dry-run") },
         { key: "c", does: "Copy as curl", run: () => void copyText(curl(), "Copied as curl") },
         { key: "y", does: "Copy the link", run: () => void copyText(link(), "Link copied") },
       ]),
@@ -118,11 +121,11 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
           )}
         </div>
         <div class="bar-actions bottom-bar">
-          <ActionButton onClick={() => (asking.value = "replay")} why={why} hotkey="r">
+          <ActionButton onClick={() => ask("replay")} why={why} hotkey="r">
             <Icon name="rotate-ccw" size={14} /> Replay
           </ActionButton>
           {isHook && (
-            <ActionButton onClick={() => (asking.value = "dry-run")} hotkey="d">
+            <ActionButton onClick={() => ask("dry-run")} hotkey="d">
               <Icon name="play" size={14} /> Dry run
             </ActionButton>
           )}

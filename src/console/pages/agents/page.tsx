@@ -1,4 +1,4 @@
-import { PageHead } from "../../parts/page.tsx";
+import { PageHead } from "#console/parts/page.tsx";
 
 const Page = () => <PageHead title="Agents" />;
 export default Page;
