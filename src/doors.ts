@@ -35,7 +35,7 @@ import type { SocketTimes } from "#wire/ws-connections.ts";
 import { consoleFiles } from "./console-files.ts";
 import { createHooksSurface } from "./hooks-surface.ts";
 import { createInfo } from "./info.ts";
-import { BUILT_SURFACES, closedSurfaces, isOn, placesIn } from "./open-surfaces.ts";
+import { closedSurfaces, isOn, placesIn } from "./open-surfaces.ts";
 import { createOpenAiDoor, type WithRestKeys } from "./openai-door.ts";
 import { readinessOf } from "./readiness.ts";
 import { restContract } from "./rest-contract.ts";
@@ -217,7 +217,7 @@ export const createDoors = (parts: DoorsParts) => {
   ];
   const surfacesOf = (listener: number): SurfaceName[] => {
     const wanted = config.gateway.listeners[listener]?.surfaces ?? [];
-    return wanted.filter((surface) => BUILT_SURFACES.includes(surface) && isOn(config, surface));
+    return wanted.filter((surface) => isOn(config, surface));
   };
   const placesOf = (listener: number): Place[] => placesIn(config, surfacesOf(listener));
   let doorsOf: DoorAt[][] = [];

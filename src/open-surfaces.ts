@@ -2,8 +2,6 @@ import type { Config, SurfaceName } from "#config/config.ts";
 import type { Place } from "#wire/nothing-at.ts";
 import { servedPlaces } from "#wire/served-places.ts";
 
-export const BUILT_SURFACES: readonly SurfaceName[] = ["rest", "rpc", "webhooks", "console", "docs", "metrics"];
-
 /** Whether the configuration has what a surface needs, and does not switch it off. */
 export const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
   if (surface === "webhooks") return webhooks.enabled;
@@ -21,15 +19,12 @@ const SECRET_OF = {
 
 /** The surfaces that answer 404, and why. */
 export const closedSurfaces = (config: Config): { surface: string; reason: string }[] =>
-  (["rest", "rpc", "webhooks", "console"] as const).flatMap((surface) => {
-    if (!isOn(config, surface))
-      return [{ surface, reason: `it has no secret (${SECRET_OF[surface]}), or its enabled is false` }];
-    return BUILT_SURFACES.includes(surface) ? [] : [{ surface, reason: "this version does not serve it yet" }];
-  });
+  (["rest", "rpc", "webhooks", "console"] as const)
+    .filter((surface) => !isOn(config, surface))
+    .map((surface) => ({ surface, reason: `it has no secret (${SECRET_OF[surface]}), or its enabled is false` }));
 
 /** Why a listener has nothing below a surface's prefix. */
 const whyClosed = (config: Config, surface: SurfaceName): string => {
-  if (!BUILT_SURFACES.includes(surface)) return `this version has no ${surface} yet`;
   if (isOn(config, surface)) return `\`${surface}\` is not among the \`surfaces\` of this listener (gateway.listeners)`;
   const opening = surface === "metrics" ? "rpc" : (surface as keyof typeof SECRET_OF);
   const key = opening === "webhooks" ? "webhooks" : `gateway.${opening}`;

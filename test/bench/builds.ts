@@ -4,7 +4,7 @@ import { type BuildOptions, build, type Plugin } from "esbuild";
 import { runProgram } from "./children.ts";
 
 const DIST = "dist/main.js";
-const SOURCES = ["src", "generated", "scripts/build.ts", "package.json"];
+const SOURCES = ["src", "generated", "scripts/build.ts", "scripts/build-console.ts", "package.json"];
 
 const newestOf = (path: string): number => {
   const found = statSync(path);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const INPUTS = ["src", "generated", "scripts/build.ts", "package.json"];
+const INPUTS = ["src", "generated", "scripts/build.ts", "scripts/build-console.ts", "package.json"];
 
 /** Builds dist/ once for the whole run, where it is older than what it is made from. */
 export const setup = (): void => {

@@ -50,7 +50,8 @@ export const startGateway = async ({ config = {}, hidden = [], ...options }: Sta
         logs.push(entry);
         const { requestId, operation, status } = entry;
         // What was answered over a socket was held to the contract there, and has no id to tell it by.
-        if (entry.event === "request" && entry.transport !== "websocket")
+        // The console's files are pages, which no contract describes.
+        if (entry.event === "request" && entry.transport !== "websocket" && entry.operation !== "console")
           noteGiven({ requestId: String(requestId), operation: String(operation), status: Number(status) });
       }
       for (const look of waiting) look();

@@ -21,7 +21,16 @@ test("GET / says what this is and where things are, to anybody", async () => {
   expect(JSON.parse(text)).toMatchObject({ name: "agent-gateway" });
   const always = ["/healthz", "/readyz"];
   const docs = ["/docs", "/openapi.json", "/openrpc.json"];
-  expect(await pathsAt(gateway.url)).toEqual(["/api/v1", "/rpc", "/rpc/ws", "/hooks", ...docs, "/metrics", ...always]);
+  expect(await pathsAt(gateway.url)).toEqual([
+    "/api/v1",
+    "/rpc",
+    "/rpc/ws",
+    "/hooks",
+    "/console",
+    ...docs,
+    "/metrics",
+    ...always,
+  ]);
 });
 
 test("a browser gets a page that runs nothing, loads nothing, and links to paths that answer", async () => {
@@ -38,8 +47,9 @@ test("a browser gets a page that runs nothing, loads nothing, and links to paths
   expect(text).not.toMatch(/<script|\son\w+=|\sstyle=|\ssrc=|url\(|@import|http/i);
   for (const path of await pathsAt(gateway.url)) expect(text).toContain(path);
   const links = [...text.matchAll(/href="([^"]+)"/g)].map(([, path = ""]) => path);
-  expect(links).toEqual(["/docs", "/openapi.json", "/openrpc.json", "/healthz", "/readyz"]);
-  for (const path of links) expect((await exchange(gateway.url, { method: "GET", path })).status).toBe(200);
+  expect(links).toEqual(["/console", "/docs", "/openapi.json", "/openrpc.json", "/healthz", "/readyz"]);
+  for (const path of links.filter((one) => one !== "/console"))
+    expect((await exchange(gateway.url, { method: "GET", path })).status).toBe(200);
 });
 
 test.each(["*/*", "application/json", "text/html;q=0, */*", "text/plain"])("Accept: %s gets JSON", async (accept) => {
@@ -65,5 +75,5 @@ test("each listener lists what it serves, and only surfaces that are on", async 
   const [outside = "", inside = ""] = split.gateway.urls;
   expect(await pathsAt(outside)).toEqual(["/in", "/healthz", "/readyz"]);
   const docs = ["/docs", "/openapi.json", "/openrpc.json"];
-  expect(await pathsAt(inside)).toEqual(["/api/v1", "/v1", ...docs, "/healthz", "/readyz"]);
+  expect(await pathsAt(inside)).toEqual(["/api/v1", "/v1", "/console", ...docs, "/healthz", "/readyz"]);
 });

@@ -61,7 +61,13 @@ test("says that a surface is off, and what opens it", async () => {
   expect(await detailAt("/rpc/ws")).toContain("`rpc` is off. A secret in gateway.rpc.auth.tokens opens it");
   expect(await detailAt("/metrics")).toContain("`metrics` is off. A secret in gateway.rpc.auth.tokens opens it");
   expect(await detailAt("/hooks/wake")).toContain("`webhooks` is off. A secret in webhooks.token opens it");
-  expect(await detailAt("/console")).toBe("There is nothing at /console: this version has no console yet.");
+});
+
+test("says that the console is off, and what opens it", async () => {
+  await using other = await startGateway({ config: { gateway: { console: { enabled: false } } } });
+  expect(await detailOf("/console", { url: other.url })).toBe(
+    "There is nothing at /console: `console` is off. A secret in gateway.console.token opens it, unless gateway.console.enabled is false.",
+  );
 });
 
 test("says that a surface is another listener's", async () => {
