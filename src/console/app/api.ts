@@ -80,12 +80,9 @@ export const identify = async (token: string): Promise<Identity | { refused: str
 const wordsOf = async (response: Response): Promise<string> => {
   const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
   const wait = response.headers.get("retry-after");
-  if (response.status === 401 || response.status === 429) {
-    const again = wait ? ` Try again in ${wait} seconds.` : "";
-    return response.status === 429
-      ? `Too many wrong tokens came from this address.${again}`
-      : `The gateway does not know this token.${again}`;
-  }
+  if (response.status === 401 && wait)
+    return `The gateway does not know this token. Too many wrong ones came from this address: wait ${wait} seconds before you try another. The right one works at once.`;
+  if (response.status === 401) return "The gateway does not know this token.";
   return problem.detail ?? problem.title ?? `The gateway answered ${response.status}.`;
 };
 

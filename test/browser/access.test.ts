@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+
+browserTests(({ open }) => {
+  describe("signing in to the console", () => {
+    it("MUST take the token of the printed link, and take it out of the address at once", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const { page, complaints } = opened;
+      await page.getByRole("heading", { name: "Activity" }).waitFor();
+      expect(page.url()).toBe(`${gateway.url}/console/activity`);
+      expect(await page.evaluate("document.cookie")).toBe("");
+      expect(await page.evaluate("JSON.stringify({ ...localStorage })")).not.toContain(TOKENS.console);
+      // The tab keeps it over a reload.
+      await page.reload();
+      await page.getByRole("heading", { name: "Activity" }).waitFor();
+      // Going back leads to no address that has it.
+      expect(await page.evaluate("history.length")).toBeLessThanOrEqual(2);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST refuse a wrong token with a reason, and a key of scope chat with another", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { token: "" });
+      const { page, complaints } = opened;
+      const field = page.getByLabel("Console token");
+      await field.fill("a-wrong-token");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("The gateway does not know this token.").waitFor();
+      await field.fill(TOKENS.chat);
+      await field.press("Enter");
+      await page.getByText("This key has the scope").waitFor();
+      await field.fill(TOKENS.console);
+      await field.press("Enter");
+      await page.getByRole("heading", { name: "Live" }).waitFor();
+      await page.getByRole("button", { name: "Sign out" }).first().click();
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      expect(await page.evaluate("sessionStorage.length")).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST tell who guesses tokens that they are slowed down, and let the right one in", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { token: "" });
+      const { page } = opened;
+      const field = page.getByLabel("Console token");
+      for (let n = 0; n < 25; n++) await callers(gateway).stranger("/api/v1/chat/send", {});
+      await field.fill("another-wrong-token");
+      await field.press("Enter");
+      await page.getByText(/for \d+ seconds they are answered slowly/).waitFor();
+      await field.fill(TOKENS.console);
+      await field.press("Enter");
+      await page.getByRole("heading", { name: "Live" }).waitFor();
+    });
+
+    it("MUST let a REST key of scope admin in, and say what it may not do", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/activity", token: TOKENS.admin });
+      const { page } = opened;
+      await page.getByText("Signed in with a REST key").waitFor();
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByRole("button", { name: "Read it again" }).click();
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+    });
+
+    it("MUST come back to the same page once a token that stopped working is replaced", async () => {
+      await using gateway = await startPages();
+      const { key_id, key } = (await callers(gateway).console("/api/v1/keys", {
+        name: "short",
+        scopes: ["admin"],
+      })) as {
+        key_id: string;
+        key: string;
+      };
+      await using opened = await open(gateway, { path: "/console/activity?surface=hooks", token: key });
+      const { page } = opened;
+      await page.getByText("No request fits these filters.").waitFor();
+      const headers = { authorization: `Bearer ${TOKENS.console}` };
+      await fetch(`${gateway.url}/api/v1/keys/${key_id}`, { method: "DELETE", headers });
+      await page.getByRole("button", { name: "Read it again" }).click();
+      await page.getByText("The token does not work any more.").waitFor();
+      expect(page.url()).toBe(`${gateway.url}/console/activity?surface=hooks`);
+      await page.getByLabel("Console token").fill(TOKENS.console);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { name: "Activity" }).waitFor();
+      expect(page.url()).toBe(`${gateway.url}/console/activity?surface=hooks`);
+    });
+  });
+});

@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import { browserTests, callers, startPages } from "./browser.ts";
+
+const WEBHOOKS = {
+  token: "webhook-token-of-the-pages-12",
+  mappings: {
+    deploy: {
+      match: { "body.kind": "deploy" },
+      message: "Deploy of {body.service} {body.state}",
+      session: "webhook:deploys",
+    },
+  },
+};
+
+/** Text that must never be more than text. */
+const HOSTILE =
+  '<img src=x onerror="window.ran=1"><script>window.ran=1</script>[a](javascript:window.ran=1)\u202e\u001b[31m';
+
+browserTests(({ open }) => {
+  describe("the flight recorder's pages", () => {
+    it("MUST list what came in, filter by the address, and show a request's timeline", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { hook, rest } = callers(gateway);
+      await rest("/api/v1/chat/send", { message: "Hello" });
+      const { deliveryId } = await hook("/hooks/deploy", { kind: "deploy", service: "billing", state: "done" });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const { page, complaints } = opened;
+      await page.getByLabel("Surface").selectOption("hooks");
+      await page.waitForURL(/\?surface=hooks$/);
+      const rows = page.getByRole("table", { name: "Requests, newest first" }).getByRole("row");
+      await expect.poll(() => rows.count()).toBe(2);
+      await page.getByRole("link", { name: /\/hooks\/deploy/ }).click();
+      await page.waitForURL(new RegExp(`/console/d/${deliveryId}`));
+      await page.getByText("The mapping deploy matched").waitFor();
+      expect(await page.locator(".step-text").first().textContent()).toBe("Deploy of billing done");
+      // A step opens to what the recorder has.
+      await page.getByRole("button", { name: "The mapping deploy matched" }).click();
+      await page.getByText("mapping.tried").first().waitFor();
+      await page.getByRole("tab", { name: "Request" }).click();
+      await page.waitForURL(/tab=request/);
+      await page.getByText('"billing"').waitFor();
+      await page.keyboard.press("Escape");
+      await page.waitForURL(/\/console\/activity/);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST replay by key after a confirmation, and link both ways", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });
+      await using opened = await open(gateway, { path: `/console/d/${deliveryId}` });
+      const { page } = opened;
+      await page.getByText("The mapping deploy matched").waitFor();
+      await page.keyboard.press("r");
+      await page.getByText("This starts a new turn by the mapping deploy in the session webhook:deploys.").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
+      await page.waitForURL(
+        (url) => /\/console\/d\/dlv_/.test(url.pathname) && !url.pathname.endsWith(String(deliveryId)),
+      );
+      await page.getByText("replay of").waitFor();
+      await page
+        .getByRole("article")
+        .getByRole("link", { name: String(deliveryId) })
+        .click();
+      await page.waitForURL(new RegExp(String(deliveryId)));
+    });
+
+    it("MUST dry-run a kept request against the mappings of today", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "rollback", service: "a" });
+      await using opened = await open(gateway, { path: `/console/d/${deliveryId}` });
+      const { page } = opened;
+      // Why nothing came of it, as a table.
+      await page.getByRole("cell", { name: "body.kind" }).waitFor();
+      await page.getByRole("cell", { name: "rollback" }).waitFor();
+      await page.keyboard.press("d");
+      await page.getByText("No mapping matches").last().waitFor();
+      await page.getByRole("dialog").getByText('"deploy"').waitFor();
+    });
+
+    it("MUST say why a request was refused, and that a delivery is no longer kept", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      await callers(gateway).stranger("/hooks/wake", { text: "let me in" });
+      await using opened = await open(gateway, { path: "/console/activity?outcome=refused" });
+      const { page } = opened;
+      await page.getByRole("link", { name: /\/hooks\/wake/ }).click();
+      await page.getByText("Refused: unauthenticated").waitFor();
+      await page
+        .getByText("Nobody was authenticated, so its body was not kept.")
+        .first()
+        .waitFor({ state: "attached" });
+      await page.goto(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T`);
+      await page.getByText("This delivery is no longer kept.").waitFor();
+      await page.getByText("recorder.entries").waitFor();
+    });
+
+    it("MUST find any id by the palette, and move through the list by keys", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { hook, rest } = callers(gateway);
+      const { turn_id, session_id } = await rest("/api/v1/chat/send", { message: "Hello" });
+      const { eventId } = await hook("/hooks/wake", { text: "later" });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const { page } = opened;
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      for (const id of [turn_id, eventId, session_id]) {
+        await page.keyboard.press("Control+k");
+        await page.getByRole("combobox", { name: "Search" }).fill(String(id));
+        await page.getByRole("option", { name: /delivery/ }).waitFor();
+        await page.keyboard.press("Escape");
+      }
+      await page.keyboard.press("/");
+      await page.getByRole("combobox", { name: "Search" }).fill("evt_01M7YN1B2AZD4Q9RXC5HT7N3MA");
+      await page.getByText("The gateway keeps nothing with this id any more.").waitFor();
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("j");
+      await page.keyboard.press("j");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/\/console\/d\/dlv_/);
+      await page.keyboard.press("g");
+      await page.keyboard.press("s");
+      await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    });
+
+    it("MUST show text from outside as text", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { hook } = callers(gateway);
+      const { deliveryId } = await hook(
+        "/hooks/deploy",
+        { kind: "deploy", service: HOSTILE, state: HOSTILE, [HOSTILE]: "x".repeat(100_000) },
+        { "x-note": "<img src=x onerror=window.ran=1>" },
+      );
+      await using opened = await open(gateway, { path: `/console/d/${deliveryId}` });
+      const { page, complaints } = opened;
+      await page.locator(".step-text").first().waitFor();
+      for (const tab of ["Request", "Reply", "Attempts"]) {
+        await page.getByRole("tab", { name: tab }).click();
+        await page.waitForTimeout(100);
+      }
+      expect(await page.evaluate("window.ran")).toBeUndefined();
+      expect(await page.locator("#page img, #page script").count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+  });
+});

@@ -1,0 +1,123 @@
+import { existsSync } from "node:fs";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, it } from "vitest";
+import { type GatewayProcess, type ProcessOptions, startProcess } from "#test/harness/process.ts";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+/** It runs as root in a container, and reaches nothing but the gateway. */
+const FLAGS = [
+  ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
+  ...["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
+];
+
+/** The tokens of the gateways that pages are tried against. */
+export const TOKENS = {
+  console: "console-token-of-the-pages-1",
+  admin: "admin-key-of-the-pages-test-1",
+  chat: "chat-key-of-the-pages-test-12",
+  rpc: "rpc-token-of-the-pages-test-1",
+  webhook: "webhook-token-of-the-pages-12",
+} as const;
+
+const CONFIG = {
+  gateway: {
+    rest: {
+      auth: {
+        keys: [
+          { name: "ci", key: TOKENS.chat },
+          { name: "ops", key: TOKENS.admin, scopes: ["admin"] },
+        ],
+      },
+    },
+    rpc: { auth: { tokens: [{ name: "ops", token: TOKENS.rpc, permissions: "*" }] } },
+    console: { token: TOKENS.console },
+    defaultAgent: "main",
+  },
+  webhooks: { token: TOKENS.webhook },
+  agents: { main: { backend: "echo", description: "Repeats what it is told." } },
+};
+
+/**
+ * Declares tests that need a browser: `browserTests((open) => { it(…) })`. Where there is none they are one skipped test that says so; with
+ * CI or REQUIRE_CHROMIUM set they fail.
+ */
+export const browserTests = (declare: (tools: BrowserTools) => void): void => {
+  const executablePath = PLACES.find(existsSync);
+  if (executablePath === undefined) {
+    const why = "No Chromium is installed, and the tests of the pages are skipped (Debian: apt-get install chromium)";
+    if (process.env.CI || process.env.REQUIRE_CHROMIUM) throw new Error(why);
+    it.skip(why, () => {});
+    return;
+  }
+  let browser: Promise<Browser> | undefined;
+  afterAll(async () => (await browser)?.close());
+  declare({
+    async open(gateway, { path = "/console", token = TOKENS.console, ...options } = {}) {
+      browser ??= chromium.launch({ executablePath, args: FLAGS });
+      const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      return await openPage(context, gateway, path, token);
+    },
+  });
+};
+
+type Wish = BrowserContextOptions & {
+  path?: string;
+  /** Signs in with it by the link; an empty one does not. */
+  token?: string;
+};
+export type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, wish?: Wish): Promise<OpenPage> };
+export type OpenPage = AsyncDisposable & {
+  page: Page;
+  context: BrowserContext;
+  /** What the browser complained of: errors of scripts, refused loads, requests to other hosts. */
+  complaints: string[];
+};
+
+const openPage = async (
+  context: BrowserContext,
+  { url }: Pick<GatewayProcess, "url">,
+  path: string,
+  token: string,
+): Promise<OpenPage> => {
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("console", (message) => {
+    // A refused call is the page's to show; the browser notes each of them, too.
+    if (message.type() === "error" && !/Failed to load resource|WebSocket connection/.test(message.text()))
+      complaints.push(message.text());
+  });
+  page.on("request", (request) => {
+    const { protocol, host } = new URL(request.url());
+    if (protocol !== "data:" && protocol !== "blob:" && host !== new URL(url).host) complaints.push(request.url());
+  });
+  page.setDefaultTimeout(20_000);
+  await page.goto(`${url}${path}${token === "" ? "" : `#token=${token}`}`);
+  return { page, context, complaints, [Symbol.asyncDispose]: () => context.close() };
+};
+
+/** A gateway with known tokens, as a process of its own. */
+export const startPages = (config: object = {}, options: ProcessOptions = {}): Promise<GatewayProcess> =>
+  startProcess({ config: { ...CONFIG, ...config }, ...options });
+
+/** Calls the gateway as somebody outside does. */
+export const callers = ({ url }: Pick<GatewayProcess, "url">) => {
+  const post =
+    (token: string) =>
+    async (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Record<string, unknown>> => {
+      const answer = await fetch(url + path, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      });
+      return (await answer.json()) as Record<string, unknown>;
+    };
+  return {
+    rest: post(TOKENS.chat),
+    hook: post(TOKENS.webhook),
+    stranger: post("a-token-that-nobody-has"),
+    console: post(TOKENS.console),
+    rpc: async (method: string, params: object) =>
+      (await post(TOKENS.rpc)("/rpc", { jsonrpc: "2.0", id: 1, method, params })).result as Record<string, unknown>,
+  };
+};
