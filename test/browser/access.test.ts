@@ -39,7 +39,7 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
-    it("MUST tell who guesses tokens that they are slowed down, and let the right one in", async () => {
+    it("MUST tell who guesses tokens to wait, and let the right one in", async () => {
       await using gateway = await startPages();
       await using opened = await open(gateway, { token: "" });
       const { page } = opened;
@@ -47,7 +47,7 @@ browserTests(({ open }) => {
       for (let n = 0; n < 25; n++) await callers(gateway).stranger("/api/v1/chat/send", {});
       await field.fill("another-wrong-token");
       await field.press("Enter");
-      await page.getByText(/for \d+ seconds they are answered slowly/).waitFor();
+      await page.getByText(/wait \d+ seconds before you try another/).waitFor();
       await field.fill(TOKENS.console);
       await field.press("Enter");
       await page.getByRole("heading", { name: "Live" }).waitFor();
