@@ -64,7 +64,7 @@ const Palette = ({ close, keys }: Omit<OverlaysOf, "which">) => {
     entry.run();
   };
   return (
-    <Dialog title="Search and commands" close={close} wide>
+    <Dialog title="Search and commands" close={close} size="wide palette">
       <input
         type="text"
         class="palette-field"

@@ -39,7 +39,10 @@ export const Shell = () => {
       ]),
     [],
   );
-  const close = () => (overlay.value = undefined);
+  const close = () => {
+    overlay.value = undefined;
+  };
+  useEffect(close, [path.value]);
   return (
     <div class="shell">
       <a class="skip" href="#page">

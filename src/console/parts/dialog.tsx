@@ -7,12 +7,12 @@ import { useAction } from "./use.ts";
 export const Dialog = ({
   title,
   close,
-  wide = false,
+  size = "",
   children,
 }: {
   title: string;
   close: () => void;
-  wide?: boolean;
+  size?: "" | "wide" | "huge" | "wide palette";
   children: ComponentChildren;
 }) => {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -24,7 +24,7 @@ export const Dialog = ({
   return (
     <dialog
       ref={dialog}
-      class={wide ? "wide" : ""}
+      class={size}
       aria-label={title}
       onClose={close}
       onCancel={(event) => {

@@ -21,7 +21,7 @@ export const DryRun = ({ delivery, close }: { delivery: Delivery; close: () => v
     if (body !== undefined) void action.run();
   }, []);
   return (
-    <Dialog title="Dry run" close={close} wide>
+    <Dialog title="Dry run" close={close} size="wide">
       <p class="muted">What each mapping would make of this request today. Nothing is started or recorded.</p>
       {body === undefined ? (
         <Note tone="warning">Its body is not kept, or is no JSON: the mappings cannot be tried with it.</Note>

@@ -75,11 +75,12 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
   };
   const close = () => ask(undefined);
   const isHook = delivery.surface === "hooks";
+  const canTry = isHook && delivery.body !== null;
   const why = delivery.replayable ? undefined : whyNot(delivery);
   const curl = () => curlOfDelivery(delivery, location.origin);
   const link = () => location.origin + hrefOf(`/d/${delivery.delivery_id}`);
-  const latest = useRef({ why, isHook });
-  latest.current = { why, isHook };
+  const latest = useRef({ why, canTry });
+  latest.current = { why, canTry };
   useEffect(
     () =>
       bindKeys([
@@ -88,7 +89,7 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
           does: "Replay",
           run: () => (latest.current.why === undefined ? ask("replay") : say(latest.current.why, "bad")),
         },
-        { key: "d", does: "Dry run", run: () => latest.current.isHook && ask("dry-run") },
+        { key: "d", does: "Dry run", run: () => latest.current.canTry && ask("dry-run") },
         { key: "c", does: "Copy as curl", run: () => void copyText(curl(), "Copied as curl") },
         { key: "y", does: "Copy the link", run: () => void copyText(link(), "Link copied") },
       ]),
@@ -125,7 +126,11 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
             <Icon name="rotate-ccw" size={14} /> Replay
           </ActionButton>
           {isHook && (
-            <ActionButton onClick={() => ask("dry-run")} hotkey="d">
+            <ActionButton
+              onClick={() => ask("dry-run")}
+              why={delivery.body === null ? "Its body is not kept." : undefined}
+              hotkey="d"
+            >
               <Icon name="play" size={14} /> Dry run
             </ActionButton>
           )}
@@ -205,14 +210,16 @@ const Why = ({ steps }: { steps: readonly Step[] }) => {
   const step = refusal ?? failure;
   if (!step) return null;
   const { error, status, detail, reason } = (step.detail ?? {}) as Record<string, string | number | undefined>;
+  const isUnsigned = steps.some(({ name }) => name === "signature.refused");
+  const advice = ADVICE[isUnsigned ? "signature" : String(error)];
   return (
     <Note tone="bad">
       <strong>
         {refusal ? `Refused: ${error ?? "error"}` : `Failed: ${error ?? "given up"}`}{" "}
         {status !== undefined && <span class="mono">{status}</span>}
       </strong>
-      <p>{detail ?? reason ?? ADVICE[String(error)] ?? ""}</p>
-      {refusal && ADVICE[String(error)] && <p class="muted">{ADVICE[String(error)]}</p>}
+      <p>{detail ?? reason}</p>
+      {refusal && advice && <p class="muted">{advice}</p>}
     </Note>
   );
 };
@@ -221,7 +228,7 @@ const Why = ({ steps }: { steps: readonly Step[] }) => {
 const ADVICE: Readonly<Record<string, string>> = {
   unauthenticated:
     "Check the token that the sender has against the one in the configuration. Webhooks take webhooks.token, or a signature where the mapping has verify.",
-  "signature-invalid":
+  signature:
     "Compare the secret of the mapping's verify with the one at the sender. A proxy that changes the body breaks a signature, too.",
   "rate-limited":
     "webhooks.rateLimit says how many calls are let in. Senders that honour Retry-After come again by themselves.",
