@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { identify } from "./app/api.ts";
-import { identity, isChecking, signIn, signInReason, takeToken } from "./app/session.ts";
+import { identity, isChecking, signIn, signInReason, signOut, takeToken } from "./app/session.ts";
 import "./app/settings.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
@@ -16,10 +16,10 @@ const begin = async (): Promise<void> => {
   const token = takeToken();
   try {
     const found = token === undefined ? undefined : await identify(token);
-    if (found && "refused" in found) signInReason.value = found.refused;
+    if (found && "refused" in found) signOut(found.refused);
     else if (found) signIn(found);
   } catch {
-    signInReason.value = "The gateway did not answer. Sign in again once it is back.";
+    signInReason.value = "The gateway did not answer. Load the page again once it is back.";
   }
   isChecking.value = false;
 };

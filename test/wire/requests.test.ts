@@ -124,7 +124,6 @@ describe("a path", () => {
     "/api/v1/turns//events",
     "/api/v1/turns/../keys",
     "/hook/wake",
-    "/console",
     "/favicon.ico",
     "*",
   ])("that is not in the contract is 404: %s", async (path) => {

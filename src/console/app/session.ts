@@ -20,6 +20,7 @@ export const takeToken = (): string | undefined => {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given !== null) {
     history.replaceState(null, "", location.pathname + location.search);
+    sessionStorage.setItem(STORED, given);
     return given;
   }
   return sessionStorage.getItem(STORED) ?? undefined;

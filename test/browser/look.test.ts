@@ -1,0 +1,89 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { browserTests, startPages } from "./browser.ts";
+import { createSeed } from "./seed.ts";
+
+const PAGES = [
+  "Live",
+  "Activity",
+  "Events",
+  "Agents",
+  "Sessions",
+  "Skills",
+  "Webhooks",
+  "Usage",
+  "Settings",
+  "API",
+] as const;
+const pathOf = (name: string): string => (name === "Live" ? "/console" : `/console/${name.toLowerCase()}`);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+type Violation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] };
+
+/** What axe finds serious on a page. */
+const faultsOf = async (page: Page): Promise<string[]> => {
+  // The page's policy lets no script in but its own; the debugger is above it.
+  const session = await page.context().newCDPSession(page);
+  await session.send("Page.setBypassCSP", { enabled: true });
+  await session.send("Runtime.evaluate", { expression: axe });
+  const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
+    violations: Violation[];
+  };
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+    );
+};
+
+/** Pages are whole once nothing is being read. */
+const untilWhole = async (page: Page, name: string) => {
+  await page.getByRole("heading", { name, exact: true, level: 1 }).waitFor();
+  await page.locator("[aria-busy='true']").first().waitFor({ state: "detached" });
+};
+
+browserTests(({ open }) => {
+  describe("every page of the console", async () => {
+    it.each(["full", "empty"])(
+      "MUST have nothing that axe finds serious, and fit 360 px, light and dark: a gateway that is %s",
+      async (state) => {
+        await using seed = await createSeed();
+        await using gateway = await startPages(state === "full" ? seed.config : {});
+        if (state === "full") await seed.fill(gateway);
+        const found: string[] = [];
+        for (const colorScheme of ["light", "dark"] as const) {
+          for (const width of colorScheme === "light" ? [1280, 360] : [1280]) {
+            await using opened = await open(gateway, {
+              colorScheme,
+              viewport: { width, height: 800 },
+              reducedMotion: "reduce",
+            });
+            const { page, complaints } = opened;
+            for (const name of PAGES) {
+              await page.goto(gateway.url + pathOf(name));
+              await untilWhole(page, name);
+              const where = `${name}, ${colorScheme}, ${width} px`;
+              found.push(...(await faultsOf(page)).map((fault) => `${where}: ${fault}`));
+              const over = (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number;
+              if (over > 0) found.push(`${where}: ${over} px too wide`);
+            }
+            found.push(...complaints);
+          }
+        }
+        expect(found).toEqual([]);
+      },
+      240_000,
+    );
+
+    it("MUST have the links of the navigation named exactly", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway);
+      const { page } = opened;
+      const links = page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("listitem");
+      await links.first().waitFor();
+      expect((await links.allTextContents()).map((text) => text.trim())).toEqual([...PAGES]);
+    });
+  });
+});

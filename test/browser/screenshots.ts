@@ -1,0 +1,98 @@
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { PNG } from "pngjs";
+import { TOKENS } from "./browser.ts";
+import { createSeed } from "./seed.ts";
+
+/** `npm run screenshots`: every page of the console, light and dark, wide and 360 px, from a gateway with a morning's work. */
+const OUT = "docs/images";
+const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } } as const;
+
+type Picture = { name: string; path: string; act?: readonly string[] };
+
+const picturesOf = async (url: string): Promise<Picture[]> => {
+  const ask = async (path: string) =>
+    (await (
+      await fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${TOKENS.console}` } })
+    ).json()) as {
+      deliveries: { delivery_id: string; session_id: string | null }[];
+    };
+  const { deliveries } = await ask("/deliveries?mapping=github-push&outcome=completed");
+  const push = deliveries[0]?.delivery_id ?? "";
+  return [
+    { name: "live", path: "/console" },
+    { name: "activity", path: "/console/activity" },
+    { name: "delivery", path: `/console/d/${push}` },
+    { name: "events", path: "/console/events" },
+    { name: "agents", path: "/console/agents/support" },
+    { name: "sessions", path: `/console/s/${encodeURIComponent("agent:support:rest:ada")}` },
+    { name: "skills", path: "/console/skills/summarise-incident" },
+    { name: "webhooks", path: "/console/webhooks/github-push" },
+    { name: "usage", path: "/console/usage" },
+    { name: "settings", path: "/console/settings" },
+    { name: "api", path: "/console/api" },
+  ];
+};
+
+const main = async (): Promise<void> => {
+  await using seed = await createSeed();
+  const folder = mkdtempSync(join(tmpdir(), "gateway-pictures-"));
+  writeFileSync(
+    join(folder, "gateway.json5"),
+    JSON.stringify({ ...seed.config, gateway: { ...seed.config.gateway, port: 18_790 } }),
+  );
+  const child = spawn(process.execPath, [join(process.cwd(), "dist/main.js")], {
+    cwd: folder,
+    stdio: "ignore",
+    env: { PATH: process.env.PATH },
+  });
+  const url = "http://127.0.0.1:18790";
+  try {
+    for (let n = 0; n < 100; n++) {
+      const isReady = await fetch(`${url}/readyz`)
+        .then(({ ok }) => ok)
+        .catch(() => false);
+      if (isReady) break;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await seed.fill({ url });
+    await take(url);
+  } finally {
+    child.kill();
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const take = async (url: string): Promise<void> => {
+  mkdirSync(OUT, { recursive: true });
+  const browser = await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+  });
+  let all = 0;
+  for (const [size, viewport] of Object.entries(SIZES)) {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
+      const page = await context.newPage();
+      await page.goto(`${url}/console#token=${TOKENS.console}`);
+      for (const { name, path } of await picturesOf(url)) {
+        await page.goto(url + path);
+        await page.waitForTimeout(1_200);
+        const file = join(OUT, `${name}-${size}-${colorScheme}.png`);
+        // A picture of flat colours is smaller without an alpha channel.
+        const shot = PNG.sync.read(await page.screenshot());
+        writeFileSync(file, PNG.sync.write(shot, { colorType: 2, deflateLevel: 9, filterType: -1 }));
+        all += statSync(file).size;
+        console.log(file);
+      }
+      await context.close();
+    }
+  }
+  await browser.close();
+  console.log(`${(all / 1024 ** 2).toFixed(2)} MB`);
+};
+
+await main();
