@@ -1,4 +1,26 @@
+import { go } from "#console/app/router.ts";
 import { PageHead } from "#console/parts/page.tsx";
+import { Tabs } from "#console/parts/tabs.tsx";
+import { BrowserTab } from "./browser-tab.tsx";
+import { GatewayTab } from "./gateway-tab.tsx";
+import { KeysTab } from "./keys-tab.tsx";
+import "./settings.css";
 
-const Page = () => <PageHead title="Settings" />;
+/** Keys, what the gateway runs with, and what this browser has chosen. */
+const Page = ({ params: { tab = "keys" } }: { params: Record<string, string> }) => (
+  <>
+    <PageHead title="Settings" />
+    <Tabs
+      label="Settings"
+      open={tab}
+      onOpen={(id) => go(id === "keys" ? "/settings" : `/settings/${id}`, { replace: true })}
+      tabs={[
+        { id: "keys", name: "API keys", body: () => <KeysTab /> },
+        { id: "gateway", name: "Gateway", body: () => <GatewayTab /> },
+        { id: "browser", name: "This browser", body: () => <BrowserTab /> },
+      ]}
+    />
+  </>
+);
+
 export default Page;

@@ -1,0 +1,74 @@
+import { useSignal } from "@preact/signals";
+import { rest } from "#console/app/api.ts";
+import { Dialog } from "#console/parts/dialog.tsx";
+import { Field } from "#console/parts/fields.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
+import type { MintedKey } from "#generated/clients/rest.ts";
+
+const SCOPES = [
+  ["chat", "Chat", "Sends messages, triggers skills, and reads its turns."],
+  ["admin", "Admin", "All of that, and what operators need: deliveries, events, mappings."],
+] as const;
+
+/** Asks what a key is for and what it may do, and makes it. */
+export const CreateKey = ({ close, created }: { close: () => void; created: (key: MintedKey) => void }) => {
+  const name = useSignal("");
+  const scope = useSignal<"chat" | "admin">("chat");
+  const action = useAction(async () => {
+    created(await rest().call("keys.create", { body: { name: name.value.trim(), scopes: [scope.value] } }));
+  });
+  return (
+    <Dialog title="Create a key" close={close}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void action.run();
+        }}
+      >
+        <Field word="Name" hint="What it is for. It appears in logs and in usage.">
+          <input
+            type="text"
+            required
+            maxLength={64}
+            autoFocus
+            value={name.value}
+            placeholder="support desk"
+            onInput={({ currentTarget }) => {
+              name.value = currentTarget.value;
+            }}
+          />
+        </Field>
+        <fieldset>
+          <legend class="field-name">Scope</legend>
+          {SCOPES.map(([value, word, hint]) => (
+            <label key={value} class="choice">
+              <input
+                type="radio"
+                name="scope"
+                value={value}
+                checked={scope.value === value}
+                onChange={() => {
+                  scope.value = value;
+                }}
+              />
+              <span>
+                {word} <span class="hint">{hint}</span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+        <div class="dialog-actions">
+          <button type="button" class="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="button primary" disabled={action.isRunning.value || name.value.trim() === ""}>
+            {action.isRunning.value ? "Creating…" : "Create"}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+};

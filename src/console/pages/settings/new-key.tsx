@@ -1,0 +1,32 @@
+import { Command, CopyButton } from "#console/parts/copy.tsx";
+import { Dialog } from "#console/parts/dialog.tsx";
+import { Note } from "#console/parts/trouble.tsx";
+import type { MintedKey } from "#generated/clients/rest.ts";
+
+/** A new key, this once, with a call that uses it. */
+export const NewKey = ({ minted: { name, key, config_line }, close }: { minted: MintedKey; close: () => void }) => (
+  <Dialog title={`The key ${name}`} close={close} size="wide">
+    <Note tone="warning">Copy it now. The gateway keeps its hash alone, so nobody can show it again.</Note>
+    <div class="new-key">
+      <output class="mono">{key}</output>
+      <CopyButton text={key} what="Copy the key" label="Copy" />
+    </div>
+    <h3>A call with it</h3>
+    <Command
+      text={`curl ${location.origin}/api/v1/chat/send -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'`}
+    />
+    <details>
+      <summary>Keep it in the configuration</summary>
+      <p class="hint">
+        With the memory store a key ends when the gateway does. This line in <code>gateway.rest.auth.keys</code> keeps
+        it; it has the hash, not the key.
+      </p>
+      <Command text={config_line} />
+    </details>
+    <div class="dialog-actions">
+      <button type="button" class="button primary" onClick={close}>
+        I have copied it
+      </button>
+    </div>
+  </Dialog>
+);
