@@ -1,8 +1,9 @@
 import type { Events } from "#observe/events.ts";
 import type { DeliveryOutcome, RecordedDelivery, Store } from "#store/store.ts";
 import type { Clock } from "./clock.ts";
+import { statusOfDelivery } from "./deliveries.ts";
 
-/** A delivery that was recorded, or whose outcome is another. */
+/** A delivery that was recorded, or whose outcome is another; its `status` is that of its answer wherever this is known. */
 export type DeliveryNews = { name: "delivery.recorded" | "delivery.changed"; at: number; delivery: RecordedDelivery };
 
 export type DeliveryFollower = {
@@ -68,7 +69,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
       const { items, next } = await store.listDeliveries({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
       for (const delivery of items) {
         if ((known.get(delivery.deliveryId) ?? look) <= look - LATE_LOOKS) return { found, isWhole: true };
-        found.push(delivery);
+        found.push({ ...delivery, status: statusOfDelivery(delivery) });
       }
       if (next === undefined) return { found, isWhole: true };
       cursor = next;
@@ -144,7 +145,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
       for (const delivery of page.toReversed()) {
         // Below the first page nothing comes late, and nothing further down is read again.
         keepKnown(delivery.deliveryId, n === 0 ? 0 : -LATE_LOOKS);
-        keepOpen(delivery);
+        keepOpen({ ...delivery, status: statusOfDelivery(delivery) });
       }
   };
 

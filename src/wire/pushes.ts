@@ -1,4 +1,3 @@
-import { statusOfDelivery } from "#core/deliveries.ts";
 import type { DeliveryNews } from "#core/delivery-feed.ts";
 import { showCompleted, showUsage } from "#core/usages.ts";
 import { errors } from "#generated/errors.ts";
@@ -101,7 +100,7 @@ const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.reco
   caller: delivery.caller === "" ? null : delivery.caller,
   bytes: delivery.bytes,
   outcome: delivery.outcome,
-  status: statusOfDelivery(delivery) ?? null,
+  status: delivery.status ?? null,
   mapping: delivery.mapping ?? null,
   replayOf: delivery.replayOf ?? null,
   senderId: delivery.senderId ?? null,

@@ -33,7 +33,7 @@ test("the page's exchanges take place as it shows them, line by line", async () 
   await using gateway = await startGateway();
   const names = new Map<unknown, unknown>();
   const examples = blocksOf("docs/websocket.md").filter(({ language }) => language === "");
-  expect(examples.length).toBe(3);
+  expect(examples.length).toBe(4);
   for (const { text } of examples) {
     using socket = await openSocket(gateway);
     for (const line of text.trim().split("\n")) {
