@@ -1424,11 +1424,11 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
     &quot;admin&quot;
   ]
 }</pre></figure>
-<figure><figcaption>A key for a quarter of a year</figcaption><pre>POST /api/v1/keys
+<figure><figcaption>A key with an end</figcaption><pre>POST /api/v1/keys
 
 {
   &quot;name&quot;: &quot;partner&quot;,
-  &quot;expires_at&quot;: &quot;2027-02-18T00:00:00.000Z&quot;
+  &quot;expires_at&quot;: &quot;2035-01-31T00:00:00.000Z&quot;
 }</pre></figure>
 <h4>201</h4>
 <p>The key, shown this once.</p>

@@ -95,7 +95,7 @@ export const createDoors = (parts: DoorsParts) => {
   /** A key that is not known any more loses its streams. */
   const recheckKeys = () =>
     underWay.recheckKeys(
-      (hash) => config.gateway.rest.enabled && (core.keys.knows(hash) || access.identifyConsole(hash) !== undefined),
+      (hash) => config.gateway.rest.enabled && (core.keys.isGood(hash) || access.identifyConsole(hash) !== undefined),
     );
   core.keys.onChange(recheckKeys);
   const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);

@@ -32,8 +32,9 @@ export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSet
     ...answering(name, agent, config),
   })),
   defaultAgent: config.gateway.defaultAgent,
-  keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes }) => {
-    return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes };
+  keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes, expiresAt }) => {
+    const ends = expiresAt === undefined ? undefined : Date.parse(expiresAt);
+    return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes, expiresAt: ends };
   }),
   /** Looked up each time that skills are read: an optional folder may have been made meanwhile. */
   get skillDirs() {

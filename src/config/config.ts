@@ -63,7 +63,12 @@ export type Tls = { cert: string; key: string };
 
 /** SHA-256 of a token in hexadecimal digits. The token itself is not kept. */
 export type Hash = string;
-export type RestKey = { name: string; hash: Hash; scopes: readonly ("chat" | "admin")[] };
+export type RestKey = {
+  name: string;
+  hash: Hash;
+  scopes: readonly ("chat" | "admin")[];
+  expiresAt?: string | undefined;
+};
 export type RpcToken = { name: string; hash: Hash; permissions: readonly string[] };
 /** Several may have one name: a new one and an old one while they change. */
 export type WebhookToken = { name: string; hash: Hash; since: string | undefined };

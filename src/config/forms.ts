@@ -10,6 +10,8 @@ const FORMS: Readonly<Record<string, string>> = {
   "^[1-9][0-9]{0,8} ?(B|KiB|MiB)$": "a size, a number with `B`, `KiB` or `MiB`, for example `256KiB`",
   "^https?://[^ ]+$": "an address that begins with `https://` or `http://`, for example `https://example.com/path`",
   "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$": 'a day as year-month-day, for example `"2026-03-01"`',
+  "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z)?$":
+    'a day as year-month-day or a moment in UTC, for example `"2027-01-31"` or `"2027-01-31T12:00:00Z"`',
   "^(/[A-Za-z0-9._~-]+)+$":
     "a path of letters, digits, `.`, `_`, `~` and `-` that begins with `/` and does not end with one, for example `/hooks`",
   "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$":

@@ -39,7 +39,7 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings): Con
       announceTo: gateway.announceTo,
       rest: {
         enabled: on.rest,
-        auth: { keys: rest.auth.keys.map(({ name, key, scopes }) => ({ name, hash: hashOf(key), scopes })) },
+        auth: { keys: rest.auth.keys.map(({ key, ...of }) => ({ ...of, hash: hashOf(key) })) },
         rateLimit: limitOf(rest.rateLimit),
       },
       openai: { enabled: on.openai },

@@ -5,7 +5,7 @@ import { type Agent, type Agents, restMsOf } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
-import { agesOf, type DatedToken, isOld } from "./token-ages.ts";
+import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
 
 const FRESH_MS = 250;
 const PING_MS = 1_000;
@@ -30,6 +30,8 @@ type HealthParts = {
   eventsDelayedBy: (agent: string) => string | undefined;
   /** The webhook tokens whose age the configuration tells. */
   datedTokens: () => readonly DatedToken[];
+  /** The REST keys that end soon, or have just ended. */
+  endingKeys: () => readonly EndingKey[];
   /** The channels of announcements. */
   channels: () => readonly HealthPart[];
   /** Parts of the process: memory, the event loop. What costs something while it is measured is begun only when somebody asks. */
@@ -56,6 +58,7 @@ export const createHealth = (parts: HealthParts) => {
       ...agents.list().map((agent) => agentPart(store, agent, parts.eventsDelayedBy(agent.name))),
       ...channels(),
       ...tokenParts(datedTokens(), clock.now()),
+      ...keyParts(parts.endingKeys(), clock.now()),
     ];
     const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
     return { status, parts: all, store: { type: store.kind, durable: store.durable }, nodeId };
@@ -197,4 +200,15 @@ const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] =>
     .map(({ since }) => since);
   const wrong = `In use since ${old.join(" and ")}, more than 90 days: put a new token beside it, then take it away.`;
   return [part("webhooks.token", old.length > 0 ? wrong : undefined)];
+};
+
+/** A key that ends is no fault of the gateway: its part is ok, and says what to do. */
+const keyParts = (keys: readonly EndingKey[], now: number): HealthPart[] => {
+  const ending = needingAnother(keys).map(({ name, expiresAt }) => {
+    const at = new Date(expiresAt).toISOString().slice(0, 10);
+    return `${name} ${expiresAt <= now ? "expired on" : "expires on"} ${at}`;
+  });
+  if (ending.length === 0) return [];
+  const detail = `${ending.join(", ")}: rotate it, and give its clients the new key.`;
+  return [{ name: "rest.keys", status: "ok", detail }];
 };

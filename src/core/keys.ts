@@ -9,7 +9,13 @@ import { createSecretIndex, hashOf } from "./secrets.ts";
 export type Scope = "chat" | "admin";
 
 /** A key that the configuration holds. */
-export type ConfiguredKey = { name: string; hash: Buffer; prefix: string | undefined; scopes: readonly Scope[] };
+export type ConfiguredKey = {
+  name: string;
+  hash: Buffer;
+  prefix: string | undefined;
+  scopes: readonly Scope[];
+  expiresAt?: number | undefined;
+};
 
 /** A key as people see it; those of the configuration have no id. */
 export type KeyRecord = Omit<ApiKey, "keyId" | "prefix" | "createdAt" | "hash"> & {
@@ -20,6 +26,11 @@ export type KeyRecord = Omit<ApiKey, "keyId" | "prefix" | "createdAt" | "hash"> 
 
 const TOUCH_EVERY_MS = 60_000;
 const RETRY_MS = 500;
+/** A key that has expired is shown for so long, and then forgotten. */
+const SHOWN_MS = 30 * 86_400_000;
+/** The longest wait until keys are looked through again: the clock may be set meanwhile. */
+const LOOK_MS = 3_600_000;
+const TEN_YEARS_MS = 10 * 366 * 86_400_000;
 /** So long a start waits for a database. */
 const START_MS = 10_000;
 export const PREFIX_LENGTH = 9;
@@ -42,6 +53,7 @@ export const createKeys = (parts: {
   let isFollowing = false;
   let isClosed = false;
   let stopPause = () => {};
+  let stopLook = () => {};
   let tellChange = () => {};
 
   const index = () => {
@@ -50,12 +62,52 @@ export const createKeys = (parts: {
       ...configured.map((key, n) => ({ hash: configuredHashes[n] as Buffer, value: key })),
     ]);
     tellChange();
+    waitForExpiry();
+  };
+  const isOver = ({ expiresAt }: Pick<KeyRecord, "expiresAt">): boolean =>
+    expiresAt !== undefined && expiresAt <= clock.now();
+  /** Tells when a key expires, and forgets those that have been shown long enough. */
+  const waitForExpiry = (): void => {
+    stopLook();
+    if (isClosed) return;
+    const now = clock.now();
+    const ends = [...minted, ...configured].flatMap(({ expiresAt = 0 }) => (expiresAt > now ? [expiresAt - now] : []));
+    if (ends.length === 0 && minted.every(({ expiresAt }) => expiresAt === undefined)) return;
+    stopLook = clock.after(Math.min(LOOK_MS, ...ends.map((ms) => ms + 1)), () => {
+      for (const { keyId, expiresAt } of minted)
+        if (expiresAt !== undefined && expiresAt + SHOWN_MS < clock.now()) void forget(keyId).catch(() => {});
+      tellChange();
+      waitForExpiry();
+    });
+  };
+  const forget = async (keyId: string): Promise<boolean> => {
+    const known = await store.revokeKey(keyId);
+    changes++;
+    minted = minted.filter((key) => key.keyId !== keyId);
+    index();
+    return known;
+  };
+  const mint = (of: { name: string; scopes: readonly Scope[]; expiresAt?: number | undefined }) => {
+    const secret = `gw_${randomBytes(32).toString("base64url")}`;
+    const now = clock.now();
+    requireExpiry(of.expiresAt, now);
+    const key: ApiKey = {
+      keyId: newId("key", now),
+      name: of.name,
+      prefix: secret.slice(0, PREFIX_LENGTH),
+      hash: hashOf(secret).toString("hex"),
+      scopes: of.scopes,
+      createdAt: now,
+      lastUsedAt: undefined,
+      ...(of.expiresAt !== undefined && { expiresAt: of.expiresAt }),
+    };
+    return { key, secret };
   };
   const configure = (keys: readonly ConfiguredKey[]) => {
     const known = new Map(configured.map((key) => [key.name, key.lastUsedAt]));
     configuredHashes = keys.map(({ hash }) => hash);
-    configured = keys.map(({ name, prefix, scopes }) => {
-      return { keyId: undefined, name, prefix, scopes, createdAt: undefined, lastUsedAt: known.get(name) };
+    configured = keys.map(({ hash: _, ...key }) => {
+      return { ...key, keyId: undefined, createdAt: undefined, lastUsedAt: known.get(key.name) };
     });
     index();
   };
@@ -97,52 +149,58 @@ export const createKeys = (parts: {
     close(): void {
       isClosed = true;
       stopPause();
+      stopLook();
     },
     /** Those of the configuration in its order, then the minted ones, newest first. */
     async list(): Promise<KeyRecord[]> {
       return [...configured, ...(await store.listKeys()).reverse()];
     },
-    async create({
-      name,
-      scopes,
-    }: {
-      name: string;
-      scopes: readonly Scope[];
-    }): Promise<{ key: ApiKey; secret: string }> {
-      const secret = `gw_${randomBytes(32).toString("base64url")}`;
-      const now = clock.now();
-      const key: ApiKey = {
-        keyId: newId("key", now),
-        name,
-        prefix: secret.slice(0, PREFIX_LENGTH),
-        hash: hashOf(secret).toString("hex"),
-        scopes,
-        createdAt: now,
-        lastUsedAt: undefined,
-      };
-      await store.createKey(key);
+    async create(of: Parameters<typeof mint>[0]): Promise<{ key: ApiKey; secret: string }> {
+      const made = mint(of);
+      await store.createKey(made.key);
       changes++;
-      minted = [...minted, key];
+      minted = [...minted, made.key];
       index();
-      return { key, secret };
+      return made;
+    },
+    /** Makes a key in the place of another, which goes on for `overlapMs`. Throws `key-not-found` and `key-replaced`. */
+    async rotate(keyId: string, { overlapMs, expiresAt }: { overlapMs: number; expiresAt: number | undefined }) {
+      const old = (await store.listKeys()).find((key) => key.keyId === keyId);
+      if (!old) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
+      if (old.replacedBy !== undefined) throw replaced(keyId, old.replacedBy);
+      if (isOver(old)) throw new GatewayError("key-replaced", `The key ${keyId} has expired. Make a new one.`);
+      const made = mint({ name: old.name, scopes: old.scopes, expiresAt });
+      const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, clock.now() + overlapMs);
+      if (!(await store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
+      await read(() => false);
+      return { ...made, replacedEndsAt: endsAt };
     },
     async revoke(keyId: string): Promise<void> {
-      const known = await store.revokeKey(keyId);
-      changes++;
-      minted = minted.filter((key) => key.keyId !== keyId);
-      index();
-      if (!known) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
+      if (!(await forget(keyId))) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
+    },
+    /** Keys that expire within `ms`, or did so no longer ago. */
+    expiring(ms: number): { name: string; expiresAt: number; replacedBy: string | undefined }[] {
+      const now = clock.now();
+      return [...configured, ...minted].flatMap(({ name, expiresAt, replacedBy }) =>
+        expiresAt !== undefined && Math.abs(expiresAt - now) <= ms ? [{ name, expiresAt, replacedBy }] : [],
+      );
     },
     /** Calls it after each change of the keys: one of them may be gone. */
     onChange(tell: () => void): void {
       tellChange = tell;
     },
     knows: (hash: Buffer): boolean => find(hash) !== undefined,
-    /** The key of this hash, noted as used to the minute. */
+    /** Whether it is known, and has not expired. */
+    isGood(hash: Buffer): boolean {
+      const key = find(hash);
+      return key !== undefined && !isOver(key);
+    },
+    /** The key of this hash, noted as used to the minute. Throws `key-expired`. */
     use(hash: Buffer): KeyRecord | undefined {
       const key = find(hash);
       if (!key) return undefined;
       const now = clock.now();
+      if (key.expiresAt !== undefined && key.expiresAt <= now) throw expired(key.name, key.expiresAt);
       if (now - (touched.get(key) ?? 0) < TOUCH_EVERY_MS) return key;
       touched.set(key, now);
       key.lastUsedAt = now;
@@ -155,6 +213,25 @@ export const createKeys = (parts: {
 
 export type Keys = ReturnType<typeof createKeys>;
 
+const requireExpiry = (expiresAt: number | undefined, now: number): void => {
+  if (expiresAt === undefined || (expiresAt > now && expiresAt <= now + TEN_YEARS_MS)) return;
+  const message = expiresAt > now ? "is more than ten years ahead" : "is not in the future";
+  throw new GatewayError("invalid-request", `\`expires_at\` ${message}.`, {
+    errors: [{ pointer: "/expires_at", message }],
+  });
+};
+
+const expired = (name: string, at: number): GatewayError =>
+  new GatewayError(
+    "key-expired",
+    `The key \`${name}\` expired at ${new Date(at).toISOString()}. Make a new one on the console's settings page.`,
+  );
+
+const replaced = (keyId: string, by: string): GatewayError =>
+  new GatewayError("key-replaced", `The key ${keyId} was replaced by ${by}. Rotate that one.`);
+
 /** The configuration line that keeps a key past the end of a store that forgets. */
-export const configLineOf = ({ name, hash, scopes }: ApiKey): string =>
-  `{ name: ${JSON.stringify(name)}, key: "sha256:${hash}", scopes: ${JSON.stringify(scopes)} }`;
+export const configLineOf = ({ name, hash, scopes, expiresAt }: ApiKey): string => {
+  const end = expiresAt === undefined ? "" : `, expiresAt: "${new Date(expiresAt).toISOString()}"`;
+  return `{ name: ${JSON.stringify(name)}, key: "sha256:${hash}", scopes: ${JSON.stringify(scopes)}${end} }`;
+};

@@ -18,13 +18,28 @@ export const agesOf = (tokens: readonly DatedToken[], now: number): TokenAge[] =
 
 export const isOld = ({ days }: TokenAge): boolean => days >= OLD_DAYS;
 
-/** Writes a line for each old token at once, then once a day. The returned function ends it. */
-export const tellOldTokens = (parts: { tokens: () => readonly DatedToken[]; clock: Clock; events: Events }) => {
-  const { tokens, clock, events } = parts;
+/** A REST key that ends; those that are near their end, or just past it, are told. */
+export type EndingKey = { name: string; expiresAt: number; replacedBy: string | undefined };
+export const NEAR_MS = 14 * DAY_MS;
+
+/** Keys whose clients need another one: a key that was replaced is meant to end. */
+export const needingAnother = (keys: readonly EndingKey[]): EndingKey[] =>
+  keys.filter(({ replacedBy }) => replacedBy === undefined);
+
+/** Writes a line for each old token and each key that ends soon at once, then once a day. The returned function ends it. */
+export const tellOldTokens = (parts: {
+  tokens: () => readonly DatedToken[];
+  keys: () => readonly EndingKey[];
+  clock: Clock;
+  events: Events;
+}) => {
+  const { tokens, keys, clock, events } = parts;
   let stop = () => {};
   const tell = (): void => {
     for (const { days, ...token } of agesOf(tokens(), clock.now()).filter(isOld))
       events.webhookTokenOld({ ...token, days });
+    for (const { name, expiresAt } of needingAnother(keys()))
+      events.keyExpiring({ name, expiresAt: new Date(expiresAt).toISOString() });
     stop = clock.after(DAY_MS, tell);
   };
   tell();

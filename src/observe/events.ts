@@ -266,6 +266,12 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "config_warnings",
       "Warnings given.",
     ]),
+    /** A REST key that ends soon, or has just ended; told once a day. */
+    keyExpiring: (fields: { name: string; expiresAt: string }): void =>
+      log("warn", "key.expiring", {
+        ...fields,
+        detail: "Rotate it on the console's settings page, or give it another expiresAt in the configuration.",
+      }),
     /** A webhook token that should be replaced; told once a day. */
     webhookTokenOld: (fields: { index: number; name: string; since: string; days: number }): void =>
       log("warn", "token.old", {
@@ -276,7 +282,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "skills_refused",
       "Skill folders that were skipped.",
     ]),
-    keyCreated: event<{ keyId: string; name: string; caller: string }>("info", "key.created", [
+    keyCreated: event<{ keyId: string; name: string; caller: string; replaces?: string }>("info", "key.created", [
       "keys_created",
       "REST keys made.",
     ]),

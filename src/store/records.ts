@@ -256,6 +256,10 @@ export type ApiKey = {
   scopes: readonly ("chat" | "admin")[];
   createdAt: number;
   lastUsedAt: number | undefined;
+  /** Until when it is good; undefined for ever. */
+  expiresAt?: number | undefined;
+  /** The key that was made in its place. */
+  replacedBy?: string | undefined;
 };
 
 export type Page<T> = { items: T[]; next: string | undefined };

@@ -210,6 +210,11 @@ export interface Store extends InboundStore, AsyncDisposable {
   /** Keys in the order of their making; at most a few hundred, so they come whole. */
   listKeys(): Promise<ApiKey[]>;
   createKey(key: ApiKey): Promise<void>;
+  /**
+   * Makes `key` in the place of another, which ends at `endsAt` unless it ends sooner. Both or neither: false, and nothing is kept, where
+   * the other is not there or was replaced already.
+   */
+  replaceKey(keyId: string, key: ApiKey, endsAt: number): Promise<boolean>;
   revokeKey(keyId: string): Promise<boolean>;
   touchKey(keyId: string, now: number): Promise<void>;
 

@@ -41,7 +41,9 @@ export const headersOf = (error: GatewayError): Record<string, string> => {
     }),
     ...(extra.allow !== undefined && { allow: extra.allow }),
     ...(extra.replayed === true && { "idempotent-replayed": "true" }),
-    ...(name === "unauthenticated" && { "www-authenticate": 'Bearer realm="agent-gateway"' }),
+    ...((name === "unauthenticated" || name === "key-expired") && {
+      "www-authenticate": 'Bearer realm="agent-gateway"',
+    }),
   };
 };
 

@@ -101,6 +101,7 @@ export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
   "chat.send": { message: "hi" },
   "skills.trigger": { skill_id: "summarise-thread" },
   "keys.create": { name: "support desk" },
+  "keys.rotate": {},
   "mappings.dryRun": { body: {} },
   "completions.create": { model: "main", messages: [{ role: "user", content: "hi" }] },
 };

@@ -37,6 +37,18 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
       : call(await usual(), route, { target: `${targetOf(route.path, { path: IDS })}?surprise=1` });
   },
   unauthenticated: async (route) => call(await usual(), route, { key: null }),
+  "key-expired": async (route) => {
+    const keys = [{ name: "support desk", key: "a-key-that-was-good-once", expiresAt: "2020-01-31" }];
+    const gateway = await gatewayFor("expired key", { config: { gateway: { rest: { auth: { keys } } } } });
+    return call(gateway, route, { key: "a-key-that-was-good-once" });
+  },
+  "key-replaced": async (route) => {
+    const gateway = await usual();
+    const { json } = await gateway.console.call("keys.create", { body: { name: "support desk" } });
+    const path = { key_id: String(json.key_id) };
+    await call(gateway, route, { path });
+    return call(gateway, route, { path });
+  },
   forbidden: async (route) => {
     const lesser = route.scope === "admin" ? SECRETS.key : SECRETS.adminKey;
     if (route.operation !== "ops.metrics") return call(await usual(), route, { key: lesser });

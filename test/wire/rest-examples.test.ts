@@ -38,7 +38,12 @@ describe("the examples of requests", () => {
     const { stream } = value as { stream?: boolean };
     if (stream)
       expect((await (await ci.stream(operation, { body: value })).all()).at(-1)?.event).toBe("turn.completed");
-    else expect((await echo.console.call(operation, { body: value })).status).toBeLessThan(300);
+    else {
+      const { json } = await echo.console.call("keys.create", { body: { name: "support desk" } });
+      const path = { key_id: String(json.key_id) };
+      const reply = await echo.console.call(operation, { body: value, ...(operation === "keys.rotate" && { path }) });
+      expect(reply.status).toBeLessThan(300);
+    }
   });
 
   test.each(["turns.get", "turns.events", "turns.cancel", "keys.revoke"] as const)(
@@ -162,11 +167,16 @@ const producers: Record<string, (example: Example) => Promise<unknown>> = {
   "keys.list 200 application/json two": async () => {
     await ci.call("skills.list");
     for (const { key_id } of await listKeys()) if (key_id) await echo.console.call("keys.revoke", { path: { key_id } });
-    await echo.console.call("keys.create", { body: { name: "support desk" } });
+    const expires_at = new Date(Date.now() + 90 * 86_400_000).toISOString();
+    await echo.console.call("keys.create", { body: { name: "support desk", expires_at } });
     return { keys: await listKeys(), next_cursor: null };
   },
   "keys.create 201 application/json minted": async () =>
     (await echo.console.call("keys.create", { body: { name: "support desk" } })).json,
+  "keys.rotate 201 application/json rotated": async () => {
+    const { json } = await echo.console.call("keys.create", { body: { name: "support desk" } });
+    return (await echo.console.call("keys.rotate", { path: { key_id: String(json.key_id) }, body: {} })).json;
+  },
 };
 
 const listKeys = async () => (await echo.console.call("keys.list")).json.keys as { key_id: string | null }[];

@@ -3,9 +3,12 @@ import type { Core } from "#core/core.ts";
 import { GatewayError } from "#core/errors.ts";
 import { configLineOf, type KeyRecord } from "#core/keys.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
+import type { ApiKey } from "#store/store.ts";
 import { timeOf, timeOrNull } from "./present.ts";
 
-export const keys = (core: Core): Pick<RestHandlers<CallContext>, "keys.list" | "keys.create" | "keys.revoke"> => ({
+type KeyOperation = "keys.list" | "keys.create" | "keys.rotate" | "keys.revoke";
+
+export const keys = (core: Core): Pick<RestHandlers<CallContext>, KeyOperation> => ({
   "keys.list": async ({ query: { limit, cursor } }) => {
     const all = await core.keys.list();
     const from = cursor === undefined ? 0 : indexAfter(all, cursor);
@@ -13,12 +16,16 @@ export const keys = (core: Core): Pick<RestHandlers<CallContext>, "keys.list" | 
     const last = page.at(-1);
     return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
   },
-  "keys.create": async ({ body }, { caller }) => {
-    const { key, secret } = await core.keys.create(body);
+  "keys.create": async ({ body: { expires_at, ...body } }, { caller }) => {
+    const { key, secret } = await core.keys.create({ ...body, expiresAt: momentOf(expires_at) });
     core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name });
-    const { keyId: key_id, name, prefix, scopes } = key;
-    const shown = { key_id, name, prefix, scopes: [...scopes], created_at: timeOf(key.createdAt), last_used_at: null };
-    return { ...shown, source: "console", key: secret, config_line: configLineOf(key) };
+    return presentMinted(key, secret);
+  },
+  "keys.rotate": async ({ path, body: { overlap_seconds, expires_at } }, { caller }) => {
+    const wish = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf(expires_at) };
+    const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, wish);
+    core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name, replaces: path.key_id });
+    return { ...presentMinted(key, secret), replaces: path.key_id, replaced_expires_at: timeOf(replacedEndsAt) };
   },
   "keys.revoke": async ({ path }, { caller }) => {
     await core.keys.revoke(path.key_id);
@@ -33,8 +40,27 @@ const present = (key: KeyRecord): RestReplies["keys.list"]["keys"][number] => ({
   scopes: [...key.scopes],
   created_at: timeOrNull(key.createdAt),
   last_used_at: timeOrNull(key.lastUsedAt),
+  expires_at: timeOrNull(key.expiresAt),
+  replaced_by: key.replacedBy ?? null,
   source: key.keyId === undefined ? "config" : "console",
 });
+
+const presentMinted = (key: ApiKey, secret: string): RestReplies["keys.create"] => ({
+  key_id: key.keyId,
+  name: key.name,
+  prefix: key.prefix,
+  scopes: [...key.scopes],
+  created_at: timeOf(key.createdAt),
+  last_used_at: null,
+  expires_at: timeOrNull(key.expiresAt),
+  replaced_by: null,
+  source: "console",
+  key: secret,
+  config_line: configLineOf(key),
+});
+
+/** A time of the contract; one that no calendar has is refused later, as it is no moment to come. */
+const momentOf = (text: string | null | undefined): number | undefined => (text ? Date.parse(text) || 0 : undefined);
 
 // Names are unique among the configured keys, ids among the minted: either tells where a page ended.
 const cursorOf = ({ keyId, name }: KeyRecord): string => Buffer.from(keyId ?? `config:${name}`).toString("base64url");

@@ -43,6 +43,13 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
       if (keys.has(key.keyId)) throw new GatewayError("internal", "key id in use");
       keys.set(key.keyId, { ...key });
     },
+    replaceKey: async (keyId, key, endsAt) => {
+      const old = keys.get(keyId);
+      if (!old || old.replacedBy !== undefined) return false;
+      keys.set(keyId, { ...old, replacedBy: key.keyId, expiresAt: Math.min(old.expiresAt ?? endsAt, endsAt) });
+      keys.set(key.keyId, { ...key });
+      return true;
+    },
     revokeKey: async (keyId) => keys.delete(keyId),
     touchKey: async (keyId, now) => {
       const key = keys.get(keyId);

@@ -16,6 +16,7 @@ type InboundCalls = InboundStore &
     | "readGatewayEntries"
     | "listKeys"
     | "createKey"
+    | "replaceKey"
     | "revokeKey"
     | "touchKey"
   >;
@@ -61,6 +62,7 @@ export const inboundCalls = (link: Link): InboundCalls => ({
 
   listKeys: () => link.call("listKeys", undefined),
   createKey: (key) => link.call("createKey", key),
+  replaceKey: (keyId, key, endsAt) => link.call("replaceKey", { keyId, key, endsAt }),
   revokeKey: (keyId) => link.call("revokeKey", keyId),
   touchKey: (keyId, now) => link.call("touchKey", { keyId, now }),
 });

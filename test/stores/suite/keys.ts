@@ -10,6 +10,8 @@ const keyOf = (n: number): ApiKey => ({
   scopes: n % 2 ? ["chat"] : ["chat", "admin"],
   createdAt: n,
   lastUsedAt: undefined,
+  expiresAt: n % 2 ? undefined : 9_000 + n,
+  replacedBy: undefined,
 });
 
 export const keysTests = (engine: Engine): void => {
@@ -27,6 +29,28 @@ export const keysTests = (engine: Engine): void => {
       expect(await world.store.revokeKey("key_1")).toBe(false);
       expect(await world.store.revokeKey("key_9")).toBe(false);
       expect(await world.store.listKeys()).toEqual([keyOf(2)]);
+    });
+
+    it("makes a key in the place of another, which ends no later than it would have", async () => {
+      await using world = await openWorld(engine);
+      for (const n of [1, 2]) await world.store.createKey(keyOf(n));
+      expect(await world.store.replaceKey("key_1", keyOf(3), 5_000)).toBe(true);
+      expect(await world.store.replaceKey("key_2", keyOf(4), 99_000)).toBe(true);
+      expect(await world.store.listKeys()).toEqual([
+        { ...keyOf(1), replacedBy: "key_3", expiresAt: 5_000 },
+        { ...keyOf(2), replacedBy: "key_4" },
+        keyOf(3),
+        keyOf(4),
+      ]);
+    });
+
+    it("replaces a key once, and keeps nothing where it is not there", async () => {
+      await using world = await openWorld(engine);
+      await world.store.createKey(keyOf(1));
+      const both = [world.store.replaceKey("key_1", keyOf(3), 5_000), world.store.replaceKey("key_1", keyOf(5), 6_000)];
+      expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
+      expect(await world.store.replaceKey("key_9", keyOf(7), 5_000)).toBe(false);
+      expect(await world.store.listKeys()).toHaveLength(2);
     });
 
     it("notes when a key was last used, and ignores one that is not there", async () => {

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { rest } from "#console/app/api.ts";
+import { now } from "#console/app/clock.ts";
 import { isConsole, KEYS_REASON } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
 import { relative } from "#console/lib/format.ts";
@@ -7,6 +8,7 @@ import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Empty, Skeleton } from "#console/parts/page.tsx";
+import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
@@ -14,6 +16,7 @@ import { useLoaded } from "#console/parts/use.ts";
 import type { KeyList, MintedKey } from "#generated/clients/rest.ts";
 import { CreateKey } from "./create-key.tsx";
 import { NewKey } from "./new-key.tsx";
+import { RotateKey } from "./rotate-key.tsx";
 
 type Key = KeyList["keys"][number];
 
@@ -35,6 +38,7 @@ export const KeysTab = () => {
   const isCreating = useSignal(false);
   const minted = useSignal<MintedKey | undefined>(undefined);
   const revoking = useSignal<Key | undefined>(undefined);
+  const rotating = useSignal<Key | undefined>(undefined);
   const keys = loaded.value.value;
   const why = isConsole.value ? undefined : KEYS_REASON;
   return (
@@ -71,9 +75,14 @@ export const KeysTab = () => {
         <Table
           label="API keys"
           rows={keys}
-          columns={columns((key) => {
-            revoking.value = key;
-          })}
+          columns={columns(
+            (key) => {
+              rotating.value = key;
+            },
+            (key) => {
+              revoking.value = key;
+            },
+          )}
           keyOf={(key) => key.key_id ?? `config:${key.name}`}
         />
       )}
@@ -97,6 +106,19 @@ export const KeysTab = () => {
           }}
         />
       )}
+      {rotating.value && (
+        <RotateKey
+          rotated={rotating.value}
+          close={() => {
+            rotating.value = undefined;
+          }}
+          created={(key) => {
+            rotating.value = undefined;
+            minted.value = key;
+            void loaded.reload();
+          }}
+        />
+      )}
       {revoking.value && (
         <Revoke
           revoked={revoking.value}
@@ -110,7 +132,7 @@ export const KeysTab = () => {
   );
 };
 
-const columns = (revoke: (key: Key) => void): Column<Key>[] => [
+const columns = (rotate: (key: Key) => void, revoke: (key: Key) => void): Column<Key>[] => [
   { name: "Name", narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
   {
     name: "Prefix",
@@ -125,6 +147,7 @@ const columns = (revoke: (key: Key) => void): Column<Key>[] => [
     cell: ({ created_at }) => (created_at === null ? <span class="faint">–</span> : <Ago at={created_at} />),
   },
   { name: "Last used", width: "110px", cell: ({ last_used_at }) => <Ago at={last_used_at} /> },
+  { name: "Expires", width: "120px", cell: (key) => <Expiry of={key} /> },
   {
     name: "Source",
     width: "120px",
@@ -133,23 +156,47 @@ const columns = (revoke: (key: Key) => void): Column<Key>[] => [
   },
   {
     name: "Action",
-    width: "100px",
+    width: "170px",
     align: "end",
     cell: (key) => (
-      <ActionButton
-        kind="danger"
-        why={
-          key.key_id === null
-            ? "It stands in the configuration: take it out of gateway.rest.auth.keys there."
-            : undefined
-        }
-        onClick={() => revoke(key)}
-      >
-        Revoke
-      </ActionButton>
+      <>
+        {key.key_id !== null && (
+          <ActionButton
+            why={
+              key.replaced_by !== null
+                ? "Another key was made in its place."
+                : isExpired(key)
+                  ? "It has expired: create a new one."
+                  : undefined
+            }
+            onClick={() => rotate(key)}
+          >
+            Rotate
+          </ActionButton>
+        )}{" "}
+        <ActionButton
+          kind="danger"
+          why={
+            key.key_id === null
+              ? "It stands in the configuration: take it out of gateway.rest.auth.keys there."
+              : undefined
+          }
+          onClick={() => revoke(key)}
+        >
+          Revoke
+        </ActionButton>
+      </>
     ),
   },
 ];
+
+const isExpired = ({ expires_at }: Key): boolean => expires_at !== null && Date.parse(expires_at) <= now.value;
+
+const Expiry = ({ of }: { of: Key }) => {
+  if (of.expires_at === null) return <span class="faint">never</span>;
+  if (isExpired(of)) return <State of="expired" />;
+  return <Ago at={of.expires_at} />;
+};
 
 const Revoke = ({
   revoked: { key_id, name, last_used_at },

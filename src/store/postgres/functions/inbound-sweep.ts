@@ -38,7 +38,7 @@ begin
     'beats', (select coalesce(json_agg(beat_json(beat, at_time)), '[]') from beats as beat),
     'announcement', exists (select from announcements where not is_claimed and due <= at_time),
     'gateway', (select last from gateway_place),
-    'keys', (select json_build_array(count(*), max(ordinal)) from api_keys)
+    'keys', (select json_build_array(count(*), max(ordinal), sum(expires_at)::bigint) from api_keys)
   );
 end
 $$;

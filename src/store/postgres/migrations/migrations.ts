@@ -10,6 +10,7 @@ import { TURN_SWEEP_FUNCTIONS } from "../functions/turn-sweep.ts";
 import { TURN_FUNCTIONS } from "../functions/turns.ts";
 import { GATEWAY_TABLES } from "./gateway-tables.ts";
 import { INBOUND_TABLES } from "./inbound-tables.ts";
+import { KEY_COLUMNS } from "./key-columns.ts";
 import { TURN_TABLES } from "./turn-tables.ts";
 import { USAGE_COLUMNS } from "./usage-columns.ts";
 
@@ -20,6 +21,7 @@ import { USAGE_COLUMNS } from "./usage-columns.ts";
 export const MIGRATIONS = [
   { version: 1, oldest: 1, sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
   { version: 2, oldest: 1, sql: USAGE_COLUMNS },
+  { version: 3, oldest: 1, sql: KEY_COLUMNS },
 ] as const;
 
 const sql = [

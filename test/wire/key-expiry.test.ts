@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { startGateway } from "#test/harness/gateway.ts";
+import { createRpc } from "#test/harness/rpc.ts";
+
+const DAY_MS = 86_400_000;
+const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
+
+describe("a key that expires", () => {
+  it("MUST work until then, and answer key-expired afterwards, with its name and what to do", async () => {
+    await using gateway = await startGateway();
+    const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(700) } });
+    const key = String(json.key);
+    expect((await gateway.rest.call("skills.list", { key })).status).toBe(200);
+    const refused = async () => (await gateway.rest.call("skills.list", { key })).problem;
+    await expect.poll(refused).toMatchObject({ type: "urn:agent-gateway:error:key-expired", status: 401 });
+    const { detail } = (await gateway.rest.call("skills.list", { key })).problem;
+    expect(detail).toBe(
+      `The key \`short\` expired at ${json.expires_at}. Make a new one on the console's settings page.`,
+    );
+  });
+
+  it("MUST NOT count as a guess", async () => {
+    await using gateway = await startGateway();
+    const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(400) } });
+    const key = String(json.key);
+    await expect.poll(async () => (await gateway.rest.call("skills.list", { key })).error).toBe("key-expired");
+    for (let n = 0; n < 30; n++) await gateway.rest.call("skills.list", { key });
+    expect((await gateway.rest.call("skills.list", { key })).headers.get("retry-after")).toBeNull();
+  });
+
+  it("MUST lose its streams when it expires", async () => {
+    const agents = { main: { backend: "echo", echo: { delayMs: 60_000 } } } as const;
+    await using gateway = await startGateway({ config: { agents } });
+    const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(800) } });
+    const body = { message: "hi", stream: true };
+    const stream = await gateway.rest.stream("chat.send", { body, key: String(json.key) });
+    await expect(stream.all()).rejects.toThrow();
+  });
+
+  it.each([
+    [inMs(-1_000), "is not in the future"],
+    [inMs(11 * 366 * DAY_MS), "is more than ten years ahead"],
+  ])("MUST be refused where its end makes no sense: %s", async (expires_at, message) => {
+    await using gateway = await startGateway();
+    const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
+    expect(problem.errors).toEqual([{ pointer: "/expires_at", message }]);
+  });
+
+  it("MUST be taken from the configuration, too, and end with a reload", async () => {
+    await using gateway = await startGateway();
+    const keys = [{ name: "ci", key: "a-key-of-the-configuration", expiresAt: "2035-01-31" }];
+    const key = "a-key-of-the-configuration";
+    await gateway.reload({ gateway: { rest: { auth: { keys } } } });
+    expect((await gateway.rest.call("skills.list", { key })).status).toBe(200);
+    await gateway.reload({ gateway: { rest: { auth: { keys: [{ ...keys[0], expiresAt: "2020-01-31" }] } } } } as never);
+    expect((await gateway.rest.call("skills.list", { key })).error).toBe("key-expired");
+  });
+
+  it("is warned of in system.health two weeks before, without being a fault", async () => {
+    await using gateway = await startGateway();
+    await gateway.console.call("keys.create", { body: { name: "partner", expires_at: inMs(3 * DAY_MS) } });
+    await gateway.console.call("keys.create", { body: { name: "far", expires_at: inMs(300 * DAY_MS) } });
+    const { result } = await createRpc(gateway.url, gateway.rpcToken).call("system.health", {});
+    const part = result.parts.find(({ name }: { name: string }) => name === "rest.keys");
+    expect(part).toMatchObject({ status: "ok", detail: expect.stringContaining("partner expires on ") });
+    expect(String(part?.detail)).not.toContain("far");
+  });
+});
+
+describe("rotating a key", () => {
+  it("MUST make a key like the other, and let both work until the old one ends", async () => {
+    await using gateway = await startGateway();
+    const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops", scopes: ["admin"] } });
+    const path = { key_id: String(old.key_id) };
+    const { status, json } = await gateway.console.call("keys.rotate", { path, body: { overlap_seconds: 1 } });
+    expect(status).toBe(201);
+    expect(json).toMatchObject({ name: "ops", scopes: ["admin"], replaces: old.key_id, replaced_by: null });
+    for (const key of [old.key, json.key])
+      expect((await gateway.rest.call("deliveries.list", { key: String(key) })).status).toBe(200);
+    const error = async () => (await gateway.rest.call("deliveries.list", { key: String(old.key) })).error;
+    await expect.poll(error).toBe("key-expired");
+    expect((await gateway.rest.call("deliveries.list", { key: String(json.key) })).status).toBe(200);
+    const { keys } = (await gateway.console.call("keys.list")).json as { keys: Record<string, unknown>[] };
+    expect(keys.find(({ key_id }) => key_id === old.key_id)).toMatchObject({
+      replaced_by: json.key_id,
+      expires_at: json.replaced_expires_at,
+    });
+  });
+
+  it("MUST be refused for a key that was rotated or has expired, and be for the console token alone", async () => {
+    await using gateway = await startGateway();
+    const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops" } });
+    const path = { key_id: String(old.key_id) };
+    const both = [1, 2].map(() => gateway.console.call("keys.rotate", { path, body: {} }));
+    expect((await Promise.all(both)).map(({ status }) => status).toSorted()).toEqual([201, 409]);
+    expect((await gateway.rest.call("keys.rotate", { path, body: {}, key: gateway.adminKey })).error).toBe("forbidden");
+    const { json: short } = await gateway.console.call("keys.create", { body: { name: "s", expires_at: inMs(400) } });
+    const key = String(short.key);
+    await expect.poll(async () => (await gateway.rest.call("skills.list", { key })).error).toBe("key-expired");
+    const { problem } = await gateway.console.call("keys.rotate", { path: { key_id: String(short.key_id) }, body: {} });
+    expect(problem.detail).toContain("has expired");
+  });
+});
