@@ -1,0 +1,192 @@
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+
+type Details = RpcMethods["session.get"]["result"];
+type Message = Details["messages"][number];
+type Usage = Details["session"]["usage"];
+
+/** A message as a reader sees it: stored, or a reply that is still being written. */
+export type TranscriptMessage = Message & {
+  /** It is still being written. */
+  isOpen: boolean;
+  /** Pieces of it are missing; its end brings the whole. */
+  hasGap: boolean;
+};
+
+export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
+export type TranscriptTurn = {
+  turnId: string;
+  status: TurnStatus;
+  /** When it came into this state. */
+  at: string;
+  attempt: number;
+  error?: { name: string; title: string; detail?: string } | undefined;
+  usage?: Usage | undefined;
+};
+
+export type Transcript = {
+  /** Oldest first, each turn's together. */
+  readonly messages: readonly TranscriptMessage[];
+  readonly turns: Readonly<Record<string, TranscriptTurn>>;
+  /** The session was deleted. */
+  readonly isDeleted: boolean;
+  /** Where to subscribe again to get the whole of a reply whose beginning was not seen. */
+  readonly missing: { messageId: string; cursor: string } | undefined;
+  /** Grows when something happened that only a new reading of the session tells: a compaction, a stream that began anew. */
+  readonly stale: number;
+};
+
+/** A push with whatever it carries. */
+export type SessionPush = { method: string; params: Readonly<Record<string, unknown>> };
+
+export const EMPTY: Transcript = { messages: [], turns: {}, isDeleted: false, missing: undefined, stale: 0 };
+
+/** Turns in the order of their first messages, and a turn's messages in theirs: a question that waits never parts another from its answer. */
+const inOrder = (messages: readonly TranscriptMessage[]): TranscriptMessage[] => {
+  const first = new Map<string, number>();
+  for (const { turnId, seq } of messages) first.set(turnId, Math.min(seq, first.get(turnId) ?? seq));
+  const turnOf = ({ turnId }: TranscriptMessage) => first.get(turnId) ?? 0;
+  return [...messages].sort((one, other) => turnOf(one) - turnOf(other) || one.seq - other.seq);
+};
+
+/** With a page of stored messages. What is stored wins over what was pushed; nothing is doubled. */
+export const withPage = (transcript: Transcript, page: readonly Message[]): Transcript => {
+  const stored = new Map(page.map((message) => [message.messageId, { ...message, isOpen: false, hasGap: false }]));
+  const kept = transcript.messages.filter(({ messageId }) => !stored.has(messageId));
+  return { ...transcript, messages: inOrder([...kept, ...stored.values()]) };
+};
+
+/** The newest page, read again. Where it does not reach what is shown, what lies between is not known, and only the page is kept. */
+export const withNewest = (transcript: Transcript, page: readonly Message[]): Transcript => {
+  const shown = new Set(transcript.messages.map(({ messageId }) => messageId));
+  if (page.some(({ messageId }) => shown.has(messageId))) return withPage(transcript, page);
+  return withPage({ ...transcript, messages: transcript.messages.filter(({ isOpen }) => isOpen) }, page);
+};
+
+const ENDED: ReadonlySet<TurnStatus> = new Set(["completed", "failed", "cancelled"]);
+export const hasEnded = ({ status }: { status: TurnStatus }): boolean => ENDED.has(status);
+
+/** With a turn's state. One that has ended never goes back. */
+export const withTurn = (transcript: Transcript, turn: TranscriptTurn): Transcript => {
+  const before = transcript.turns[turn.turnId];
+  if (before && hasEnded(before)) return transcript;
+  if (before?.status === "running" && turn.status === "queued") return transcript;
+  return { ...transcript, turns: { ...transcript.turns, [turn.turnId]: turn } };
+};
+
+/** The turns that wait or run, in the order in which they came. */
+export const openTurns = ({ turns }: Transcript): TranscriptTurn[] =>
+  Object.values(turns).filter((turn) => !hasEnded(turn));
+
+/** What a push makes of a transcript. The same push twice changes nothing. */
+export const withPush = (transcript: Transcript, { method, params }: SessionPush): Transcript => {
+  const change = CHANGES[method];
+  return change ? change(transcript, params as Params) : transcript;
+};
+
+type Params = {
+  seq: number;
+  cursor: string;
+  turnId: string;
+  messageId: string;
+  at: string;
+  role: Message["role"];
+  text: string;
+  offset: number;
+  attempt: number;
+  reply: string;
+  usage: Usage;
+  error: TranscriptTurn["error"];
+};
+type Change = (transcript: Transcript, params: Params) => Transcript;
+
+const created: Change = (transcript, { messageId, role, text, turnId, seq, at }) => {
+  if (transcript.messages.some((one) => one.messageId === messageId)) return transcript;
+  const isOpen = role === "assistant" && text === "";
+  const message = { messageId, role, text, turnId, seq, createdAt: at, compacted: false, isOpen, hasGap: false };
+  return { ...transcript, messages: inOrder([...transcript.messages, message]) };
+};
+
+/** The piece at its place. One that is there already changes nothing; before one that is missing, the text stays as it is. */
+const delta: Change = (transcript, params) => {
+  const { messageId, turnId, seq, cursor, offset, text } = params;
+  const known = transcript.messages.find((one) => one.messageId === messageId);
+  if (known && !known.isOpen) return transcript;
+  const at = known?.createdAt ?? transcript.turns[turnId]?.at ?? "";
+  const open = known ?? { ...blank, messageId, turnId, seq, createdAt: at };
+  const hasGap = offset > open.text.length;
+  const grown = !hasGap && offset + text.length > open.text.length ? open.text.slice(0, offset) + text : open.text;
+  const next = { ...open, text: grown, hasGap };
+  const others = transcript.messages.filter((one) => one.messageId !== messageId);
+  const started = transcript.turns[turnId] ? transcript : withTurn(transcript, turnOf(params, "running"));
+  return {
+    ...started,
+    messages: inOrder([...others, next]),
+    missing: hasGap
+      ? { messageId, cursor }
+      : transcript.missing?.messageId === messageId
+        ? undefined
+        : transcript.missing,
+  };
+};
+const blank = { role: "assistant", text: "", compacted: false, isOpen: true, hasGap: false } as const;
+
+const completed: Change = (transcript, { messageId, turnId, seq, at, text }) => {
+  const known = transcript.messages.find((one) => one.messageId === messageId);
+  const whole = { ...blank, createdAt: at, ...known, messageId, turnId, text, isOpen: false, hasGap: false };
+  const others = transcript.messages.filter((one) => one.messageId !== messageId);
+  // It keeps the place at which it began.
+  const messages = inOrder([...others, { ...whole, seq: known?.seq ?? seq }]);
+  return {
+    ...transcript,
+    messages,
+    missing: transcript.missing?.messageId === messageId ? undefined : transcript.missing,
+  };
+};
+
+const turnOf = ({ turnId, at, attempt, error, usage }: Params, status: TurnStatus): TranscriptTurn => ({
+  ...{ turnId, status, at: at ?? "", attempt: attempt ?? 1 },
+  ...(error && { error }),
+  ...(usage && { usage }),
+});
+
+/** Another attempt writes the reply anew. */
+const started: Change = (transcript, params) =>
+  withTurn(
+    params.attempt > 1
+      ? {
+          ...transcript,
+          messages: transcript.messages.filter(({ isOpen, turnId }) => !isOpen || turnId !== params.turnId),
+        }
+      : transcript,
+    turnOf(params, "running"),
+  );
+
+/** Nothing more is written of a turn that ended; an empty reply goes. */
+const ended =
+  (status: TurnStatus): Change =>
+  (transcript, params) => {
+    const messages = transcript.messages.flatMap((one) =>
+      one.turnId !== params.turnId || !one.isOpen
+        ? [one]
+        : (params.reply ?? one.text) === ""
+          ? []
+          : [{ ...one, text: params.reply ?? one.text, isOpen: false, hasGap: false }],
+    );
+    return withTurn({ ...transcript, messages }, turnOf(params, status));
+  };
+
+const stale: Change = (transcript) => ({ ...transcript, stale: transcript.stale + 1 });
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  "message.created": created,
+  "message.delta": delta,
+  "message.completed": completed,
+  "turn.queued": (transcript, params) => withTurn(transcript, turnOf(params, "queued")),
+  "turn.started": started,
+  "turn.completed": ended("completed"),
+  "turn.failed": ended("failed"),
+  "turn.cancelled": ended("cancelled"),
+  "session.compacted": stale,
+  "stream.reset": stale,
+  "session.deleted": (transcript) => ({ ...transcript, isDeleted: true }),
+};
