@@ -1,4 +1,51 @@
+import { useEffect } from "preact/hooks";
+import { bindKeys } from "#console/app/keys.ts";
+import { go } from "#console/app/router.ts";
+import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { plural } from "#console/lib/format.ts";
 import { PageHead } from "#console/parts/page.tsx";
+import { Split } from "#console/parts/split.tsx";
+import { Note } from "#console/parts/trouble.tsx";
+import { Inspector } from "./inspector.tsx";
+import { SessionList } from "./list.tsx";
+import { TurnInspector } from "./turn.tsx";
+import { useSessions } from "./use-sessions.ts";
+import "./sessions.css";
 
-const Page = () => <PageHead title="Sessions" />;
+const toList = () => go(`/sessions${location.search}`);
+
+/** The conversations that are kept, and each of them to read, to continue, to compact and to delete. */
+const Page = ({ params: { session, turn } }: { params: Record<string, string> }) => {
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
+  const inspector = turn ? (
+    <TurnInspector key={turn} id={turn} back={toList} />
+  ) : (
+    session && isConsole.value && <Inspector key={session} id={session} back={toList} />
+  );
+  if (!isConsole.value)
+    return (
+      <>
+        <PageHead title="Sessions" />
+        <Split list={<Note tone="warning">{RPC_REASON}</Note>} inspector={inspector} />
+      </>
+    );
+  return <Live session={session} inspector={inspector} />;
+};
+
+const Live = ({ session, inspector }: { session: string | undefined; inspector: preact.ComponentChildren }) => {
+  const sessions = useSessions(inspector !== undefined);
+  const { items, hasMore } = sessions.rows.list.value;
+  return (
+    <>
+      <PageHead
+        title="Sessions"
+        count={items.length === 0 ? undefined : plural(items.length, "session") + (hasMore ? " and more" : "")}
+        updated={sessions.rows.at.value}
+        refresh={() => void sessions.rows.reload()}
+      />
+      <Split list={<SessionList {...sessions} selected={session} />} inspector={inspector} />
+    </>
+  );
+};
+
 export default Page;

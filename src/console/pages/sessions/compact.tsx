@@ -1,0 +1,97 @@
+import { useSignal } from "@preact/signals";
+import { rpc } from "#console/app/api.ts";
+import { count, plural } from "#console/lib/format.ts";
+import { Dialog } from "#console/parts/dialog.tsx";
+import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { Details } from "./use-transcript.ts";
+
+type Result = RpcMethods["session.compact"]["result"];
+type Compacted = { session: Details["session"]; close: () => void; done: () => void };
+
+/** Asks before a session is compacted, and shows what came of it. */
+export const Compact = ({ session: { sessionId, agentName }, close, done }: Compacted) => {
+  const keep = useSignal("20");
+  const result = useSignal<Result | undefined>(undefined);
+  const action = useAction(async () => {
+    result.value = await rpc().session.compact({ sessionId, keep: Number(keep.peek()) });
+    done();
+  });
+  const isNumber = /^\d{1,6}$/.test(keep.value);
+  return (
+    <Dialog title="Compact this session?" close={close}>
+      {result.value ? (
+        <Outcome result={result.value} />
+      ) : (
+        <>
+          <p>
+            The agent {agentName} writes a summary, which takes the place of the older messages when it reads the
+            conversation. They stay readable here. This uses tokens, and waits until the turns before it have ended.
+          </p>
+          <Field word="Messages to keep as they are" error={isNumber ? undefined : "Write a number."}>
+            <input
+              inputMode="numeric"
+              value={keep.value}
+              onInput={({ currentTarget }) => (keep.value = currentTarget.value.trim())}
+            />
+          </Field>
+        </>
+      )}
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick={close}>
+          {result.value ? "Close" : "Cancel"}
+        </button>
+        {!result.value && (
+          <ActionButton
+            kind="primary"
+            onClick={() => void action.run()}
+            isRunning={action.isRunning.value}
+            why={isNumber ? undefined : "Write how many messages to keep."}
+          >
+            {action.isRunning.value ? "Compacting…" : "Compact"}
+          </ActionButton>
+        )}
+      </div>
+    </Dialog>
+  );
+};
+
+const Outcome = ({ result: { compacted, reason, before, after } }: { result: Result }) =>
+  compacted ? (
+    <div role="status">
+      <table class="before-after">
+        <thead>
+          <tr>
+            <th scope="col">The agent reads</th>
+            <th scope="col">Messages</th>
+            <th scope="col">Tokens</th>
+          </tr>
+        </thead>
+        <tbody>
+          {(
+            [
+              ["Before", before],
+              ["After", after],
+            ] as const
+          ).map(([word, { messages, tokens }]) => (
+            <tr key={word}>
+              <th scope="row">{word}</th>
+              <td>{count(messages)}</td>
+              <td>{count(tokens)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  ) : (
+    <Note>
+      <strong>Nothing changed.</strong>
+      <p>
+        {reason ?? "The session was short enough already."} It has {plural(before.messages, "message")} and{" "}
+        {plural(before.tokens, "token")}.
+      </p>
+    </Note>
+  );
