@@ -22,6 +22,21 @@ export interface components {
          */
         Changed: string[];
         /**
+         * @description One inbound request as the flight recorder keeps it.
+         * @example dlv_01M7YN0XENG6PX2VW8BN0JQS4T
+         */
+        DeliveryId: string;
+        /**
+         * @description What came of it. Nothing was started: `refused` (with an error), `unmatched` (no mapping matched), `challenge` (a sender asked whether the address is ours), `repeated` (an earlier delivery did the work). Its turn is `queued` or `running`, or ended as `completed`, `failed` or `cancelled`. Its event is `queued`, `handled` or `dead`. `gone`: its turn or event is not kept any more.
+         * @enum {string}
+         */
+        DeliveryOutcome: "refused" | "unmatched" | "challenge" | "repeated" | "queued" | "running" | "completed" | "failed" | "cancelled" | "handled" | "dead" | "gone";
+        /**
+         * @description Where it came in; `hooks` are the webhooks.
+         * @enum {string}
+         */
+        DeliverySurface: "rest" | "rpc" | "hooks";
+        /**
          * @description The name of an error, a row of the error table. Names are added over time, never changed.
          * @example turn-failed
          */
@@ -64,6 +79,70 @@ export interface components {
          * @example node_01M7YN0V7PC4D9S2XH6TQ8ZB3K
          */
         NodeId: string;
+        /** @description One request that came in, and what came of it, as `GET /api/v1/deliveries` lists it. What it has not is null. */
+        PushedDelivery: {
+            deliveryId: components["schemas"]["DeliveryId"];
+            /** @description When it came. */
+            at: components["schemas"]["Timestamp"];
+            surface: components["schemas"]["DeliverySurface"];
+            /**
+             * @description What was called: an operation of REST or of webhooks, or a method of RPC. Empty where the path was of no operation.
+             * @example hooks.mappedByName
+             */
+            operation: string;
+            /**
+             * @description The HTTP method.
+             * @example POST
+             */
+            method: string;
+            /**
+             * @description The path, without its query.
+             * @example /hooks/github-push
+             */
+            path: string;
+            /**
+             * @description Where it came from, behind trusted proxies.
+             * @example 192.0.2.17
+             */
+            address: string;
+            requestId: components["schemas"]["RequestId"];
+            /**
+             * @description The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated.
+             * @example github-push
+             */
+            caller: string | null;
+            /** @description How large its body was, as far as it was read. */
+            bytes: number;
+            outcome: components["schemas"]["DeliveryOutcome"];
+            /**
+             * @description The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work.
+             * @example 200
+             */
+            status: number | null;
+            /**
+             * @description The mapping that matched, or that the path named; null where there was none.
+             * @example github-push
+             */
+            mapping: string | null;
+            /** @description The delivery that was sent again with this one; null where this one came from outside. */
+            replayOf: components["schemas"]["DeliveryId"] | null;
+            /**
+             * @description The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks.
+             * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
+             */
+            senderId: string | null;
+            /** @description The session of its turn. */
+            sessionId: components["schemas"]["SessionId"] | null;
+            /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
+            turnId: components["schemas"]["TurnId"] | null;
+            /** @description The system event that it queued, or that it repeats. */
+            eventId: components["schemas"]["EventId"] | null;
+        };
+        /**
+         * @description One request; the gateway's log has the cause of an error under it.
+         * @example req_01M7YN2C7DT5V3D1HM9SE7C4WP
+         */
+        RequestId: string;
         /**
          * @description A place in a stream's journal; it grows by one with each entry.
          * @example 7
@@ -108,6 +187,11 @@ export interface components {
             agents?: components["schemas"]["AgentName"][];
             /** @description The gateway's own stream. It needs the permission `system.health`. */
             gateway?: components["schemas"]["StreamCursor"] | null;
+            /**
+             * @description What the flight recorder records, and what comes of it, from now on. It goes with the gateway's stream, in the same request or from before. It needs the permission `*`.
+             * @constant
+             */
+            deliveries?: true;
         };
         /**
          * @description Where each stream begins: a cursor for each session that was named, and for the gateway's stream if it was asked for.
@@ -168,10 +252,15 @@ export interface components {
             /** @description Agents that were named. */
             agents?: components["schemas"]["AgentName"][];
             /**
-             * @description The gateway's own stream.
+             * @description The gateway's own stream, and with it the deliveries.
              * @constant
              */
             gateway?: true;
+            /**
+             * @description What the flight recorder records.
+             * @constant
+             */
+            deliveries?: true;
         };
         /**
          * @description Nothing: the pushes have ended.
@@ -367,6 +456,18 @@ export interface components {
             /** @description The parts that are degraded. */
             parts: components["schemas"]["HealthPart"][];
         };
+        "push.delivery.recorded": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            delivery: components["schemas"]["PushedDelivery"];
+        };
+        "push.delivery.changed": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            delivery: components["schemas"]["PushedDelivery"];
+        };
         "push.stream.reset": {
             cursor: components["schemas"]["StreamCursor"];
             sessionId?: components["schemas"]["SessionId"];
@@ -384,6 +485,9 @@ export type operations = Record<string, never>;
 export type AgentName = components["schemas"]["AgentName"];
 export type Attempt = components["schemas"]["Attempt"];
 export type Changed = components["schemas"]["Changed"];
+export type DeliveryId = components["schemas"]["DeliveryId"];
+export type DeliveryOutcome = components["schemas"]["DeliveryOutcome"];
+export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type ErrorName = components["schemas"]["ErrorName"];
 export type EventId = components["schemas"]["EventId"];
 export type HealthPart = components["schemas"]["HealthPart"];
@@ -391,6 +495,8 @@ export type HealthStatus = components["schemas"]["HealthStatus"];
 export type MessageId = components["schemas"]["MessageId"];
 export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NodeId = components["schemas"]["NodeId"];
+export type PushedDelivery = components["schemas"]["PushedDelivery"];
+export type RequestId = components["schemas"]["RequestId"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
 export type SessionSize = components["schemas"]["SessionSize"];
@@ -440,7 +546,11 @@ export interface Pushes {
   "system.reloaded": components["schemas"]["push.system.reloaded"];
   /** A gateway's health went from `ok` to `degraded` or back, or another part is degraded. Where several share a store, each tells of itself, and every follower hears of all. */
   "health.changed": components["schemas"]["push.health.changed"];
-  /** The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from `cursor`. */
+  /** The flight recorder has a request. It is pushed only to those who asked for `deliveries`, and is no entry of the stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection was sent. A client that was away, or was sent a `stream.reset`, lists the deliveries again. */
+  "delivery.recorded": components["schemas"]["push.delivery.recorded"];
+  /** The outcome of a delivery that had not ended is another. It is looked at twice a second, so an outcome that lasted for less may be left out; the last one is not. Otherwise as `delivery.recorded`. */
+  "delivery.changed": components["schemas"]["push.delivery.changed"];
+  /** The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from `cursor`. To a reader of `deliveries` it also tells that some of them were left out. */
   "stream.reset": components["schemas"]["push.stream.reset"];
 }
 

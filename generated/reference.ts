@@ -142,6 +142,8 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#push-agent.reloaded">agent.reloaded</a>
 <a href="#push-system.reloaded">system.reloaded</a>
 <a href="#push-health.changed">health.changed</a>
+<a href="#push-delivery.recorded">delivery.recorded</a>
+<a href="#push-delivery.changed">delivery.changed</a>
 <a href="#push-stream.reset">stream.reset</a>
 <a href="#errors">Errors</a>
 <a href="#configuration">Configuration</a>
@@ -2881,7 +2883,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <h2 id="of-websocket">WebSocket</h2>
-<p>What the gateway sends over the WebSocket at <code>/rpc/ws</code> beside the answers to calls. A push is a JSON-RPC 2.0 notification, <code>{&quot;jsonrpc&quot;: &quot;2.0&quot;, &quot;method&quot;: &lt;name&gt;, &quot;params&quot;: &lt;payload&gt;}</code>: <code>method</code> is the name of a message here, <code>params</code> is its payload. Nothing is to be answered. There is one stream for each session and one for the gateway. Within a stream <code>seq</code> grows by one with each push (but for <code>message.delta</code>), and <code>cursor</code> is where to go on after it. Whoever sends a message gets the end of its turn; all else is by subscription.</p>
+<p>What the gateway sends over the WebSocket at <code>/rpc/ws</code> beside the answers to calls. A push is a JSON-RPC 2.0 notification, <code>{&quot;jsonrpc&quot;: &quot;2.0&quot;, &quot;method&quot;: &lt;name&gt;, &quot;params&quot;: &lt;payload&gt;}</code>: <code>method</code> is the name of a message here, <code>params</code> is its payload. Nothing is to be answered. There is one stream for each session and one for the gateway. Within a stream <code>seq</code> grows by one with each push (but for <code>message.delta</code>, <code>delivery.recorded</code> and <code>delivery.changed</code>), and <code>cursor</code> is where to go on after it. Whoever sends a message gets the end of its turn; all else is by subscription.</p>
 
 <section id="push-rpc.subscribe">
 <h3><a href="#push-rpc.subscribe"><code>rpc.subscribe</code></a></h3>
@@ -2891,6 +2893,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>sessions</code> <i>object of string or null</i> <b>optional</b></dt><dd>Sessions by id, at most 1 000 on a connection. It needs the permission <code>session.get</code>.</dd>
 <dt><code>agents</code> <i>list of string</i> <b>optional</b></dt><dd>Every session of these agents from now on, new ones too. It needs the permission <code>session.get</code>. At most 1000 items.</dd>
 <dt><code>gateway</code> <i>string or null</i> <b>optional</b></dt><dd>The gateway's own stream. It needs the permission <code>system.health</code>.</dd>
+<dt><code>deliveries</code> <i><code>true</code></i> <b>optional</b></dt><dd>What the flight recorder records, and what comes of it, from now on. It goes with the gateway's stream, in the same request or from before. It needs the permission <code>*</code>.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -2912,6 +2915,15 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
       &quot;main&quot;
     ],
     &quot;gateway&quot;: null
+  }
+}</pre></figure>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;id&quot;: 1,
+  &quot;method&quot;: &quot;rpc.subscribe&quot;,
+  &quot;params&quot;: {
+    &quot;gateway&quot;: null,
+    &quot;deliveries&quot;: true
   }
 }</pre></figure>
 
@@ -2950,7 +2962,8 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dl>
 <dt><code>sessions</code> <i>list of string</i> <b>optional</b></dt><dd>Sessions that were named. One of an agent that is subscribed to is told of as long as that lasts. At most 1000 items.</dd>
 <dt><code>agents</code> <i>list of string</i> <b>optional</b></dt><dd>Agents that were named. At most 1000 items.</dd>
-<dt><code>gateway</code> <i><code>true</code></i> <b>optional</b></dt><dd>The gateway's own stream.</dd>
+<dt><code>gateway</code> <i><code>true</code></i> <b>optional</b></dt><dd>The gateway's own stream, and with it the deliveries.</dd>
+<dt><code>deliveries</code> <i><code>true</code></i> <b>optional</b></dt><dd>What the flight recorder records.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -2964,6 +2977,14 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
       &quot;main&quot;
     ],
     &quot;gateway&quot;: true
+  }
+}</pre></figure>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;id&quot;: 1,
+  &quot;method&quot;: &quot;rpc.unsubscribe&quot;,
+  &quot;params&quot;: {
+    &quot;deliveries&quot;: true
   }
 }</pre></figure>
 
@@ -3464,10 +3485,92 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 }</pre></figure>
 
 </section>
+<section id="push-delivery.recorded">
+<h3><a href="#push-delivery.recorded"><code>delivery.recorded</code></a></h3>
+
+<p>The flight recorder has a request. It is pushed only to those who asked for <code>deliveries</code>, and is no entry of the stream: its <code>seq</code> and <code>cursor</code> are those of the gateway's newest entry that this connection was sent. A client that was away, or was sent a <code>stream.reset</code>, lists the deliveries again.</p>
+<dl>
+<dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>delivery</code> <i><a href="#push-PushedDelivery">PushedDelivery</a></i></dt><dd>One request that came in, and what came of it, as <code>GET /api/v1/deliveries</code> lists it. What it has not is null.</dd>
+</dl>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;method&quot;: &quot;delivery.recorded&quot;,
+  &quot;params&quot;: {
+    &quot;seq&quot;: 17,
+    &quot;cursor&quot;: &quot;ZzE6MTI&quot;,
+    &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;delivery&quot;: {
+      &quot;deliveryId&quot;: &quot;dlv_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;at&quot;: &quot;2026-11-21T08:54:30.987Z&quot;,
+      &quot;surface&quot;: &quot;hooks&quot;,
+      &quot;operation&quot;: &quot;hooks.mappedByName&quot;,
+      &quot;method&quot;: &quot;POST&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;address&quot;: &quot;192.0.2.17&quot;,
+      &quot;requestId&quot;: &quot;req_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;caller&quot;: &quot;github-push&quot;,
+      &quot;bytes&quot;: 7234,
+      &quot;outcome&quot;: &quot;queued&quot;,
+      &quot;status&quot;: 200,
+      &quot;mapping&quot;: &quot;github-push&quot;,
+      &quot;replayOf&quot;: null,
+      &quot;senderId&quot;: &quot;72d3162e-cc78-11e3-81ab-4c9367dc0958&quot;,
+      &quot;sessionId&quot;: &quot;webhook:github-push&quot;,
+      &quot;turnId&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+      &quot;eventId&quot;: null
+    }
+  }
+}</pre></figure>
+
+</section>
+<section id="push-delivery.changed">
+<h3><a href="#push-delivery.changed"><code>delivery.changed</code></a></h3>
+
+<p>The outcome of a delivery that had not ended is another. It is looked at twice a second, so an outcome that lasted for less may be left out; the last one is not. Otherwise as <code>delivery.recorded</code>.</p>
+<dl>
+<dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>delivery</code> <i><a href="#push-PushedDelivery">PushedDelivery</a></i></dt><dd>One request that came in, and what came of it, as <code>GET /api/v1/deliveries</code> lists it. What it has not is null.</dd>
+</dl>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;method&quot;: &quot;delivery.changed&quot;,
+  &quot;params&quot;: {
+    &quot;seq&quot;: 17,
+    &quot;cursor&quot;: &quot;ZzE6MTI&quot;,
+    &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;delivery&quot;: {
+      &quot;deliveryId&quot;: &quot;dlv_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;at&quot;: &quot;2026-11-21T08:54:30.987Z&quot;,
+      &quot;surface&quot;: &quot;hooks&quot;,
+      &quot;operation&quot;: &quot;hooks.mappedByName&quot;,
+      &quot;method&quot;: &quot;POST&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;address&quot;: &quot;192.0.2.17&quot;,
+      &quot;requestId&quot;: &quot;req_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;caller&quot;: &quot;github-push&quot;,
+      &quot;bytes&quot;: 7234,
+      &quot;outcome&quot;: &quot;completed&quot;,
+      &quot;status&quot;: 200,
+      &quot;mapping&quot;: &quot;github-push&quot;,
+      &quot;replayOf&quot;: null,
+      &quot;senderId&quot;: &quot;72d3162e-cc78-11e3-81ab-4c9367dc0958&quot;,
+      &quot;sessionId&quot;: &quot;webhook:github-push&quot;,
+      &quot;turnId&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+      &quot;eventId&quot;: null
+    }
+  }
+}</pre></figure>
+
+</section>
 <section id="push-stream.reset">
 <h3><a href="#push-stream.reset"><code>stream.reset</code></a></h3>
 
-<p>The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from <code>cursor</code>.</p>
+<p>The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from <code>cursor</code>. To a reader of <code>deliveries</code> it also tells that some of them were left out.</p>
 <dl>
 <dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
 <dt><code>sessionId</code> <i>string</i> <b>optional</b></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
@@ -4100,6 +4203,26 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>name</code> <i>string</i></dt><dd>Which part. Such as <code>agents.main</code>.</dd>
 <dt><code>status</code> <i><code>&quot;ok&quot;</code> or <code>&quot;degraded&quot;</code></i></dt><dd><code>degraded</code> as soon as one part is.</dd>
 <dt><code>detail</code> <i>string or null</i></dt><dd>What is wrong with it, and what to do, or what else there is to know; null if nothing is.</dd>
+</dl></section>
+<section id="push-PushedDelivery"><h3>PushedDelivery</h3><p>One request that came in, and what came of it, as <code>GET /api/v1/deliveries</code> lists it. What it has not is null.</p><dl>
+<dt><code>deliveryId</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>When it came. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>surface</code> <i><code>&quot;rest&quot;</code> or <code>&quot;rpc&quot;</code> or <code>&quot;hooks&quot;</code></i></dt><dd>Where it came in; <code>hooks</code> are the webhooks.</dd>
+<dt><code>operation</code> <i>string</i></dt><dd>What was called: an operation of REST or of webhooks, or a method of RPC. Empty where the path was of no operation. Such as <code>hooks.mappedByName</code>.</dd>
+<dt><code>method</code> <i>string</i></dt><dd>The HTTP method. Such as <code>POST</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>The path, without its query. Such as <code>/hooks/github-push</code>.</dd>
+<dt><code>address</code> <i>string</i></dt><dd>Where it came from, behind trusted proxies. Such as <code>192.0.2.17</code>.</dd>
+<dt><code>requestId</code> <i>string</i></dt><dd>One request; the gateway's log has the cause of an error under it. Such as <code>req_01M7YN2C7DT5V3D1HM9SE7C4WP</code>.</dd>
+<dt><code>caller</code> <i>string or null</i></dt><dd>The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. Such as <code>github-push</code>.</dd>
+<dt><code>bytes</code> <i>integer</i></dt><dd>How large its body was, as far as it was read.</dd>
+<dt><code>outcome</code> <i><code>&quot;refused&quot;</code> or <code>&quot;unmatched&quot;</code> or <code>&quot;challenge&quot;</code> or <code>&quot;repeated&quot;</code> or <code>&quot;queued&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;completed&quot;</code> or <code>&quot;failed&quot;</code> or <code>&quot;cancelled&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code> or <code>&quot;gone&quot;</code></i></dt><dd>What came of it. Nothing was started: <code>refused</code> (with an error), <code>unmatched</code> (no mapping matched), <code>challenge</code> (a sender asked whether the address is ours), <code>repeated</code> (an earlier delivery did the work). Its turn is <code>queued</code> or <code>running</code>, or ended as <code>completed</code>, <code>failed</code> or <code>cancelled</code>. Its event is <code>queued</code>, <code>handled</code> or <code>dead</code>. <code>gone</code>: its turn or event is not kept any more.</dd>
+<dt><code>status</code> <i>integer or null</i></dt><dd>The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. 200 to 599, such as <code>200</code>.</dd>
+<dt><code>mapping</code> <i>string or null</i></dt><dd>The mapping that matched, or that the path named; null where there was none. Such as <code>github-push</code>.</dd>
+<dt><code>replayOf</code> <i>string or null</i></dt><dd>The delivery that was sent again with this one; null where this one came from outside.</dd>
+<dt><code>senderId</code> <i>string or null</i></dt><dd>The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks. Such as <code>72d3162e-cc78-11e3-81ab-4c9367dc0958</code>.</dd>
+<dt><code>sessionId</code> <i>string or null</i></dt><dd>The session of its turn.</dd>
+<dt><code>turnId</code> <i>string or null</i></dt><dd>The turn that it started, or that it repeats. That of an event is told by the event.</dd>
+<dt><code>eventId</code> <i>string or null</i></dt><dd>The system event that it queued, or that it repeats.</dd>
 </dl></section>
 <section id="push-SessionSize"><h3>SessionSize</h3><p>How much of the session the agent reads with its next turn.</p><dl>
 <dt><code>messages</code> <i>integer</i></dt><dd>Messages that are not compacted.</dd>

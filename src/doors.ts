@@ -182,6 +182,7 @@ export const createDoors = (parts: DoorsParts) => {
     dispatch: rpc.dispatchOf(withSocketCalls(rpc.methods)),
     store: core.store,
     gatewayStream: core.gatewayStream,
+    deliveryFeed: core.deliveryFeed,
     live: core.live,
     requireAgent: (name) => void core.agents.get(name),
     peerOf: (req) => access.peerOf(req),

@@ -13,6 +13,7 @@ export function createSubscriptions() {
   const seen = new Map<string, string>();
   const agents = new Set<string>();
   let gateway: string | null | undefined;
+  let deliveries = false;
 
   return {
     /** What was asked for, and where the gateway said that it begins. Pushes come after that. */
@@ -20,6 +21,7 @@ export function createSubscriptions() {
       for (const [id, cursor] of Object.entries(request.sessions ?? {})) sessions.set(id, begins?.[id] ?? cursor);
       for (const name of request.agents ?? []) agents.add(name);
       if (request.gateway !== undefined) gateway = begin ?? request.gateway;
+      if (request.deliveries) deliveries = true;
     },
     /** Where streams go on after a lost connection, as the gateway said. */
     moved({ sessions: begins = {}, gateway: begin }: Subscribed) {
@@ -31,6 +33,7 @@ export function createSubscriptions() {
       for (const name of request.agents ?? []) agents.delete(name);
       if (agents.size === 0) seen.clear();
       if (request.gateway) gateway = undefined;
+      if (request.gateway || request.deliveries) deliveries = false;
     },
     /** Takes note of the cursor of a push. */
     note({ method, params }: Push) {
@@ -53,6 +56,7 @@ export function createSubscriptions() {
       if (sessions.size + seen.size > 0) request.sessions = Object.fromEntries([...seen, ...sessions]);
       if (agents.size > 0) request.agents = [...agents];
       if (gateway !== undefined) request.gateway = gateway;
+      if (deliveries) request.deliveries = true;
       return Object.keys(request).length > 0 ? request : undefined;
     },
   };

@@ -20,6 +20,8 @@ export declare const pushes: Readonly<Record<
   | "agent.reloaded"
   | "system.reloaded"
   | "health.changed"
+  | "delivery.recorded"
+  | "delivery.changed"
   | "stream.reset",
   Validate
 >>;

@@ -4194,7 +4194,683 @@ return errors === 0;
 validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x17 = validate41;
-const schema145 = {"type":"object","additionalProperties":false,"required":["cursor"],"properties":{"cursor":{"$ref":"shape:StreamCursor"},"sessionId":{"$ref":"shape:SessionId"}}};
+const schema145 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","delivery"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"delivery":{"$ref":"shape:PushedDelivery"}}};
+const schema149 = {"type":"object","additionalProperties":false,"required":["deliveryId","at","surface","operation","method","path","address","requestId","caller","bytes","outcome","status","mapping","replayOf","senderId","sessionId","turnId","eventId"],"properties":{"deliveryId":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"requestId":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replayOf":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"senderId":{"type":["string","null"]},"sessionId":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turnId":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"eventId":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]}}};
+const schema150 = {"type":"string","pattern":"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema152 = {"type":"string","enum":["rest","rpc","hooks"]};
+const schema153 = {"type":"string","pattern":"^req_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema154 = {"type":"string","enum":["refused","unmatched","challenge","repeated","queued","running","completed","failed","cancelled","handled","dead","gone"]};
+const func67 = Object.prototype.hasOwnProperty;
+const pattern50 = new RegExp("^dlv_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const pattern52 = new RegExp("^req_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+
+function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate42.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((((((((((((((data.deliveryId === undefined) && (missing0 = "deliveryId")) || ((data.at === undefined) && (missing0 = "at"))) || ((data.surface === undefined) && (missing0 = "surface"))) || ((data.operation === undefined) && (missing0 = "operation"))) || ((data.method === undefined) && (missing0 = "method"))) || ((data.path === undefined) && (missing0 = "path"))) || ((data.address === undefined) && (missing0 = "address"))) || ((data.requestId === undefined) && (missing0 = "requestId"))) || ((data.caller === undefined) && (missing0 = "caller"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.mapping === undefined) && (missing0 = "mapping"))) || ((data.replayOf === undefined) && (missing0 = "replayOf"))) || ((data.senderId === undefined) && (missing0 = "senderId"))) || ((data.sessionId === undefined) && (missing0 = "sessionId"))) || ((data.turnId === undefined) && (missing0 = "turnId"))) || ((data.eventId === undefined) && (missing0 = "eventId"))){
+validate42.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func67.call(schema149.properties, key0))){
+validate42.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.deliveryId !== undefined){
+let data0 = data.deliveryId;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern50.test(data0)){
+validate42.errors = [{instancePath:instancePath+"/deliveryId",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate42.errors = [{instancePath:instancePath+"/deliveryId",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.at !== undefined){
+let data1 = data.at;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+validate42.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate42.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.surface !== undefined){
+let data2 = data.surface;
+const _errs8 = errors;
+if(typeof data2 !== "string"){
+validate42.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data2 === "rest") || (data2 === "rpc")) || (data2 === "hooks"))){
+validate42.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/enum",keyword:"enum",params:{allowedValues: schema152.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.operation !== undefined){
+const _errs11 = errors;
+if(typeof data.operation !== "string"){
+validate42.errors = [{instancePath:instancePath+"/operation",schemaPath:"#/properties/operation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.method !== undefined){
+const _errs13 = errors;
+if(typeof data.method !== "string"){
+validate42.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.path !== undefined){
+const _errs15 = errors;
+if(typeof data.path !== "string"){
+validate42.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.address !== undefined){
+const _errs17 = errors;
+if(typeof data.address !== "string"){
+validate42.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.requestId !== undefined){
+let data7 = data.requestId;
+const _errs19 = errors;
+const _errs20 = errors;
+if(errors === _errs20){
+if(typeof data7 === "string"){
+if(!pattern52.test(data7)){
+validate42.errors = [{instancePath:instancePath+"/requestId",schemaPath:"shape:RequestId/pattern",keyword:"pattern",params:{pattern: "^req_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^req_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate42.errors = [{instancePath:instancePath+"/requestId",schemaPath:"shape:RequestId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.caller !== undefined){
+let data8 = data.caller;
+const _errs22 = errors;
+if((typeof data8 !== "string") && (data8 !== null)){
+validate42.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: schema149.properties.caller.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs22 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.bytes !== undefined){
+let data9 = data.bytes;
+const _errs24 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate42.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs24){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate42.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.outcome !== undefined){
+let data10 = data.outcome;
+const _errs26 = errors;
+if(typeof data10 !== "string"){
+validate42.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((((((((((((data10 === "refused") || (data10 === "unmatched")) || (data10 === "challenge")) || (data10 === "repeated")) || (data10 === "queued")) || (data10 === "running")) || (data10 === "completed")) || (data10 === "failed")) || (data10 === "cancelled")) || (data10 === "handled")) || (data10 === "dead")) || (data10 === "gone"))){
+validate42.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/enum",keyword:"enum",params:{allowedValues: schema154.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs26 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.status !== undefined){
+let data11 = data.status;
+const _errs29 = errors;
+if((!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))) && (data11 !== null)){
+validate42.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: schema149.properties.status.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs29){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 > 599 || isNaN(data11)){
+validate42.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"}];
+return false;
+}
+else {
+if(data11 < 200 || isNaN(data11)){
+validate42.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"}];
+return false;
+}
+}
+}
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mapping !== undefined){
+let data12 = data.mapping;
+const _errs31 = errors;
+if((typeof data12 !== "string") && (data12 !== null)){
+validate42.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema149.properties.mapping.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs31 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replayOf !== undefined){
+let data13 = data.replayOf;
+const _errs33 = errors;
+const _errs34 = errors;
+let valid6 = false;
+let passing0 = null;
+const _errs35 = errors;
+const _errs36 = errors;
+if(errors === _errs36){
+if(typeof data13 === "string"){
+if(!pattern50.test(data13)){
+const err0 = {instancePath:instancePath+"/replayOf",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath:instancePath+"/replayOf",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+var _valid0 = _errs35 === errors;
+if(_valid0){
+valid6 = true;
+passing0 = 0;
+}
+const _errs38 = errors;
+if(data13 !== null){
+const err2 = {instancePath:instancePath+"/replayOf",schemaPath:"#/properties/replayOf/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+var _valid0 = _errs38 === errors;
+if(_valid0 && valid6){
+valid6 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid6 = true;
+passing0 = 1;
+}
+}
+if(!valid6){
+const err3 = {instancePath:instancePath+"/replayOf",schemaPath:"#/properties/replayOf/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+validate42.errors = vErrors;
+return false;
+}
+else {
+errors = _errs34;
+if(vErrors !== null){
+if(_errs34){
+vErrors.length = _errs34;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs33 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.senderId !== undefined){
+let data14 = data.senderId;
+const _errs40 = errors;
+if((typeof data14 !== "string") && (data14 !== null)){
+validate42.errors = [{instancePath:instancePath+"/senderId",schemaPath:"#/properties/senderId/type",keyword:"type",params:{type: schema149.properties.senderId.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs40 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.sessionId !== undefined){
+let data15 = data.sessionId;
+const _errs42 = errors;
+const _errs43 = errors;
+let valid8 = false;
+let passing1 = null;
+const _errs44 = errors;
+const _errs45 = errors;
+if(errors === _errs45){
+if(typeof data15 === "string"){
+if(isLonger(data15, 256)){
+const err4 = {instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+else {
+if(isShorter(data15, 1)){
+const err5 = {instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+else {
+if(!pattern4.test(data15)){
+const err6 = {instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+var _valid1 = _errs44 === errors;
+if(_valid1){
+valid8 = true;
+passing1 = 0;
+}
+const _errs47 = errors;
+if(data15 !== null){
+const err8 = {instancePath:instancePath+"/sessionId",schemaPath:"#/properties/sessionId/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+var _valid1 = _errs47 === errors;
+if(_valid1 && valid8){
+valid8 = false;
+passing1 = [passing1, 1];
+}
+else {
+if(_valid1){
+valid8 = true;
+passing1 = 1;
+}
+}
+if(!valid8){
+const err9 = {instancePath:instancePath+"/sessionId",schemaPath:"#/properties/sessionId/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+validate42.errors = vErrors;
+return false;
+}
+else {
+errors = _errs43;
+if(vErrors !== null){
+if(_errs43){
+vErrors.length = _errs43;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs42 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.turnId !== undefined){
+let data16 = data.turnId;
+const _errs49 = errors;
+const _errs50 = errors;
+let valid10 = false;
+let passing2 = null;
+const _errs51 = errors;
+const _errs52 = errors;
+if(errors === _errs52){
+if(typeof data16 === "string"){
+if(!pattern5.test(data16)){
+const err10 = {instancePath:instancePath+"/turnId",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+else {
+const err11 = {instancePath:instancePath+"/turnId",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+var _valid2 = _errs51 === errors;
+if(_valid2){
+valid10 = true;
+passing2 = 0;
+}
+const _errs54 = errors;
+if(data16 !== null){
+const err12 = {instancePath:instancePath+"/turnId",schemaPath:"#/properties/turnId/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+var _valid2 = _errs54 === errors;
+if(_valid2 && valid10){
+valid10 = false;
+passing2 = [passing2, 1];
+}
+else {
+if(_valid2){
+valid10 = true;
+passing2 = 1;
+}
+}
+if(!valid10){
+const err13 = {instancePath:instancePath+"/turnId",schemaPath:"#/properties/turnId/oneOf",keyword:"oneOf",params:{passingSchemas: passing2},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+validate42.errors = vErrors;
+return false;
+}
+else {
+errors = _errs50;
+if(vErrors !== null){
+if(_errs50){
+vErrors.length = _errs50;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs49 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.eventId !== undefined){
+let data17 = data.eventId;
+const _errs56 = errors;
+const _errs57 = errors;
+let valid12 = false;
+let passing3 = null;
+const _errs58 = errors;
+const _errs59 = errors;
+if(errors === _errs59){
+if(typeof data17 === "string"){
+if(!pattern36.test(data17)){
+const err14 = {instancePath:instancePath+"/eventId",schemaPath:"shape:EventId/pattern",keyword:"pattern",params:{pattern: "^evt_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^evt_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+else {
+const err15 = {instancePath:instancePath+"/eventId",schemaPath:"shape:EventId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+var _valid3 = _errs58 === errors;
+if(_valid3){
+valid12 = true;
+passing3 = 0;
+}
+const _errs61 = errors;
+if(data17 !== null){
+const err16 = {instancePath:instancePath+"/eventId",schemaPath:"#/properties/eventId/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+var _valid3 = _errs61 === errors;
+if(_valid3 && valid12){
+valid12 = false;
+passing3 = [passing3, 1];
+}
+else {
+if(_valid3){
+valid12 = true;
+passing3 = 1;
+}
+}
+if(!valid12){
+const err17 = {instancePath:instancePath+"/eventId",schemaPath:"#/properties/eventId/oneOf",keyword:"oneOf",params:{passingSchemas: passing3},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+validate42.errors = vErrors;
+return false;
+}
+else {
+errors = _errs57;
+if(vErrors !== null){
+if(_errs57){
+vErrors.length = _errs57;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs56 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate42.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate42.errors = vErrors;
+return errors === 0;
+}
+validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
 
 function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4209,15 +4885,273 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((data.cursor === undefined) && (missing0 = "cursor")){
+if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.delivery === undefined) && (missing0 = "delivery"))){
 validate41.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "cursor") || (key0 === "sessionId"))){
+if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "delivery"))){
 validate41.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.seq !== undefined){
+let data0 = data.seq;
+const _errs2 = errors;
+const _errs3 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate41.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs3){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 0 || isNaN(data0)){
+validate41.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cursor !== undefined){
+let data1 = data.cursor;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 512)){
+validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.at !== undefined){
+let data2 = data.at;
+const _errs8 = errors;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+validate41.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate41.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.delivery !== undefined){
+const _errs11 = errors;
+if(!(validate42(data.delivery, {instancePath:instancePath+"/delivery",parentData:data,parentDataProperty:"delivery",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate42.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate41.errors = vErrors;
+return errors === 0;
+}
+validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x18 = validate44;
+const schema159 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","delivery"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"delivery":{"$ref":"shape:PushedDelivery"}}};
+
+function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate44.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.delivery === undefined) && (missing0 = "delivery"))){
+validate44.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "delivery"))){
+validate44.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.seq !== undefined){
+let data0 = data.seq;
+const _errs2 = errors;
+const _errs3 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate44.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs3){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 0 || isNaN(data0)){
+validate44.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cursor !== undefined){
+let data1 = data.cursor;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 512)){
+validate44.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate44.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate44.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.at !== undefined){
+let data2 = data.at;
+const _errs8 = errors;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+validate44.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate44.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.delivery !== undefined){
+const _errs11 = errors;
+if(!(validate42(data.delivery, {instancePath:instancePath+"/delivery",parentData:data,parentDataProperty:"delivery",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate42.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate44.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate44.errors = vErrors;
+return errors === 0;
+}
+validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x19 = validate46;
+const schema163 = {"type":"object","additionalProperties":false,"required":["cursor"],"properties":{"cursor":{"$ref":"shape:StreamCursor"},"sessionId":{"$ref":"shape:SessionId"}}};
+
+function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate46.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.cursor === undefined) && (missing0 = "cursor")){
+validate46.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "cursor") || (key0 === "sessionId"))){
+validate46.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4230,18 +5164,18 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(isLonger(data0, 512)){
-validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 else {
 if(isShorter(data0, 1)){
-validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4258,24 +5192,24 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(isLonger(data1, 256)){
-validate41.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate41.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern4.test(data1)){
-validate41.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate41.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4289,14 +5223,14 @@ var valid0 = true;
 }
 }
 else {
-validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate46.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate41.errors = vErrors;
+validate46.errors = vErrors;
 return errors === 0;
 }
-validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
   return {
     pushes: {
@@ -4317,7 +5251,9 @@ validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
       "agent.reloaded": x14,
       "system.reloaded": x15,
       "health.changed": x16,
-      "stream.reset": x17,
+      "delivery.recorded": x17,
+      "delivery.changed": x18,
+      "stream.reset": x19,
     },
   };
 })();

@@ -3,7 +3,7 @@ import { isLonger, isShorter } from "./lengths.js";
 
 export const { socketCalls } = /* @__PURE__ */ (() => {
 const x0 = validate20;
-const schema31 = {"type":"object","additionalProperties":false,"properties":{"sessions":{"type":"object","maxProperties":1000,"propertyNames":{"$ref":"shape:SessionId"},"additionalProperties":{"oneOf":[{"$ref":"shape:StreamCursor"},{"type":"null"}]}},"agents":{"type":"array","maxItems":1000,"items":{"$ref":"shape:AgentName"}},"gateway":{"oneOf":[{"$ref":"shape:StreamCursor"},{"type":"null"}]}}};
+const schema31 = {"type":"object","additionalProperties":false,"properties":{"sessions":{"type":"object","maxProperties":1000,"propertyNames":{"$ref":"shape:SessionId"},"additionalProperties":{"oneOf":[{"$ref":"shape:StreamCursor"},{"type":"null"}]}},"agents":{"type":"array","maxItems":1000,"items":{"$ref":"shape:AgentName"}},"gateway":{"oneOf":[{"$ref":"shape:StreamCursor"},{"type":"null"}]},"deliveries":{"type":"boolean","const":true}}};
 const schema32 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
 const schema33 = {"type":"string","minLength":1,"maxLength":512};
 const schema34 = {"type":"string","minLength":1,"maxLength":64};
@@ -23,8 +23,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "sessions") || (key0 === "agents")) || (key0 === "gateway"))){
-validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["sessions","agents","gateway"]},message:"must NOT have additional properties"}];
+if(!((((key0 === "sessions") || (key0 === "agents")) || (key0 === "gateway")) || (key0 === "deliveries"))){
+validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["sessions","agents","gateway","deliveries"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -371,6 +371,24 @@ var valid0 = _errs20 === errors;
 else {
 var valid0 = true;
 }
+if(valid0){
+if(data.deliveries !== undefined){
+let data5 = data.deliveries;
+const _errs27 = errors;
+if(typeof data5 !== "boolean"){
+validate20.errors = [{instancePath:instancePath+"/deliveries",schemaPath:"#/properties/deliveries/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data5){
+validate20.errors = [{instancePath:instancePath+"/deliveries",schemaPath:"#/properties/deliveries/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -562,7 +580,7 @@ return errors === 0;
 validate21.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x2 = validate22;
-const schema40 = {"type":"object","additionalProperties":false,"properties":{"sessions":{"type":"array","maxItems":1000,"items":{"$ref":"shape:SessionId"}},"agents":{"type":"array","maxItems":1000,"items":{"$ref":"shape:AgentName"}},"gateway":{"type":"boolean","const":true}}};
+const schema40 = {"type":"object","additionalProperties":false,"properties":{"sessions":{"type":"array","maxItems":1000,"items":{"$ref":"shape:SessionId"}},"agents":{"type":"array","maxItems":1000,"items":{"$ref":"shape:AgentName"}},"gateway":{"type":"boolean","const":true},"deliveries":{"type":"boolean","const":true}}};
 
 function validate22(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -578,8 +596,8 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "sessions") || (key0 === "agents")) || (key0 === "gateway"))){
-validate22.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["sessions","agents","gateway"]},message:"must NOT have additional properties"}];
+if(!((((key0 === "sessions") || (key0 === "agents")) || (key0 === "gateway")) || (key0 === "deliveries"))){
+validate22.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0, known: ["sessions","agents","gateway","deliveries"]},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -710,6 +728,24 @@ var valid0 = _errs12 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.deliveries !== undefined){
+let data5 = data.deliveries;
+const _errs14 = errors;
+if(typeof data5 !== "boolean"){
+validate22.errors = [{instancePath:instancePath+"/deliveries",schemaPath:"#/properties/deliveries/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data5){
+validate22.errors = [{instancePath:instancePath+"/deliveries",schemaPath:"#/properties/deliveries/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }

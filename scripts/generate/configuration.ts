@@ -245,7 +245,7 @@ The gateway reads one file: \`gateway.json5\` in the folder where it starts, or 
 }
 \`\`\`
 
-- **Secrets.** In any text \`\${NAME}\` stands for the environment variable NAME, which must be set and not empty. \`$\${\` is the text \`\${\` itself. A secret that looks like a reference in another form (\`$NAME\`, \`%NAME%\`) is refused.
+- **Secrets.** In any text \`\${NAME}\` stands for the environment variable NAME, which must be set and not empty. A reference gives text: numbers and flags are written as they are; the port can come from GATEWAY_PORT. \`$\${\` is the text \`\${\` itself. A secret that looks like a reference in another form (\`$NAME\`, \`%NAME%\`) is refused.
 - **The default agent.** With two agents or more, \`gateway.defaultAgent\` is required: it answers requests that name no agent.
 - **Heartbeats.** Each agent handles its queued system events every 30 minutes, unless its \`heartbeat.every\` says otherwise. \`off\` leaves them until one says \`mode: now\`.
 - **Surfaces.** REST, RPC, webhooks and the console are each on as soon as they have a secret, unless their \`enabled\` is \`false\`.

@@ -13,12 +13,12 @@ export type SchemaError = {
   message?: string;
 };
 
-/** Holds a configuration to its schema and fills in the defaults, in place. */
-export async function conform(value: unknown): Promise<{ checked: CheckedConfig; faults: Fault[] }> {
+/** Holds a configuration to its schema and fills in the defaults, in place. `written` is the same before its references were filled in. */
+export async function conform(value: unknown, written: unknown): Promise<{ checked: CheckedConfig; faults: Fault[] }> {
   if (conforms(value)) return { checked: value as CheckedConfig, faults: [] };
   // Only a mistake needs the words for it, and the schema that they are taken from.
   const { explain } = await import("./explain.ts");
-  const faults = explain((conforms.errors ?? []) as SchemaError[], value);
+  const faults = explain((conforms.errors ?? []) as SchemaError[], value, written);
   return { checked: value as CheckedConfig, faults };
 }
 

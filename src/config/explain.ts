@@ -15,18 +15,21 @@ import {
   tagsOf,
 } from "./schema.ts";
 
-/** Says in words what the validator found, and what to write instead. A value is never repeated: it may be a secret. */
-export function explain(errors: readonly SchemaError[], value: unknown): Fault[] {
+/**
+ * Says in words what the validator found, and what to write instead. A value is never repeated: it may be a secret.
+ * `written` is the configuration before its references were filled in.
+ */
+export function explain(errors: readonly SchemaError[], value: unknown, written: unknown): Fault[] {
   const among = new Set(errors.filter(({ keyword }) => keyword === "enum").map(({ instancePath }) => instancePath));
   const told = ofChoices(errors).filter(({ keyword, instancePath }) => keyword !== "type" || !among.has(instancePath));
-  const faults = told.flatMap((error) => toFault(error, value) ?? []);
+  const faults = told.flatMap((error) => toFault(error, value, written) ?? []);
   return faults.filter(
     (fault, index) =>
       index === faults.findIndex((f) => f.message === fault.message && dotted(f.path) === dotted(fault.path)),
   );
 }
 
-function toFault(error: SchemaError, root: unknown): Fault | undefined {
+function toFault(error: SchemaError, root: unknown, written: unknown): Fault | undefined {
   const path = pathOf(error.instancePath, root);
   const value = valueAt(root, path);
   const { params } = error;
@@ -41,6 +44,11 @@ function toFault(error: SchemaError, root: unknown): Fault | undefined {
       return wrongName(path, String(params.propertyName), root);
     case "type":
     case "oneOf": {
+      const bare = bareKind(params.type);
+      if (bare !== undefined && typeof value === "string" && value !== valueAt(written, path)) {
+        const instead = dotted(path) === "gateway.port" ? ", or leave it out and set GATEWAY_PORT" : "";
+        return here(`must be ${words[bare]}, and a reference gives text: write the value itself${instead}.`);
+      }
       const found = error.keyword === "type" ? [params.type] : ((params.kinds as unknown[] | undefined) ?? []);
       const kind = `${kinds(found)}${withoutQuotes(value, params.type) || example(path, root) || brackets(found)}`;
       return here(`must be ${form ?? kind}.`);
@@ -168,6 +176,9 @@ function brackets(found: readonly unknown[]): string {
   if (found.length > 1) return "";
   return found[0] === "array" ? ", in brackets: `[…]`" : found[0] === "object" ? ", in braces: `{…}`" : "";
 }
+
+/** The type of a number or a flag, which a text is not, whatever it holds. */
+const bareKind = (type: unknown): string | undefined => ["integer", "number", "boolean"].find((bare) => bare === type);
 
 /** A number or a flag that was written as text. */
 function withoutQuotes(value: unknown, type: unknown): string {

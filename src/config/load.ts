@@ -55,7 +55,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   // Only a file refers to variables; what a program hands over is taken as it is.
   const references =
     source.file === null ? { value: source.value, faults: [] } : resolveReferences(source.value, options.env);
-  const { checked, faults } = await conform(structuredClone(references.value));
+  const { checked, faults } = await conform(structuredClone(references.value), source.value);
   // What a missing variable would have held is not held to the schema: one mistake, one sentence.
   const unresolved = new Set(references.faults.map(({ path }) => dotted(path)));
   const found = [...references.faults, ...faults.filter(({ path }) => !unresolved.has(dotted(path)))];

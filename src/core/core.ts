@@ -8,6 +8,7 @@ import type { Warmth } from "./beat.ts";
 import type { Clock } from "./clock.ts";
 import { createCompactions } from "./compactions.ts";
 import { createDeliveries } from "./deliveries.ts";
+import { createDeliveryFeed } from "./delivery-feed.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { createHeartbeat } from "./heartbeat.ts";
@@ -192,10 +193,13 @@ export const createCore = async (parts: {
   let taken: Promise<unknown> = Promise.resolve();
   let settled: Promise<unknown> = taken;
 
+  const deliveryFeed = createDeliveryFeed({ store, clock, events });
+
   return {
     agents,
     skills,
     deliveries: createDeliveries({ store, events, limits: () => settings.limits.recorder }),
+    deliveryFeed,
     mappings,
     journal,
     live,
@@ -256,6 +260,7 @@ export const createCore = async (parts: {
       stopSweeps();
       stopTelling();
       keys.close();
+      deliveryFeed.close();
       await removedAgents.close();
       await heartbeat.close();
       compactions.stop();

@@ -56,6 +56,10 @@ export const whyNotReplayable = ({ surface, answer, body, bytes, caller }: Deliv
   return "Its body is not kept: recorder.bodies was off, or its session was deleted.";
 };
 
+/** The HTTP status of its answer. A webhook that was stored with its work is answered 200, right after it. */
+export const statusOfDelivery = ({ surface, answer, status }: Delivery): number | undefined =>
+  status ?? (surface === "hooks" && answer === "accepted" ? 200 : undefined);
+
 /** The kept headers by their names. What came several times is joined, as Node does. */
 export const headersOf = ({ headers }: Pick<Delivery, "headers">): Record<string, string> => {
   const found = new Map<string, string>();

@@ -1,3 +1,4 @@
+import type { DeliveryNews } from "#core/delivery-feed.ts";
 import { showCompleted, showUsage } from "#core/usages.ts";
 import { errors } from "#generated/errors.ts";
 import type { Pushes, PushName } from "#generated/push-types.ts";
@@ -74,12 +75,39 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
       return frameOf(name, shown as Pushes[typeof name]);
     },
 
+    delivery({ name, at, delivery }: DeliveryNews, seq: number): string {
+      const cursor = gatewayCursor(seq);
+      return frameOf(name, { seq, cursor, at: timeOf(at), delivery: showDelivery(delivery) });
+    },
+
     reset: (cursor: string, sessionId: string | undefined): string =>
       frameOf("stream.reset", sessionId === undefined ? { cursor } : { cursor, sessionId }),
   };
 };
 
 export type PushFrames = ReturnType<typeof createPushFrames>;
+
+/** As REST lists it, but for how names are written. Heartbeats begin in the gateway, and bring no request. */
+const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.recorded"]["delivery"] => ({
+  deliveryId: delivery.deliveryId,
+  at: timeOf(delivery.at),
+  surface: delivery.surface as Pushes["delivery.recorded"]["delivery"]["surface"],
+  operation: delivery.operation,
+  method: delivery.method,
+  path: delivery.path,
+  address: delivery.address,
+  requestId: delivery.requestId,
+  caller: delivery.caller === "" ? null : delivery.caller,
+  bytes: delivery.bytes,
+  outcome: delivery.outcome,
+  status: delivery.status ?? null,
+  mapping: delivery.mapping ?? null,
+  replayOf: delivery.replayOf ?? null,
+  senderId: delivery.senderId ?? null,
+  sessionId: delivery.sessionId ?? null,
+  turnId: delivery.turnId ?? null,
+  eventId: delivery.eventId ?? null,
+});
 
 let lastMs = Number.NaN;
 let lastTime = "";

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
 import type * as Ws from "ws";
 import type { Clock } from "#core/clock.ts";
+import type { DeliveryFeed } from "#core/delivery-feed.ts";
 import { GatewayError } from "#core/errors.ts";
 import type { GatewayStream } from "#core/gateway-stream.ts";
 import { newId } from "#core/ids.ts";
@@ -19,7 +20,7 @@ import { requireOneOfEach } from "./hosts.ts";
 import { originForm } from "./origin-form.ts";
 import type { Refusals } from "./refusals.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "./rpc.ts";
-import { GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
+import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { Connection, type ConnectionParts, type TokenUse } from "./ws-connection.ts";
 import { createConnections, type SocketTimes } from "./ws-connections.ts";
@@ -31,6 +32,7 @@ export type SocketDoorParts = {
   dispatch: RpcDispatch;
   store: Store;
   gatewayStream: GatewayStream;
+  deliveryFeed: DeliveryFeed;
   live: LiveReplies;
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
@@ -252,7 +254,8 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
 /** What a connection is subscribed to and may not be told of any more. */
 const lostPermission = ({ subscriber }: Connection, caller: RpcCaller): string | undefined => {
   if (!subscriber) return undefined;
-  const { readers, agents, gateway } = subscriber;
+  const { readers, agents, gateway, deliveries } = subscriber;
   if (readers.size + agents.size > 0 && !mayCall(caller, SESSION_PERMISSION)) return SESSION_PERMISSION;
+  if (deliveries && !mayCall(caller, DELIVERIES_PERMISSION)) return DELIVERIES_PERMISSION;
   return gateway && !mayCall(caller, GATEWAY_PERMISSION) ? GATEWAY_PERMISSION : undefined;
 };

@@ -9,6 +9,8 @@ import type { SocketExchange } from "./ws-exchange.ts";
 /** What a token needs to be told of sessions and their agents, and of the gateway. */
 export const SESSION_PERMISSION = "session.get";
 export const GATEWAY_PERMISSION = "system.health";
+/** The flight recorder is for those who may do everything, as REST asks for the scope `admin`. */
+export const DELIVERIES_PERMISSION = "*";
 
 /** The calls that only a WebSocket takes. */
 const socketRows: readonly RpcMethodRow[] = [
@@ -16,6 +18,7 @@ const socketRows: readonly RpcMethodRow[] = [
     const { caller, connection } = exchange;
     if (params.sessions || params.agents) require(caller, SESSION_PERMISSION);
     if (params.gateway !== undefined) require(caller, GATEWAY_PERMISSION);
+    if (params.deliveries) require(caller, DELIVERIES_PERMISSION);
     return connection.parts.subscriptions.subscribe(connection, params);
   }),
   row("rpc.unsubscribe", async (params: Unsubscribe, { connection }) => {
@@ -46,6 +49,6 @@ function require(caller: SocketExchange["caller"], permission: string): void {
   if (!mayCall(caller, permission))
     throw new GatewayError(
       "forbidden",
-      `The token \`${caller.name}\` may not subscribe to that: it lacks ${permission}.`,
+      `The token \`${caller.name}\` may not subscribe to that: it lacks ${permission === "*" ? "`*`, the permission for everything" : permission}.`,
     );
 }

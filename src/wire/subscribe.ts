@@ -2,6 +2,7 @@ import { GatewayError } from "#core/errors.ts";
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
 import type { Subscribe, Subscribed } from "#generated/push-types.ts";
 import type { Session, Store } from "#store/store.ts";
+import type { DeliveryPushes } from "./delivery-pushes.ts";
 import type { PushFrames } from "./pushes.ts";
 import { placeOfCursor } from "./stream-cursors.ts";
 import { StreamReader } from "./stream-reader.ts";
@@ -13,6 +14,7 @@ export type SubscribeParts = {
   gatewayStream: Pick<GatewayEntries, "epoch" | "place">;
   frames: PushFrames;
   gateway: GatewayStream;
+  deliveries: DeliveryPushes;
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
   streamOf(sessionId: string): SessionStream;
@@ -25,12 +27,14 @@ const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 
 /** Begins subscriptions or moves them to another place, all that one request names or none of it. */
 export const createSubscribe = (parts: SubscribeParts) => {
-  const { store, gatewayStream, frames, gateway, requireAgent, streamOf, followAgent, drop } = parts;
+  const { store, gatewayStream, frames, gateway, deliveries, requireAgent, streamOf, followAgent, drop } = parts;
 
-  const check = (subscriber: Subscriber, { sessions = {}, agents = [], gateway: from }: Subscribe): void => {
+  const check = (subscriber: Subscriber, { sessions = {}, agents = [], gateway: from, ...more }: Subscribe): void => {
     for (const name of agents) requireAgent(name);
     for (const [id, cursor] of Object.entries(sessions)) checkCursor(cursor, "session", `sessions["${id}"]`);
     checkCursor(from ?? null, "gateway", "gateway");
+    if (more.deliveries && from === undefined && !subscriber.gateway)
+      throw new GatewayError("invalid-params", "`deliveries` goes with the gateway's stream: ask for `gateway`, too.");
     const ids = new Set([...subscriber.named, ...Object.keys(sessions)]);
     if (ids.size > MOST_SESSIONS)
       throw new GatewayError("invalid-params", `\`sessions\`: at most ${MOST_SESSIONS} of them go on a connection.`);
@@ -111,8 +115,13 @@ export const createSubscribe = (parts: SubscribeParts) => {
       const missing = wanted.find(([, cursor], n) => cursor === null && !found[n]);
       if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
       const range = from === undefined ? undefined : await gatewayStream.place();
+      const joined =
+        request.deliveries && !subscriber.deliveries ? await deliveries.join(subscriber) : subscriber.deliveries;
       for (const [n, [id, cursor]] of wanted.entries()) startSession(subscriber, id, found[n], cursor);
       if (range) startGateway(subscriber, range, from ?? null);
+      subscriber.deliveries = joined;
+      // Of deliveries nothing can be gone on with: whoever goes on has to list them again.
+      if (request.deliveries) joined?.start(typeof from === "string");
     } catch (error) {
       for (const reader of added) if (!reader.isOver) drop(subscriber, reader);
       throw error;

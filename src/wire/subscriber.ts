@@ -1,5 +1,6 @@
 import type { Clock } from "#core/clock.ts";
 import type { Events } from "#observe/events.ts";
+import type { DeliveryReader } from "./delivery-pushes.ts";
 import { type PushSink, StreamReader } from "./stream-reader.ts";
 import { SessionStream } from "./streams.ts";
 
@@ -22,6 +23,7 @@ export class Subscriber {
   readonly named = new Set<string>();
   readonly agents = new Set<string>();
   gateway: StreamReader | undefined = undefined;
+  deliveries: DeliveryReader | undefined = undefined;
   /** One request after the other: each sees what the one before left. */
   turn: Promise<unknown> = Promise.resolve();
   readonly #behind = new Set<StreamReader>();
@@ -56,6 +58,11 @@ export class Subscriber {
     this.#behind.delete(reader);
     if (reader === this.gateway) this.gateway = undefined;
     else if (stream instanceof SessionStream) this.readers.delete(stream.sessionId);
+  }
+
+  dropDeliveries(): void {
+    this.deliveries?.stop();
+    this.deliveries = undefined;
   }
 
   fallBehind(reader: StreamReader): void {

@@ -1,9 +1,11 @@
 import type { Clock } from "#core/clock.ts";
+import type { DeliveryFeed } from "#core/delivery-feed.ts";
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
 import type { LiveReplies } from "#core/live-replies.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import type { Events } from "#observe/events.ts";
 import type { SessionRef, Store, Turn } from "#store/store.ts";
+import { createDeliveryPushes } from "./delivery-pushes.ts";
 import { createPushFrames } from "./pushes.ts";
 import type { PushSink, StreamReader } from "./stream-reader.ts";
 import { GatewayStream, SessionStream, type StreamParts } from "./streams.ts";
@@ -18,6 +20,7 @@ export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
 export type SubscriptionsParts = {
   store: Store;
   gatewayStream: GatewayEntries;
+  deliveryFeed: DeliveryFeed;
   live: LiveReplies;
   clock: Clock;
   events: Pick<Events, "storeFailed">;
@@ -119,6 +122,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     gatewayStream,
     frames,
     gateway,
+    deliveries: createDeliveryPushes({ feed: parts.deliveryFeed, frames }),
     requireAgent,
     streamOf,
     followAgent,
@@ -170,6 +174,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     for (const name of [...subscriber.agents]) unfollowAgent(subscriber, name);
     for (const reader of [...subscriber.readers.values()]) drop(subscriber, reader);
     if (subscriber.gateway) drop(subscriber, subscriber.gateway);
+    subscriber.dropDeliveries();
     subscriber.named.clear();
   };
 
@@ -196,6 +201,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
         // One of an agent that is subscribed to goes on.
         if (reader && !subscriber.agents.has(reader.stream.agent ?? "")) drop(subscriber, reader);
       }
+      if (end || request.deliveries) subscriber.dropDeliveries();
       if (end && subscriber.gateway) drop(subscriber, subscriber.gateway);
     },
 

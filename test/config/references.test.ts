@@ -61,3 +61,25 @@ test("what a variable holds never shows in a refusal", async () => {
   });
   expect(lines.join("\n")).not.toContain("very-secret");
 });
+
+test.each(["18789", "http"])(
+  "a reference (%j) where a number is wanted is told apart from a number in quotes",
+  async (PORT) => {
+    const [told, ...others] = await refusal(withSections({ gateway: { port: "${PORT}" } }), { env: { PORT } });
+    expect(told).toMatch(
+      /: gateway\.port must be a whole number, and a reference gives text: write the value itself, or leave it out and set GATEWAY_PORT\.$/,
+    );
+    expect(others).toEqual([]);
+  },
+);
+
+test("a reference where a flag is wanted is told as such", async () => {
+  const config = withSections({ gateway: { openai: { enabled: "${ON}" } } });
+  expect((await refusal(config, { env: { ON: "true" } }))[0]).toMatch(
+    /: gateway\.openai\.enabled must be `true` or `false`, and a reference gives text: write the value itself\.$/,
+  );
+});
+
+test("an object where a number is wanted is not taken for a reference", async () => {
+  expect((await refusal(withSections({ gateway: { port: {} } })))[0]).not.toContain("reference");
+});

@@ -143,6 +143,17 @@ describe("subscriptions", () => {
     expect(subscriptions.current()).toEqual({ sessions: { b: "b9" } });
   });
 
+  test("to deliveries go on with the gateway's stream, and end with it or alone", () => {
+    const subscriptions = createSubscriptions();
+    subscriptions.add({ gateway: null, deliveries: true }, { gateway: "g0" });
+    expect(subscriptions.current()).toEqual({ gateway: "g0", deliveries: true });
+    subscriptions.remove({ deliveries: true });
+    expect(subscriptions.current()).toEqual({ gateway: "g0" });
+    subscriptions.add({ deliveries: true });
+    subscriptions.remove({ gateway: true });
+    expect(subscriptions.current()).toBeUndefined();
+  });
+
   test("begin where the gateway says, and go on there although nothing was pushed", () => {
     const subscriptions = createSubscriptions();
     subscriptions.add(

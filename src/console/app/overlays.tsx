@@ -114,7 +114,7 @@ const Palette = ({ close, keys }: Omit<OverlaysOf, "which">) => {
         {byId.value?.isAsking
           ? "Asking the gateway for this id…"
           : byId.value && byId.value.entries.length === 0
-            ? "The gateway keeps nothing with this id any more. `recorder.entries` and `sessions.retention` say how much it keeps."
+            ? "The gateway keeps nothing with this id any more. recorder.entries and sessions.retention say how much it keeps."
             : "Enter opens, Escape closes."}
       </p>
     </Dialog>

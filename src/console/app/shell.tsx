@@ -70,7 +70,7 @@ export const Shell = () => {
         <div class="side-foot">
           <LiveSign />
           <button type="button" class="icon-button" title="Theme (t)" aria-label="Theme" onClick={nextTheme}>
-            <Icon name="eye" />
+            <Icon name="sun-moon" />
           </button>
           <button type="button" class="icon-button" title="Sign out" aria-label="Sign out" onClick={() => signOut()}>
             <Icon name="log-out" />

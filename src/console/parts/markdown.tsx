@@ -5,11 +5,19 @@ import "./markdown.css";
 
 /** Makes markup of Markdown, once what it takes has come. */
 const render = signal<((text: string) => unknown) | undefined>(undefined);
-let loading: Promise<void> | undefined;
+let isLoading = false;
 
 const load = async (): Promise<void> => {
-  const { renderMarkdown } = await import("./render-markdown.ts");
-  render.value = renderMarkdown;
+  if (isLoading || render.peek()) return;
+  isLoading = true;
+  try {
+    const { renderMarkdown } = await import("./render-markdown.ts");
+    render.value = renderMarkdown;
+  } catch {
+    // It stays plain text; the next one tries again.
+  } finally {
+    isLoading = false;
+  }
 };
 
 /** Text from outside, as Markdown. It never becomes markup of its own; until the libraries have come, it is shown as it is. */
@@ -18,10 +26,7 @@ export const Markdown = ({ text }: { text: string }) => {
   const isLong = text.length > MOST_MARKDOWN;
   const shown = isLong ? undefined : render.value;
   useEffect(() => {
-    if (isLong) return;
-    loading ??= load().catch(() => {
-      loading = undefined;
-    });
+    if (!isLong) void load();
   }, [isLong]);
   useLayoutEffect(() => {
     if (shown && place.current) place.current.innerHTML = shown(text) as string;

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { headersOf, whyNotReplayable } from "#core/deliveries.ts";
+import { headersOf, statusOfDelivery, whyNotReplayable } from "#core/deliveries.ts";
 import type { TimelineStep } from "#core/delivery-timeline.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
 import type { RecordedDelivery } from "#store/store.ts";
@@ -23,7 +23,7 @@ export const summaryOf = (delivery: RecordedDelivery): Summary => ({
   caller: delivery.caller === "" ? null : delivery.caller,
   bytes: delivery.bytes,
   outcome: delivery.outcome,
-  status: delivery.status ?? statusOf(delivery),
+  status: statusOfDelivery(delivery) ?? null,
   mapping: delivery.mapping ?? null,
   replay_of: delivery.replayOf ?? null,
   sender_id: delivery.senderId ?? null,
@@ -31,10 +31,6 @@ export const summaryOf = (delivery: RecordedDelivery): Summary => ({
   turn_id: delivery.turnId ?? null,
   event_id: delivery.eventId ?? null,
 });
-
-/** A webhook that was stored with its work is answered 200, right after it. */
-const statusOf = ({ surface, answer }: RecordedDelivery): number | null =>
-  surface === "hooks" && answer === "accepted" ? 200 : null;
 
 /** The same with all that is known of it. */
 export const deliveryOf = (

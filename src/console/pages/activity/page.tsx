@@ -179,7 +179,9 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
             ) : items.length === 0 && rows.error.value === undefined ? (
               isFiltered ? (
                 <Empty title="No request fits these filters.">
-                  <p class="muted">The recorder keeps the last `recorder.entries` requests; older ones are gone.</p>
+                  <p class="muted">
+                    The recorder keeps the last <code>recorder.entries</code> requests; older ones are gone.
+                  </p>
                 </Empty>
               ) : (
                 <FirstRequest isLive={isConsole.value} onSent={() => void rows.reload()} />

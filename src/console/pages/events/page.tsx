@@ -1,4 +1,144 @@
-import { PageHead } from "#console/parts/page.tsx";
+import { useEffect } from "preact/hooks";
+import { rest, rpc } from "#console/app/api.ts";
+import { bindKeys } from "#console/app/keys.ts";
+import { onPush } from "#console/app/live.ts";
+import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
+import { isConsole } from "#console/app/session.ts";
+import { plural } from "#console/lib/format.ts";
+import { Command } from "#console/parts/copy.tsx";
+import { useLiveRows } from "#console/parts/live-rows.ts";
+import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Split } from "#console/parts/split.tsx";
+import { State } from "#console/parts/state.tsx";
+import { type Column, More, Table } from "#console/parts/table.tsx";
+import { Ago, Countdown } from "#console/parts/time.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import type { EventStatus, SystemEvent } from "#generated/clients/rest.ts";
+import { EventView } from "./event-view.tsx";
 
-const Page = () => <PageHead title="Events" />;
+const TABS: readonly (readonly [status: EventStatus, word: string, none: string])[] = [
+  ["queued", "Waiting", "No event waits."],
+  ["handled", "Handled", "No event was handled lately."],
+  ["dead", "Dead", "No event was given up."],
+];
+
+/** When each agent beats next, by its name. Without the console token nobody can ask. */
+const readBeats = async (): Promise<ReadonlyMap<string, string | null>> => {
+  if (!isConsole.peek()) return new Map();
+  const { agents } = await rpc().agent.list();
+  return new Map(agents.map(({ agentName, heartbeat }) => [agentName, heartbeat.nextAt]));
+};
+
+const columnsOf = (status: EventStatus, beats: ReadonlyMap<string, string | null>): Column<SystemEvent>[] => [
+  { name: "Event", narrow: "first", cell: ({ text }) => text },
+  { name: "Agent", width: "110px", narrow: "second", cell: ({ agent }) => agent },
+  status === "queued"
+    ? { name: "Next beat", width: "130px", cell: ({ agent }) => <Countdown to={beats.get(agent)} over="now" /> }
+    : { name: "Ended", width: "100px", cell: ({ ended_at }) => <Ago at={ended_at} /> },
+  {
+    name: "State",
+    width: "110px",
+    narrow: "first",
+    cell: ({ status: state }) => <State of={state} word={state === "queued" ? "waiting" : state} />,
+  },
+  { name: "Queued", width: "88px", align: "end", cell: ({ created_at }) => <Ago at={created_at} /> },
+];
+
+/** System events: what waits for a beat, what was handled, and what was given up. */
+const Page = ({ params: { event } }: { params: Record<string, string> }) => {
+  const asked = query.value.get("status");
+  const [status, , none] = TABS.find(([one]) => one === asked) ?? TABS[0] ?? ["queued", "", ""];
+  const beats = useLoaded(readBeats);
+  const rows = useLiveRows<SystemEvent>({
+    keyOf: ({ event_id }) => event_id,
+    async read(cursor, signal) {
+      const { events, next_cursor } = await rest().call(
+        "events.list",
+        { query: { status, limit: 50, ...(cursor !== undefined && { cursor }) } },
+        { signal },
+      );
+      return { items: events, cursor: next_cursor };
+    },
+    request: { gateway: null },
+    itemOf: () => undefined,
+    keys: [status],
+    isReading: event !== undefined,
+  });
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const stop = onPush(({ method }) => {
+      if (!/^(event\.|heartbeat\.ran)/.test(method)) return;
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        void rows.reload();
+        void beats.reload();
+      }, 500);
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, []);
+  const back = () => go(`/events${location.search}`);
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
+  const { items, hasMore } = rows.list.value;
+  return (
+    <>
+      <PageHead
+        title="Events"
+        count={items.length > 0 ? plural(items.length, "event") + (hasMore ? " and more" : "") : undefined}
+        updated={rows.at.value}
+        refresh={() => void rows.reload()}
+      />
+      <Split
+        list={
+          <>
+            <div class="segmented events-tabs" role="group" aria-label="State">
+              {TABS.map(([one, word]) => (
+                <button
+                  key={one}
+                  type="button"
+                  aria-pressed={one === status}
+                  onClick={() => setQuery({ status: one === "queued" ? "" : one })}
+                >
+                  {word}
+                </button>
+              ))}
+            </div>
+            {rows.error.value !== undefined && (
+              <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />
+            )}
+            {items.length === 0 && rows.isLoading.value ? (
+              <Skeleton rows={6} />
+            ) : items.length === 0 && rows.error.value === undefined ? (
+              <Empty title={none}>
+                {status === "queued" && (
+                  <>
+                    <p class="muted">An event waits here until its agent's next beat. This queues one:</p>
+                    <Command
+                      text={`curl ${location.origin}/hooks/wake -H "Authorization: Bearer $WEBHOOK_TOKEN" -H 'Content-Type: application/json' -d '{"text":"The nightly build is green."}'`}
+                    />
+                  </>
+                )}
+              </Empty>
+            ) : (
+              <Table
+                label={`${status} events, newest first`}
+                rows={items}
+                columns={columnsOf(status, beats.value.value ?? new Map())}
+                keyOf={({ event_id }) => event_id}
+                hrefOf={({ event_id }) => hrefOf(`/e/${event_id}${location.search}`)}
+                selected={event}
+              />
+            )}
+            {hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
+          </>
+        }
+        inspector={event && <EventView key={event} id={event} back={back} changed={() => void rows.reload()} />}
+      />
+    </>
+  );
+};
+
 export default Page;

@@ -40,7 +40,9 @@ export const KeysTab = () => {
   return (
     <section class="section" aria-label="API keys">
       <header>
-        <p class="muted">A REST key opens `/api/v1`. The gateway keeps its hash alone, so it is shown once.</p>
+        <p class="muted">
+          A REST key opens <code>/api/v1</code>. The gateway keeps its hash alone, so it is shown once.
+        </p>
         <div class="actions">
           <ActionButton
             kind="primary"
@@ -60,7 +62,9 @@ export const KeysTab = () => {
       {keys === undefined && loaded.error.value === undefined && <Skeleton rows={3} />}
       {keys?.length === 0 && !why && (
         <Empty title="There is no key yet.">
-          <p class="muted">Create one, and use it as `Authorization: Bearer` with every call of REST.</p>
+          <p class="muted">
+            Create one, and send it as <code>Authorization: Bearer</code> with every call of REST.
+          </p>
         </Empty>
       )}
       {keys && keys.length > 0 && (

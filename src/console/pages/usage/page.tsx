@@ -1,4 +1,190 @@
-import { PageHead } from "#console/parts/page.tsx";
+import { rpc } from "#console/app/api.ts";
+import { query } from "#console/app/router.ts";
+import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { zone } from "#console/app/settings.ts";
+import { count, duration, exact } from "#console/lib/format.ts";
+import { csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
+import { FilterSelect, Filters } from "#console/parts/fields.tsx";
+import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { type Column, Table } from "#console/parts/table.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+import { Plot } from "./plot.tsx";
+import "./usage.css";
 
-const Page = () => <PageHead title="Usage" />;
+type GroupBy = NonNullable<NonNullable<RpcMethods["usage.stats"]["sent"]>["groupBy"]>;
+
+const DAYS = [
+  ["1", "24 hours"],
+  ["7", "7 days"],
+  ["30", "30 days"],
+  ["90", "90 days"],
+] as const;
+const GROUPS = [
+  ["agent", "Agent"],
+  ["model", "Model"],
+  ["token", "Caller"],
+  ["surface", "Surface"],
+] as const;
+
+/** What was used: by day, and by agent, model, caller or surface. */
+const Page = () => {
+  const days = Number(query.value.get("days") ?? 7) || 7;
+  const by = (query.value.get("by") ?? "agent") as GroupBy;
+  const step = days <= 1 ? "hour" : "day";
+  const loaded = useLoaded(async () => {
+    if (!isConsole.peek()) return undefined;
+    const to = Date.now();
+    const span = { from: new Date(to - days * 86_400_000).toISOString(), to: new Date(to).toISOString() };
+    const [byTime, byGroup] = await Promise.all([
+      rpc().usage.stats({ ...span, groupBy: step }),
+      rpc().usage.stats({ ...span, groupBy: by }),
+    ]);
+    const time = withGaps(rowsOf(byTime.groups, true), to - days * 86_400_000, to, step);
+    return { time, groups: rowsOf(byGroup.groups, false), total: rowOf("total", byTime.total) };
+  }, [days, by]);
+  const found = loaded.value.value;
+  if (!isConsole.value)
+    return (
+      <>
+        <PageHead title="Usage" />
+        <Note tone="warning">{RPC_REASON}</Note>
+      </>
+    );
+  const word = GROUPS.find(([one]) => one === by)?.[1] ?? "Agent";
+  return (
+    <>
+      <PageHead title="Usage" updated={loaded.at.value} refresh={() => void loaded.reload()}>
+        <button
+          type="button"
+          class="button"
+          disabled={!found || found.groups.length === 0}
+          onClick={() => found && download(csvOf(found.groups, by), `usage-by-${by}-${days}-days.csv`)}
+        >
+          Download CSV
+        </button>
+      </PageHead>
+      <Filters names={["days", "by"]}>
+        <FilterSelect name="days" word="Span" values={DAYS} />
+        <FilterSelect name="by" word="By" values={GROUPS} />
+      </Filters>
+      {loaded.error.value !== undefined && (
+        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
+      )}
+      {!found && loaded.error.value === undefined && <Skeleton rows={8} />}
+      {found && found.total.messages === 0 && found.total.total === 0 && (
+        <Empty title="Nothing was used in this span.">
+          <p class="muted">
+            Usage is counted by the hour and kept for 400 days. Choose a longer span, or send a message.
+          </p>
+        </Empty>
+      )}
+      {found && (found.total.messages > 0 || found.total.total > 0) && (
+        <>
+          <Totals total={found.total} />
+          <section class="section" aria-label={`Tokens by ${step}`}>
+            <h2>Tokens by {step}</h2>
+            <Plot rows={found.time} step={step} />
+          </section>
+          <section class="section">
+            <h2>By {word.toLowerCase()}</h2>
+            <Table
+              label={`Usage by ${word.toLowerCase()}`}
+              rows={found.groups}
+              columns={columnsOf(word, found.groups)}
+              keyOf={({ key }) => key}
+            />
+          </section>
+          <details class="section">
+            <summary>By {step}, as a table</summary>
+            <Table
+              label={`Usage by ${step}`}
+              rows={found.time.filter(({ total, messages }) => total > 0 || messages > 0)}
+              columns={columnsOf(step === "hour" ? "Hour" : "Day", found.time)}
+              keyOf={({ key }) => key}
+            />
+          </details>
+        </>
+      )}
+    </>
+  );
+};
+
+const Totals = ({ total: { messages, completed, failed, input, output, cost, latencyMs } }: { total: UsageRow }) => (
+  <dl class="totals">
+    {(
+      [
+        ["Messages", count(messages)],
+        ["Turns completed", count(completed)],
+        failed > 0 && ["Turns failed", count(failed)],
+        ["Tokens in", count(input)],
+        ["Tokens out", count(output)],
+        cost !== undefined && ["Cost", cost.toFixed(2)],
+        latencyMs !== null && ["Mean time", duration(latencyMs)],
+      ] as const
+    ).map(
+      (fact) =>
+        fact && (
+          <div key={fact[0]}>
+            <dt>{fact[0]}</dt>
+            <dd>{fact[1]}</dd>
+          </div>
+        ),
+    )}
+  </dl>
+);
+
+const columnsOf = (word: string, rows: readonly UsageRow[]): Column<UsageRow>[] => {
+  const isTime = word === "Day" || word === "Hour";
+  const has = (name: "failed" | "cancelled" | "cost") => rows.some((row) => (row[name] ?? 0) > 0);
+  const number = (
+    name: string,
+    pick: (row: UsageRow) => number,
+    narrow: "second" | "none" = "none",
+  ): Column<UsageRow> => ({
+    ...{ name, narrow, width: "96px", align: "end" },
+    cell: (row) => count(pick(row)),
+  });
+  return [
+    {
+      name: word,
+      narrow: "first",
+      cell: ({ key }) => (isTime ? exact(Date.parse(key), zone.value === "utc") : key || "not told"),
+    },
+    number("Messages", ({ messages }) => messages, "second"),
+    number("Completed", ({ completed }) => completed),
+    ...(has("failed") ? [number("Failed", ({ failed }) => failed, "second")] : []),
+    ...(has("cancelled") ? [number("Cancelled", ({ cancelled }) => cancelled)] : []),
+    number("Tokens in", ({ input }) => input),
+    number("Tokens out", ({ output }) => output),
+    number("Tokens", ({ total }) => total, "second"),
+    ...(has("cost")
+      ? [
+          {
+            name: "Cost",
+            width: "88px",
+            align: "end",
+            cell: ({ cost }: UsageRow) => (cost ?? 0).toFixed(4),
+          } as Column<UsageRow>,
+        ]
+      : []),
+    {
+      name: "Mean time",
+      width: "96px",
+      align: "end",
+      narrow: "none",
+      cell: ({ latencyMs }) => (latencyMs === null ? "–" : duration(latencyMs)),
+    },
+  ];
+};
+
+const download = (text: string, name: string): void => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+};
+
 export default Page;

@@ -1,0 +1,56 @@
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+
+type Health = RpcMethods["system.health"]["result"];
+type Agent = RpcMethods["agent.list"]["result"]["agents"][number];
+
+/** Something that is wrong, in words, with where to look. */
+export type Wrong = { what: string; detail: string; path: string };
+
+const NAMES: Readonly<Record<string, string>> = {
+  store: "The store",
+  queue: "The queue of turns",
+  events: "System events",
+  memory: "Memory",
+  eventLoop: "The event loop",
+};
+
+const partOf = ({ name, detail }: Health["parts"][number]): Wrong => {
+  const [kind = "", ...rest] = name.split(".");
+  const which = rest.join(".");
+  const words = detail ?? "It is degraded.";
+  if (kind === "agents")
+    return { what: `The agent ${which}`, detail: words, path: `/agents/${encodeURIComponent(which)}` };
+  if (kind === "channels") return { what: `The channel ${which}`, detail: words, path: "/activity" };
+  if (kind === "events") return { what: NAMES.events ?? kind, detail: words, path: "/events?status=dead" };
+  return {
+    what: NAMES[kind] ?? name,
+    detail: words,
+    path: kind === "queue" ? "/activity?outcome=queued" : "/settings/gateway",
+  };
+};
+
+/** All that is wrong now, the gravest first: parts that are degraded, then those that only have something to say. */
+export const troublesOf = (health: Health | undefined, agents: readonly Agent[]): Wrong[] => {
+  const degraded = (health?.parts ?? []).filter(({ status }) => status !== "ok").map(partOf);
+  const told = new Set(degraded.map(({ what }) => what));
+  const failing = agents
+    .filter(({ state, agentName }) => state === "failing" && !told.has(`The agent ${agentName}`))
+    .map(({ agentName }) => ({
+      what: `The agent ${agentName}`,
+      detail: "Its backend keeps failing. Its turns are tried again, and fail with a reason.",
+      path: `/agents/${encodeURIComponent(agentName)}`,
+    }));
+  const warned = (health?.parts ?? []).filter(({ status, detail }) => status === "ok" && detail !== null).map(partOf);
+  return [...degraded, ...failing, ...warned];
+};
+
+/** How many fell into each of the last minutes, oldest first. */
+export const perMinute = (times: readonly number[], now: number, minutes: number): number[] => {
+  const counts = new Array<number>(minutes).fill(0);
+  for (const at of times) {
+    const ago = Math.floor((now - at) / 60_000);
+    const place = minutes - 1 - ago;
+    if (place >= 0 && place < minutes) counts[place] = (counts[place] ?? 0) + 1;
+  }
+  return counts;
+};

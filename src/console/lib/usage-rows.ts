@@ -1,0 +1,86 @@
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+
+export type UsageStats = RpcMethods["usage.stats"]["result"];
+export type Counts = UsageStats["total"];
+export type UsageRow = {
+  key: string;
+  messages: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  input: number;
+  output: number;
+  total: number;
+  cost: number | undefined;
+  latencyMs: number | null;
+};
+
+/** What the money column holds where models have prices. */
+const costOf = ({ tokens }: Counts): number | undefined => (tokens as { cost?: number }).cost;
+
+export const rowOf = (key: string, counts: Counts): UsageRow => {
+  const { messages, turns, tokens, latencyMs } = counts;
+  const { completed, failed, cancelled } = turns;
+  const { input, output, total } = tokens;
+  return {
+    ...{ key, messages, completed, failed, cancelled, input, output, total },
+    cost: costOf(counts),
+    latencyMs: latencyMs.mean,
+  };
+};
+
+/** The groups as rows, the largest first; days and hours in their order. */
+export const rowsOf = (groups: UsageStats["groups"], isByTime: boolean): UsageRow[] => {
+  const rows = groups.map(({ key, counts }) => rowOf(key, counts));
+  return isByTime ? rows : rows.sort((one, other) => other.total - one.total || other.messages - one.messages);
+};
+
+const STEPS = { hour: 3_600_000, day: 86_400_000 } as const;
+
+/** Rows of days or hours without gaps: what had no use is a row of zeros. */
+export const withGaps = (rows: readonly UsageRow[], from: number, to: number, by: "hour" | "day"): UsageRow[] => {
+  const known = new Map(rows.map((row) => [new Date(row.key).getTime(), row]));
+  const step = STEPS[by];
+  const filled: UsageRow[] = [];
+  for (let at = Math.floor(from / step) * step; at < to; at += step)
+    filled.push(known.get(at) ?? { ...NONE, key: new Date(at).toISOString() });
+  return filled;
+};
+const NONE = {
+  messages: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  input: 0,
+  output: 0,
+  total: 0,
+  cost: undefined,
+  latencyMs: null,
+};
+
+const COLUMNS = [
+  "key",
+  "messages",
+  "completed",
+  "failed",
+  "cancelled",
+  "input",
+  "output",
+  "total",
+  "cost",
+  "latencyMs",
+] as const;
+
+/** A cell that a spreadsheet reads as a text, never as a formula. */
+const cellOf = (value: string | number | null | undefined): string => {
+  const text = String(value ?? "");
+  const safe = /^[=+\-@\t\r]/.test(text) && typeof value === "string" ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+
+/** The rows as a CSV file. */
+export const csvOf = (rows: readonly UsageRow[], keyName: string): string =>
+  [
+    [keyName, ...COLUMNS.slice(1)].join(","),
+    ...rows.map((row) => COLUMNS.map((name) => cellOf(row[name])).join(",")),
+  ].join("\r\n");

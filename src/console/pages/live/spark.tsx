@@ -1,0 +1,25 @@
+const HEIGHT = 40;
+const BAR = 6;
+
+/** A small plot of bars, one a minute. Its words are for those who do not see it. */
+export const Spark = ({ counts }: { counts: readonly number[] }) => {
+  const most = Math.max(1, ...counts);
+  const last = counts.at(-1) ?? 0;
+  const total = counts.reduce((sum, one) => sum + one, 0);
+  return (
+    <svg
+      class="spark"
+      viewBox={`0 0 ${counts.length * BAR} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${total} in the last hour, ${last} in this minute, at most ${most} in one`}
+    >
+      {counts.map((value, n) => {
+        const height = value === 0 ? 1 : Math.max(3, (value / most) * HEIGHT);
+        return (
+          <rect key={n} x={n * BAR} y={HEIGHT - height} width={BAR - 1.5} height={height} data-zero={value === 0} />
+        );
+      })}
+    </svg>
+  );
+};

@@ -1,0 +1,65 @@
+import { useEffect, useRef } from "preact/hooks";
+import "uplot/dist/uPlot.min.css";
+import { theme } from "#console/app/settings.ts";
+import type { UsageRow } from "#console/lib/usage-rows.ts";
+
+const HEIGHT = 200;
+
+/** Tokens in and out over time, as stacked bars. The table beside it says the same. */
+export const Plot = ({ rows, step }: { rows: readonly UsageRow[]; step: "hour" | "day" }) => {
+  const place = useRef<HTMLDivElement>(null);
+  const chosen = theme.value;
+  useEffect(() => {
+    let chart: { destroy(): void; setSize(size: { width: number; height: number }): void } | undefined;
+    let isGone = false;
+    const watcher = new ResizeObserver(() =>
+      chart?.setSize({ width: place.current?.clientWidth ?? 0, height: HEIGHT }),
+    );
+    void import("uplot").then(({ default: UPlot }) => {
+      if (isGone || !place.current) return;
+      const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+      const bars = UPlot.paths.bars?.({ size: [0.7, 48] });
+      const axis = {
+        stroke: colour("--muted"),
+        grid: { stroke: colour("--hairline"), width: 1 },
+        ticks: { stroke: colour("--hairline") },
+      };
+      chart = new UPlot(
+        {
+          width: place.current.clientWidth,
+          height: HEIGHT,
+          legend: { show: false },
+          cursor: { show: false },
+          scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
+          axes: [axis, { ...axis, size: 60 }],
+          series: [
+            {},
+            { label: "in and out", fill: colour("--accent"), ...(bars && { paths: bars }), points: { show: false } },
+            { label: "in", fill: colour("--edge"), ...(bars && { paths: bars }), points: { show: false } },
+          ],
+        },
+        [
+          rows.map(({ key }) => Date.parse(key) / 1_000),
+          rows.map(({ total }) => total),
+          rows.map(({ input }) => input),
+        ],
+        place.current,
+      );
+      watcher.observe(place.current);
+    });
+    return () => {
+      isGone = true;
+      watcher.disconnect();
+      chart?.destroy();
+    };
+  }, [rows, chosen]);
+  const most = Math.max(...rows.map(({ total }) => total));
+  return (
+    <figure>
+      <div ref={place} class="plot" role="img" aria-label={`Tokens by ${step}, at most ${most} in one`} />
+      <figcaption class="legend">
+        <span data-of="out" aria-hidden="true" /> out <span data-of="in" aria-hidden="true" /> in
+      </figcaption>
+    </figure>
+  );
+};

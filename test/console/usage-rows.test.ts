@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { perMinute, troublesOf } from "#console/lib/troubles.ts";
+import { csvOf, rowsOf, withGaps } from "#console/lib/usage-rows.ts";
+
+const counts = (total: number) => ({
+  messages: 1,
+  turns: { completed: 1, failed: 0, cancelled: 0 },
+  attempts: 1,
+  tokens: { input: total - 1, output: 1, total },
+  latencyMs: { mean: 4.2 },
+});
+
+test("groups are rows, the largest first, and days keep their order", () => {
+  const groups = [
+    { key: "a", counts: counts(3) },
+    { key: "b", counts: counts(9) },
+  ];
+  expect(rowsOf(groups, false).map(({ key }) => key)).toEqual(["b", "a"]);
+  expect(rowsOf(groups, true).map(({ key }) => key)).toEqual(["a", "b"]);
+});
+
+test("days without use are rows of zeros", () => {
+  const rows = rowsOf([{ key: "2026-11-21T00:00:00.000Z", counts: counts(5) }], true);
+  const filled = withGaps(rows, Date.UTC(2026, 10, 20, 12), Date.UTC(2026, 10, 23), "day");
+  expect(filled.map(({ key, total }) => [key.slice(8, 10), total])).toEqual([
+    ["20", 0],
+    ["21", 5],
+    ["22", 0],
+  ]);
+});
+
+test("a CSV file quotes what it must, and no spreadsheet runs it", () => {
+  const [row] = rowsOf([{ key: '=HYPERLINK("x")', counts: counts(2) }], false);
+  const [head, line] = csvOf(row ? [row] : [], "agent").split("\r\n");
+  expect(head).toBe("agent,messages,completed,failed,cancelled,input,output,total,cost,latencyMs");
+  expect(line).toBe(`"'=HYPERLINK(""x"")",1,1,0,0,1,1,2,,4.2`);
+});
+
+test("what is wrong is told in words, the gravest first", () => {
+  const part = (name: string, status: "ok" | "degraded", detail: string | null = null) => ({ name, status, detail });
+  const health = {
+    parts: [
+      part("store", "ok"),
+      part("webhookToken.shared", "ok", "It is 100 days old."),
+      part("agents.main", "degraded", "It fails."),
+    ],
+  } as unknown as Parameters<typeof troublesOf>[0];
+  const agents = [
+    { agentName: "main", state: "failing" },
+    { agentName: "other", state: "failing" },
+  ] as unknown as Parameters<typeof troublesOf>[1];
+  expect(troublesOf(health, agents).map(({ what }) => what)).toEqual([
+    "The agent main",
+    "The agent other",
+    "webhookToken.shared",
+  ]);
+  expect(troublesOf(undefined, [])).toEqual([]);
+});
+
+test("requests are counted into the minutes they fell in", () => {
+  const now = 600_000;
+  expect(perMinute([599_000, 541_000, 530_000, 100, now + 5], now, 3)).toEqual([0, 1, 2]);
+});
