@@ -41,7 +41,7 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: ({ messageCount }) => (
       <>
         {count(messageCount)}
-        <span class="narrow-word"> messages</span>
+        <span class="narrow-word">{messageCount === 1 ? " message" : " messages"}</span>
       </>
     ),
   },
