@@ -15,6 +15,11 @@ describe("Markdown from outside", () => {
     expect(markup("![cat](data:image/png;base64,AA)")).toBe("<p>cat</p>");
   });
 
+  test("leaves the words of a link that may not be followed", () => {
+    expect(markup("[a **b**](javascript:alert(1))")).toBe("<p>a <strong>b</strong></p>");
+    expect(markup("[a](https://example.com/?x=1&y=2)")).toBe('<p><a href="https://example.com/?x=1&amp;y=2">a</a></p>');
+  });
+
   test("draws a task without a control", () => {
     expect(markup("- [x] done\n- [ ] open")).not.toContain("<input");
   });

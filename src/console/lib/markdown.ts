@@ -21,6 +21,10 @@ export const renderer = {
   html: ({ text }: Tokens.HTML | Tokens.Tag): string => escaped(text),
   image: ({ href, text }: Tokens.Image): string =>
     isSafeLink(href) ? `<a href="${escaped(href)}">${escaped(text || href)}</a>` : escaped(text || href),
+  link(this: { parser: { parseInline: (tokens: Tokens.Generic[]) => string } }, { href, tokens }: Tokens.Link): string {
+    const words = this.parser.parseInline(tokens);
+    return isSafeLink(href) ? `<a href="${escaped(href)}">${words}</a>` : words;
+  },
   checkbox: ({ checked }: Tokens.Checkbox): string => (checked ? "☑ " : "☐ "),
 };
 

@@ -62,7 +62,7 @@ export const Composer = ({ label, send, why, children }: Composed) => {
       <div class="composer-bar">
         {children}
         <span id={hint} class="faint">
-          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> begins a line
+          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> new line
         </span>
         <ActionButton
           kind="primary"

@@ -55,7 +55,11 @@ const MessageLine = ({ message, turn, agentName }: Line) => {
             <ClockTime at={createdAt} />
           </span>
         )}
-        {compacted && <span class="tag">Compacted: the agent reads the summary instead</span>}
+        {compacted && (
+          <span class="tag" title="The agent reads the summary instead.">
+            compacted
+          </span>
+        )}
         <span class="message-links">
           <a href={hrefOf(`/t/${turnId}`)}>Turn</a>
           <a href={hrefOf(`/activity?id=${encodeURIComponent(turnId)}`)}>Request</a>
@@ -70,7 +74,7 @@ const MessageLine = ({ message, turn, agentName }: Line) => {
       ) : (
         <Text text={text} />
       )}
-      {isOpen && (
+      {isOpen && (hasGap || !turn) && (
         <p class="message-open" role="status">
           {hasGap ? "Some of it was left out. The whole appears when it is finished." : "Writing…"}
         </p>

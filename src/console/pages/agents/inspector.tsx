@@ -122,9 +122,8 @@ const Fault = ({ agentName, state }: Pick<Agent, "agentName" | "state">) => {
   return (
     <Note tone="bad">
       <strong>
-        {state === "failing" ? "Its last turn failed because its backend failed." : "The agent is degraded."}
+        {part?.detail ?? (state === "failing" ? "Its backend failed in its last turn." : "The agent is degraded.")}
       </strong>
-      {part?.detail && <p>{part.detail}</p>}
       {state === "failing" && (
         <p>
           <a href={hrefOf("/activity?outcome=failed")}>Show the requests that failed</a>

@@ -52,7 +52,7 @@ const COLUMNS: readonly Column<Agent>[] = [
   },
   {
     name: "Next beat",
-    width: "104px",
+    width: "124px",
     align: "end",
     narrow: "none",
     cell: ({ heartbeat: { every, nextAt } }) =>
@@ -60,6 +60,9 @@ const COLUMNS: readonly Column<Agent>[] = [
   },
   { name: "Last turn", width: "88px", align: "end", cell: ({ lastTurnAt }) => <Ago at={lastTurnAt} /> },
 ];
+
+/** Beside an inspector, which shows the rest. */
+const SHORT = COLUMNS.filter(({ name }) => !["Backend", "Events", "Next beat"].includes(name));
 
 /** The agents: what each is doing, and each of them to talk to and to control. */
 const Page = ({ params: { agent } }: { params: Record<string, string> }) =>
@@ -99,7 +102,7 @@ const Agents = ({ selected }: { selected: string | undefined }) => {
             <Table
               label="Agents, in the order of the configuration"
               rows={agents}
-              columns={COLUMNS}
+              columns={selected === undefined ? COLUMNS : SHORT}
               keyOf={({ agentName }) => agentName}
               hrefOf={({ agentName }) => hrefOf(`/agents/${encodeURIComponent(agentName)}`)}
               selected={selected}

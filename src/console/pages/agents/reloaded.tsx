@@ -55,6 +55,6 @@ export const Reloaded = ({ result, close }: { result: Reload; close: () => void 
 
 const titleOf = ({ reloaded, changed, skills }: Reload): string => {
   if (!reloaded) return "The configuration is not valid. The last good one goes on.";
-  const has = `The agent has ${plural(skills.loaded.length, "skill")}.`;
+  const has = skills.loaded.length > 0 ? `The agent has ${plural(skills.loaded.length, "skill")}.` : "";
   return changed.length === 0 ? `Reloaded. Nothing is different. ${has}` : `Reloaded. These are different now. ${has}`;
 };

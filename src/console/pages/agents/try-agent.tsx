@@ -105,7 +105,7 @@ export const TryAgent = ({ agentName }: { agentName: string }) => {
             checked={isFresh.value}
             onChange={({ currentTarget }) => (isFresh.value = currentTarget.checked)}
           />
-          In a new session
+          New session
         </label>
       </Composer>
       {sent.value && <Outcome sent={sent.value} turn={turns[sent.value.turnId]} />}

@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { name: "Agent", width: "16%", narrow: "second", cell: ({ agentName }) => agentName },
   {
     name: "State",
-    width: "104px",
+    width: "116px",
     narrow: "first",
     cell: ({ isRunning, turnsQueued }) =>
       isRunning ? (
