@@ -21,7 +21,10 @@ export const Compact = ({ session: { sessionId, agentName }, close, done }: Comp
   });
   const isNumber = /^\d{1,6}$/.test(keep.value);
   return (
-    <Dialog title="Compact this session?" close={close}>
+    <Dialog
+      title={!result.value ? "Compact this session?" : result.value.compacted ? "Compacted" : "Not compacted"}
+      close={close}
+    >
       {result.value ? (
         <Outcome result={result.value} />
       ) : (

@@ -97,7 +97,9 @@ const askTurns = async (transcript: Signal<Transcript>, { messages }: Details): 
   const answered = new Set(messages.flatMap(({ role, turnId }) => (role === "assistant" ? [turnId] : [])));
   const { turns } = transcript.peek();
   const silent = messages.map(({ turnId }) => turnId).filter((turnId) => !answered.has(turnId) && !turns[turnId]);
-  const asked = [...new Set(silent)].slice(0, MOST_ASKED);
+  // The last one may have been stopped within its answer.
+  const last = messages.slice(0, 1).map(({ turnId }) => turnId);
+  const asked = [...new Set([...last.filter((turnId) => !turns[turnId]), ...silent])].slice(0, MOST_ASKED);
   const found = await Promise.allSettled(
     asked.map((turnId) => rest().call("turns.get", { path: { turn_id: turnId } })),
   );
