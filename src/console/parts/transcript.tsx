@@ -29,7 +29,7 @@ type Conversation = {
 
 /** A conversation, oldest first. What a turn came to stands below its last message. */
 export const Messages = ({ messages, turns, agentName }: Conversation) => (
-  <ol class="messages">
+  <ol class="chat" aria-label="Messages" aria-live="polite" aria-relevant="additions">
     {messages.map((message, n) => (
       <MessageLine
         key={message.messageId}

@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
 import { rpc } from "#console/app/api.ts";
-import { count, plural } from "#console/lib/format.ts";
+import { plural } from "#console/lib/format.ts";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { Facts } from "#console/parts/page.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/rpc.ts";
 import type { Details } from "./use-transcript.ts";
@@ -62,39 +63,20 @@ export const Compact = ({ session: { sessionId, agentName }, close, done }: Comp
   );
 };
 
-const Outcome = ({ result: { compacted, reason, before, after } }: { result: Result }) =>
-  compacted ? (
-    <div role="status">
-      <table class="before-after">
-        <thead>
-          <tr>
-            <th scope="col">The agent reads</th>
-            <th scope="col">Messages</th>
-            <th scope="col">Tokens</th>
-          </tr>
-        </thead>
-        <tbody>
-          {(
-            [
-              ["Before", before],
-              ["After", after],
-            ] as const
-          ).map(([word, { messages, tokens }]) => (
-            <tr key={word}>
-              <th scope="row">{word}</th>
-              <td>{count(messages)}</td>
-              <td>{count(tokens)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  ) : (
-    <Note>
-      <strong>Nothing changed.</strong>
-      <p>
-        {reason ?? "The session was short enough already."} It has {plural(before.messages, "message")} and{" "}
-        {plural(before.tokens, "token")}.
-      </p>
-    </Note>
-  );
+const sizeOf = ({ messages, tokens }: Result["before"]): string =>
+  `${plural(messages, "message")}, ${plural(tokens, "token")}`;
+
+/** What the agent reads with its next turn, before and after. */
+const Outcome = ({ result: { compacted, reason, before, after } }: { result: Result }) => (
+  <div role="status" class="section">
+    <p>
+      {compacted ? "A summary stands for the older messages now." : (reason ?? "The session was short enough already.")}
+    </p>
+    <Facts
+      of={[
+        ["Before", sizeOf(before)],
+        ["After", compacted ? `${sizeOf(after)}, with the summary` : "the same"],
+      ]}
+    />
+  </div>
+);

@@ -14,7 +14,7 @@ export const Delete = ({ session: { sessionId, messageCount, turnsQueued }, open
   return (
     <Confirm
       title="Delete this session?"
-      act="Delete"
+      act="Delete the session"
       isDanger
       close={close}
       run={async () => {

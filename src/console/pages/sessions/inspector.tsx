@@ -46,7 +46,7 @@ const Gone = ({ id, back, wasDeleted }: { id: string; back: () => void; wasDelet
   <div class="inspector-head">
     <BackLink back={back} />
     <Note tone="warning">
-      <strong>{wasDeleted ? "This session was deleted." : "This session is not kept, or there never was one."}</strong>
+      <strong>{wasDeleted ? "This session was deleted." : "This session is not kept, or never was."}</strong>
       <p class="mono">{id}</p>
       {!wasDeleted && (
         <p>

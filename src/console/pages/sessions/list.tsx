@@ -108,7 +108,8 @@ const FirstSession = ({ agent }: { agent: string | undefined }) => {
     go(`/s/${encodeURIComponent(sessionId)}`);
   });
   return (
-    <Empty title="There are no sessions yet. One begins with the first message to an agent.">
+    <Empty title="There is no session yet.">
+      <p class="muted">One begins with the first message to an agent:</p>
       <Command
         text={`curl ${location.origin}/api/v1/chat/send -H "Authorization: Bearer $REST_API_KEY" -H 'Content-Type: application/json' -d '{"message":"Hello","user_id":"ada"}'`}
       />
