@@ -124,7 +124,7 @@ const Outcome = ({ sent: { at, sessionId, turnId }, turn }: Told) => (
         "Turn",
         <span key="turn" class="try-turn">
           <State of={turn?.status ?? "queued"} />
-          <Id id={turnId} href={hrefOf(`/t/${turnId}`)} most={40} />
+          <Id id={turnId} href={hrefOf(`/t/${turnId}`)} most={26} />
         </span>,
       ],
       ["Session", <Id key="session" id={sessionId} href={hrefOf(`/s/${encodeURIComponent(sessionId)}`)} most={40} />],
