@@ -1,75 +1,133 @@
-import { describe, expect, it } from "vitest";
-import { emptyTranscript, type Line, type Transcript, withPage, withPush } from "#console/lib/transcript.ts";
+import { describe, expect, test } from "vitest";
+import {
+  EMPTY,
+  openTurns,
+  type SessionPush,
+  type Transcript,
+  withNewest,
+  withPage,
+  withPush,
+} from "#console/lib/transcript.ts";
 
 const AT = "2026-11-21T08:54:31.123Z";
-const line = (messageId: string, more: Partial<Line> = {}): Line => ({
-  ...{ messageId, role: "user", text: "Hi", turnId: "turn_1", createdAt: AT, compacted: false },
-  ...more,
+const push = (method: string, params: object): SessionPush => ({ method, params: { at: AT, cursor: "c", ...params } });
+const asked = (turnId: string, seq: number, text = "Hi") =>
+  push("message.created", { turnId, seq, messageId: `${turnId}-user`, role: "user", text });
+const begun = (turnId: string, seq: number) =>
+  push("message.created", { turnId, seq, messageId: `${turnId}-reply`, role: "assistant", text: "" });
+const piece = (turnId: string, offset: number, text: string) =>
+  push("message.delta", { turnId, seq: 3, messageId: `${turnId}-reply`, offset, text });
+const whole = (turnId: string, seq: number, text: string) =>
+  push("message.completed", { turnId, seq, messageId: `${turnId}-reply`, text });
+const stored = (turnId: string, seq: number, role: "user" | "assistant", text: string, compacted = false) => ({
+  ...{ messageId: `${turnId}-${role === "user" ? "user" : "reply"}`, role, text, turnId, seq, compacted },
+  createdAt: AT,
 });
-const run = (from: Transcript, ...pushes: [string, object][]): Transcript =>
-  pushes.reduce((transcript, [method, params]) => withPush(transcript, method, params), from);
 
-const REPLY: [string, object][] = [
-  ["message.created", { messageId: "msg_1", role: "user", text: "Hi", turnId: "turn_1", at: AT }],
-  ["turn.started", { turnId: "turn_1", at: AT }],
-  ["message.created", { messageId: "msg_2", role: "assistant", text: "", turnId: "turn_1", at: AT }],
-  ["message.delta", { messageId: "msg_2", offset: 0, text: "Good " }],
-  ["message.delta", { messageId: "msg_2", offset: 5, text: "morning" }],
-];
+const replayed = (pushes: SessionPush[], from: Transcript = EMPTY): Transcript => pushes.reduce(withPush, from);
+const texts = ({ messages }: Transcript) => messages.map(({ text }) => text);
 
-describe("a transcript that follows pushes", () => {
-  it("MUST grow with the pieces of a reply, and close with its turn", () => {
-    const open = run(emptyTranscript, ...REPLY);
-    expect(open.lines.at(-1)).toMatchObject({ text: "Good morning", isOpen: true });
-    expect(open.turns.get("turn_1")?.status).toBe("running");
-    const done = run(
+describe("a live transcript", () => {
+  test("puts a reply together from its pieces", () => {
+    const open = replayed([asked("a", 1), begun("a", 3), piece("a", 0, "Good "), piece("a", 5, "morning")]);
+    expect(open.messages.at(-1)).toMatchObject({ text: "Good morning", isOpen: true });
+    const done = replayed(
+      [whole("a", 4, "Good morning."), push("turn.completed", { turnId: "a", seq: 5, reply: "" })],
       open,
-      ["message.completed", { messageId: "msg_2", text: "Good morning!" }],
-      ["turn.completed", { turnId: "turn_1", at: AT }],
     );
-    expect(done.lines.at(-1)).not.toHaveProperty("isOpen");
-    expect(done.lines.map(({ text }) => text)).toEqual(["Hi", "Good morning!"]);
-    expect(done.turns.size).toBe(0);
+    expect(done.messages.at(-1)).toMatchObject({ text: "Good morning.", isOpen: false });
+    expect(openTurns(done)).toEqual([]);
   });
 
-  it("MUST double nothing where the stream went on from an older cursor", () => {
-    const once = run(emptyTranscript, ...REPLY);
-    const resumed = run(once, ...REPLY, [
-      "message.delta",
-      { messageId: "msg_2", offset: 0, text: "Good morning, Ada" },
-    ]);
-    expect(resumed.lines.map(({ text }) => text)).toEqual(["Hi", "Good morning, Ada"]);
-  });
-
-  it("MUST show a gap that a slow reader has", () => {
-    const gap = run(emptyTranscript, ...REPLY, ["message.delta", { messageId: "msg_2", offset: 40, text: "end" }]);
-    expect(gap.lines.at(-1)?.text).toBe("Good morning … end");
-  });
-
-  it("MUST keep why a turn failed, and that a session is gone", () => {
-    const error = { name: "turn-failed", title: "Turn failed", detail: "The backend answered 503." };
-    const failed = run(emptyTranscript, ...REPLY, ["turn.failed", { turnId: "turn_1", at: AT, error }]);
-    expect(failed.turns.get("turn_1")).toMatchObject({ status: "failed", why: "The backend answered 503." });
-    expect(failed.lines.at(-1)).not.toHaveProperty("isOpen");
-    expect(run(failed, ["session.deleted", {}]).isDeleted).toBe(true);
-  });
-});
-
-describe("a page of messages", () => {
-  it("MUST stand in the order of time, and win over what pushes said", () => {
-    const pushed = run(emptyTranscript, ...REPLY);
-    const older = line("msg_0", { createdAt: "2026-11-21T08:00:00.000Z" });
-    const { lines } = withPage(pushed, [line("msg_1", { text: "Hi there" }), older]);
-    expect(lines.map(({ messageId, text }) => [messageId, text])).toEqual([
-      ["msg_0", "Hi"],
-      ["msg_1", "Hi there"],
-      ["msg_2", "Good morning"],
+  test("is the same when pushes come again", () => {
+    const pushes = [
+      asked("a", 1),
+      push("turn.started", { turnId: "a", attempt: 1 }),
+      begun("a", 3),
+      piece("a", 0, "Good "),
+    ];
+    const resumed = replayed([begun("a", 3), piece("a", 0, "Good morn"), piece("a", 9, "ing")], replayed(pushes));
+    expect(texts(resumed)).toEqual(["Hi", "Good morning"]);
+    expect(texts(replayed([whole("a", 4, "Good morning"), piece("a", 0, "Good"), begun("a", 3)], resumed))).toEqual([
+      "Hi",
+      "Good morning",
     ]);
   });
 
-  it("MUST leave a reply that is being written as it is", () => {
-    const pushed = run(emptyTranscript, ...REPLY);
-    const { lines } = withPage(pushed, [line("msg_2", { role: "assistant", text: "" })]);
-    expect(lines.at(-1)).toMatchObject({ text: "Good morning", isOpen: true });
+  test("says where to go on when the beginning of a reply was not seen", () => {
+    const gap = replayed([piece("a", 5, "morning")]);
+    expect(gap.missing).toEqual({ messageId: "a-reply", cursor: "c" });
+    expect(gap.messages[0]).toMatchObject({ text: "", hasGap: true });
+    const filled = replayed([piece("a", 0, "Good morning")], gap);
+    expect(filled).toMatchObject({ missing: undefined, messages: [{ text: "Good morning", hasGap: false }] });
+  });
+
+  test("keeps a question that waits behind the answer before it", () => {
+    const two = replayed([
+      asked("a", 1, "One?"),
+      begun("a", 3),
+      asked("b", 4, "Two?"),
+      whole("a", 6, "One."),
+      begun("b", 8),
+    ]);
+    expect(texts(two)).toEqual(["One?", "One.", "Two?", ""]);
+  });
+
+  test("begins a reply anew with another attempt", () => {
+    const again = replayed([
+      asked("a", 1),
+      begun("a", 3),
+      piece("a", 0, "Goo"),
+      push("turn.started", { turnId: "a", attempt: 2 }),
+    ]);
+    expect(texts(again)).toEqual(["Hi"]);
+    expect(again.turns.a).toMatchObject({ status: "running", attempt: 2 });
+  });
+
+  test("keeps what a cancelled turn wrote, and drops an empty reply of a failed one", () => {
+    const cancelled = replayed([
+      begun("a", 3),
+      piece("a", 0, "Goo"),
+      push("turn.cancelled", { turnId: "a", reply: "Good" }),
+    ]);
+    expect(cancelled.messages).toMatchObject([{ text: "Good", isOpen: false }]);
+    const failed = replayed([
+      asked("b", 1),
+      begun("b", 3),
+      push("turn.failed", { turnId: "b", error: { name: "turn-failed" } }),
+    ]);
+    expect(texts(failed)).toEqual(["Hi"]);
+    expect(failed.turns.b).toMatchObject({ status: "failed", error: { name: "turn-failed" } });
+  });
+
+  test("never takes an ended turn back", () => {
+    const done = replayed([push("turn.completed", { turnId: "a", reply: "x" }), push("turn.queued", { turnId: "a" })]);
+    expect(done.turns.a?.status).toBe("completed");
+  });
+
+  test("joins pages without doubling, and what is stored wins", () => {
+    const live = replayed([asked("b", 7, "New?"), begun("b", 9), piece("b", 0, "Ne")]);
+    const paged = withPage(live, [
+      stored("b", 7, "user", "New?"),
+      stored("a", 4, "assistant", "Old."),
+      stored("a", 1, "user", "Old?"),
+    ]);
+    expect(texts(paged)).toEqual(["Old?", "Old.", "New?", "Ne"]);
+    expect(texts(withPage(paged, [stored("b", 10, "assistant", "New.")]))).toEqual(["Old?", "Old.", "New?", "New."]);
+  });
+
+  test("begins anew where the newest page does not reach what is shown", () => {
+    const old = withPage(EMPTY, [stored("a", 1, "user", "Old?")]);
+    expect(texts(withNewest(old, [stored("z", 90, "user", "Far?")]))).toEqual(["Far?"]);
+    expect(texts(withNewest(old, [stored("b", 5, "user", "Next?"), stored("a", 1, "user", "Old?", true)]))).toEqual([
+      "Old?",
+      "Next?",
+    ]);
+  });
+
+  test("asks to be read again after a compaction or a reset, and knows when its session is gone", () => {
+    const one = replayed([push("session.compacted", {}), push("stream.reset", {}), push("unheard.of", {})]);
+    expect(one.stale).toBe(2);
+    expect(replayed([push("session.deleted", {})], one).isDeleted).toBe(true);
   });
 });

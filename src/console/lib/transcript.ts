@@ -1,123 +1,192 @@
-/** A message as the transcript shows it. `isOpen`: it is still being written. */
-export type Line = {
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+
+type Details = RpcMethods["session.get"]["result"];
+type Message = Details["messages"][number];
+type Usage = Details["session"]["usage"];
+
+/** A message as a reader sees it: stored, or a reply that is still being written. */
+export type TranscriptMessage = Message & {
+  /** It is still being written. */
+  isOpen: boolean;
+  /** Pieces of it are missing; its end brings the whole. */
+  hasGap: boolean;
+};
+
+export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
+export type TranscriptTurn = {
+  turnId: string;
+  status: TurnStatus;
+  /** When it came into this state. */
+  at: string;
+  attempt: number;
+  error?: { name: string; title: string; detail?: string } | undefined;
+  usage?: Usage | undefined;
+};
+
+export type Transcript = {
+  /** Oldest first, each turn's together. */
+  readonly messages: readonly TranscriptMessage[];
+  readonly turns: Readonly<Record<string, TranscriptTurn>>;
+  /** The session was deleted. */
+  readonly isDeleted: boolean;
+  /** Where to subscribe again to get the whole of a reply whose beginning was not seen. */
+  readonly missing: { messageId: string; cursor: string } | undefined;
+  /** Grows when something happened that only a new reading of the session tells: a compaction, a stream that began anew. */
+  readonly stale: number;
+};
+
+/** A push with whatever it carries. */
+export type SessionPush = { method: string; params: Readonly<Record<string, unknown>> };
+
+export const EMPTY: Transcript = { messages: [], turns: {}, isDeleted: false, missing: undefined, stale: 0 };
+
+/** Turns in the order of their first messages, and a turn's messages in theirs: a question that waits never parts another from its answer. */
+const inOrder = (messages: readonly TranscriptMessage[]): TranscriptMessage[] => {
+  const first = new Map<string, number>();
+  for (const { turnId, seq } of messages) first.set(turnId, Math.min(seq, first.get(turnId) ?? seq));
+  const turnOf = ({ turnId }: TranscriptMessage) => first.get(turnId) ?? 0;
+  return [...messages].sort((one, other) => turnOf(one) - turnOf(other) || one.seq - other.seq);
+};
+
+/** With a page of stored messages. What is stored wins over what was pushed; nothing is doubled. */
+export const withPage = (transcript: Transcript, page: readonly Message[]): Transcript => {
+  const stored = new Map(page.map((message) => [message.messageId, { ...message, isOpen: false, hasGap: false }]));
+  const kept = transcript.messages.filter(({ messageId }) => !stored.has(messageId));
+  return { ...transcript, messages: inOrder([...kept, ...stored.values()]) };
+};
+
+/** The newest page, read again. Where it does not reach what is shown, what lies between is not known, and only the page is kept. */
+export const withNewest = (transcript: Transcript, page: readonly Message[]): Transcript => {
+  const shown = new Set(transcript.messages.map(({ messageId }) => messageId));
+  if (page.some(({ messageId }) => shown.has(messageId))) return withPage(transcript, page);
+  return withPage({ ...transcript, messages: transcript.messages.filter(({ isOpen }) => isOpen) }, page);
+};
+
+const ENDED: ReadonlySet<TurnStatus> = new Set(["completed", "failed", "cancelled"]);
+export const hasEnded = ({ status }: { status: TurnStatus }): boolean => ENDED.has(status);
+
+/** With a turn's state. One that has ended never goes back. */
+export const withTurn = (transcript: Transcript, turn: TranscriptTurn): Transcript => {
+  const before = transcript.turns[turn.turnId];
+  if (before && hasEnded(before)) return transcript;
+  if (before?.status === "running" && turn.status === "queued") return transcript;
+  return { ...transcript, turns: { ...transcript.turns, [turn.turnId]: turn } };
+};
+
+/** The turns that wait or run, in the order in which they came. */
+export const openTurns = ({ turns }: Transcript): TranscriptTurn[] =>
+  Object.values(turns).filter((turn) => !hasEnded(turn));
+
+/** What a push makes of a transcript. The same push twice changes nothing. */
+export const withPush = (transcript: Transcript, { method, params }: SessionPush): Transcript => {
+  const change = CHANGES[method];
+  return change ? change(transcript, params as Params) : transcript;
+};
+
+type Params = {
+  seq: number;
+  cursor: string;
+  turnId: string;
   messageId: string;
-  role: "user" | "assistant" | "system" | "tool";
+  at: string;
+  role: Message["role"];
   text: string;
-  turnId: string | null;
-  createdAt: string;
-  compacted: boolean;
-  isOpen?: boolean;
+  offset: number;
+  attempt: number;
+  reply: string;
+  usage: Usage;
+  error: TranscriptTurn["error"];
+};
+type Change = (transcript: Transcript, params: Params) => Transcript;
+
+const created: Change = (transcript, { messageId, role, text, turnId, seq, at }) => {
+  if (transcript.messages.some((one) => one.messageId === messageId)) return transcript;
+  const isOpen = role === "assistant" && text === "";
+  const message = { messageId, role, text, turnId, seq, createdAt: at, compacted: false, isOpen, hasGap: false };
+  return { ...transcript, messages: inOrder([...transcript.messages, message]) };
 };
 
-export type TurnState = {
-  status: "queued" | "running" | "completed" | "failed" | "cancelled";
-  since: string;
-  why?: string | undefined;
+/** The piece at its place. One that is there already changes nothing; before one that is missing, the text stays as it is. */
+const delta: Change = (transcript, params) => {
+  const { messageId, turnId, seq, cursor, offset, text } = params;
+  const known = transcript.messages.find((one) => one.messageId === messageId);
+  if (known && !known.isOpen) return transcript;
+  const at = known?.createdAt ?? transcript.turns[turnId]?.at ?? "";
+  const open = known ?? { ...blank, messageId, turnId, seq, createdAt: at };
+  const hasGap = offset > open.text.length;
+  const grown = !hasGap && offset + text.length > open.text.length ? open.text.slice(0, offset) + text : open.text;
+  const next = { ...open, text: grown, hasGap };
+  const others = transcript.messages.filter((one) => one.messageId !== messageId);
+  const started = transcript.turns[turnId] ? transcript : withTurn(transcript, turnOf(params, "running"));
+  return {
+    ...started,
+    messages: inOrder([...others, next]),
+    missing: hasGap
+      ? { messageId, cursor }
+      : transcript.missing?.messageId === messageId
+        ? undefined
+        : transcript.missing,
+  };
+};
+const blank = { role: "assistant", text: "", compacted: false, isOpen: true, hasGap: false } as const;
+
+const completed: Change = (transcript, { messageId, turnId, seq, at, text }) => {
+  const known = transcript.messages.find((one) => one.messageId === messageId);
+  const whole = { ...blank, createdAt: at, ...known, messageId, turnId, text, isOpen: false, hasGap: false };
+  const others = transcript.messages.filter((one) => one.messageId !== messageId);
+  // It keeps the place at which it began.
+  const messages = inOrder([...others, { ...whole, seq: known?.seq ?? seq }]);
+  return {
+    ...transcript,
+    messages,
+    missing: transcript.missing?.messageId === messageId ? undefined : transcript.missing,
+  };
 };
 
-/** A conversation, oldest message first, with the turns that have not ended or ended badly. */
-export type Transcript = { lines: readonly Line[]; turns: ReadonlyMap<string, TurnState>; isDeleted: boolean };
-
-export const emptyTranscript: Transcript = { lines: [], turns: new Map(), isDeleted: false };
-
-type PushParams = {
-  messageId?: string;
-  turnId?: string;
-  role?: Line["role"];
-  text?: string;
-  offset?: number;
-  at?: string;
-  error?: { name: string; title: string; detail?: string };
-};
-
-/** Puts a page of messages beside what is there. What is stored is the truth; a reply that is still being written stays. */
-export const withPage = (transcript: Transcript, page: readonly Line[]): Transcript => {
-  const stored = new Map(page.map((line) => [line.messageId, line]));
-  const open = new Map(transcript.lines.filter(({ isOpen }) => isOpen).map((line) => [line.messageId, line]));
-  const known = transcript.lines.filter(({ messageId }) => !stored.has(messageId));
-  const lines = page.map((line) => (line.text === "" ? (open.get(line.messageId) ?? line) : line));
-  return { ...transcript, lines: [...known, ...lines].sort(byTime) };
-};
-
-const byTime = (one: Line, other: Line): number =>
-  one.createdAt === other.createdAt
-    ? one.messageId < other.messageId
-      ? -1
-      : 1
-    : one.createdAt < other.createdAt
-      ? -1
-      : 1;
-
-/** What a push makes of a transcript. One that came before changes nothing. */
-export const withPush = (transcript: Transcript, method: string, params: object): Transcript => {
-  const given = params as PushParams;
-  const { messageId = "", turnId = "", text = "", at = "" } = given;
-  switch (method) {
-    case "message.created": {
-      if (transcript.lines.some((line) => line.messageId === messageId)) return transcript;
-      const role = given.role ?? "assistant";
-      const line = {
-        messageId,
-        role,
-        text,
-        turnId,
-        createdAt: at,
-        compacted: false,
-        ...(text === "" && { isOpen: true }),
-      };
-      return { ...transcript, lines: [...transcript.lines, line] };
-    }
-    case "message.delta":
-      return changeLine(transcript, messageId, (line) => withDelta(line, given.offset ?? 0, text));
-    case "message.completed":
-      return changeLine(transcript, messageId, ({ isOpen: _, ...line }) => ({ ...line, text }));
-    case "turn.queued":
-      return withTurn(transcript, turnId, { status: "queued", since: at });
-    case "turn.started":
-      return withTurn(transcript, turnId, { status: "running", since: at });
-    case "turn.completed":
-      return withTurn(closed(transcript, turnId), turnId, undefined);
-    case "turn.cancelled":
-      return withTurn(closed(transcript, turnId), turnId, { status: "cancelled", since: at });
-    case "turn.failed":
-      return withTurn(closed(transcript, turnId), turnId, {
-        status: "failed",
-        since: at,
-        why: given.error?.detail ?? given.error?.title,
-      });
-    case "session.deleted":
-      return { ...transcript, isDeleted: true };
-    default:
-      return transcript;
-  }
-};
-
-/** A piece of a reply. It may tell again what is there, or leave a gap where a slow reader lost pieces. */
-const withDelta = (line: Line, offset: number, text: string): Line => {
-  const have = line.text.length;
-  if (offset + text.length <= have) return line;
-  if (offset > have) return { ...line, text: `${line.text} … ${text}`, isOpen: true };
-  return { ...line, text: line.text.slice(0, offset) + text, isOpen: true };
-};
-
-const changeLine = (transcript: Transcript, messageId: string, change: (line: Line) => Line): Transcript => ({
-  ...transcript,
-  lines: transcript.lines.map((line) => (line.messageId === messageId ? change(line) : line)),
+const turnOf = ({ turnId, at, attempt, error, usage }: Params, status: TurnStatus): TranscriptTurn => ({
+  ...{ turnId, status, at: at ?? "", attempt: attempt ?? 1 },
+  ...(error && { error }),
+  ...(usage && { usage }),
 });
 
-/** A turn that has ended writes no more. */
-const closed = (transcript: Transcript, turnId: string): Transcript => ({
-  ...transcript,
-  lines: transcript.lines.map((line) => {
-    if (line.turnId !== turnId || !line.isOpen) return line;
-    const { isOpen: _, ...rest } = line;
-    return rest;
-  }),
-});
+/** Another attempt writes the reply anew. */
+const started: Change = (transcript, params) =>
+  withTurn(
+    params.attempt > 1
+      ? {
+          ...transcript,
+          messages: transcript.messages.filter(({ isOpen, turnId }) => !isOpen || turnId !== params.turnId),
+        }
+      : transcript,
+    turnOf(params, "running"),
+  );
 
-const withTurn = (transcript: Transcript, turnId: string, state: TurnState | undefined): Transcript => {
-  const turns = new Map(transcript.turns);
-  if (state) turns.set(turnId, state);
-  else turns.delete(turnId);
-  return { ...transcript, turns };
+/** Nothing more is written of a turn that ended; an empty reply goes. */
+const ended =
+  (status: TurnStatus): Change =>
+  (transcript, params) => {
+    const messages = transcript.messages.flatMap((one) =>
+      one.turnId !== params.turnId || !one.isOpen
+        ? [one]
+        : (params.reply ?? one.text) === ""
+          ? []
+          : [{ ...one, text: params.reply ?? one.text, isOpen: false, hasGap: false }],
+    );
+    return withTurn({ ...transcript, messages }, turnOf(params, status));
+  };
+
+const stale: Change = (transcript) => ({ ...transcript, stale: transcript.stale + 1 });
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  "message.created": created,
+  "message.delta": delta,
+  "message.completed": completed,
+  "turn.queued": (transcript, params) => withTurn(transcript, turnOf(params, "queued")),
+  "turn.started": started,
+  "turn.completed": ended("completed"),
+  "turn.failed": ended("failed"),
+  "turn.cancelled": ended("cancelled"),
+  "session.compacted": stale,
+  "stream.reset": stale,
+  "session.deleted": (transcript) => ({ ...transcript, isDeleted: true }),
 };

@@ -1,50 +1,42 @@
-import { useEffect, useRef } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { MOST_MARKDOWN } from "../lib/markdown.ts";
+import "./markdown.css";
 
-type Clean = (text: string) => string;
+/** Makes markup of Markdown, once what it takes has come. */
+const render = signal<((text: string) => unknown) | undefined>(undefined);
+let isLoading = false;
 
-let cleaner: Promise<Clean> | undefined;
-
-/** Markdown as markup that cannot run: the library's output goes through DOMPurify, whose policy is the only one that the page allows. */
-const loadCleaner = (): Promise<Clean> => {
-  cleaner ??= Promise.all([import("marked"), import("dompurify")]).then(([{ Marked }, { default: purify }]) => {
-    const marked = new Marked({ gfm: true, breaks: true });
-    purify.addHook("afterSanitizeAttributes", (node) => {
-      if (node.tagName !== "A") return;
-      if (!/^(https?:|mailto:)/i.test(node.getAttribute("href") ?? "")) node.removeAttribute("href");
-      node.setAttribute("target", "_blank");
-      node.setAttribute("rel", "noreferrer noopener");
-    });
-    return (text) =>
-      purify.sanitize(marked.parse(text, { async: false }), {
-        RETURN_TRUSTED_TYPE: true,
-        FORBID_ATTR: ["style", "class", "id", "name"],
-        FORBID_TAGS: ["style", "img", "form", "input", "button", "video", "audio", "svg", "math"],
-        ALLOW_DATA_ATTR: false,
-      }) as unknown as string;
-  });
-  return cleaner;
+const load = async (): Promise<void> => {
+  if (isLoading || render.peek()) return;
+  isLoading = true;
+  try {
+    const { renderMarkdown } = await import("./render-markdown.ts");
+    render.value = renderMarkdown;
+  } catch {
+    // It stays plain text; the next one tries again.
+  } finally {
+    isLoading = false;
+  }
 };
 
-/** Longer texts are shown as they are: nobody reads them as a page, and parsing them would hold the tab. */
-const MOST = 100_000;
-
-/** A text that may be Markdown. It is plain until the parts that render it are there. */
+/** Text from outside, as Markdown. It never becomes markup of its own; until the libraries have come, it is shown as it is. */
 export const Markdown = ({ text }: { text: string }) => {
   const place = useRef<HTMLDivElement>(null);
+  const isLong = text.length > MOST_MARKDOWN;
+  const shown = isLong ? undefined : render.value;
   useEffect(() => {
-    let isGone = false;
-    if (place.current) place.current.textContent = text;
-    if (text.length <= MOST)
-      loadCleaner().then(
-        (clean) => {
-          if (!isGone && place.current) place.current.innerHTML = clean(text);
-        },
-        // Without the parts that render it, it stays plain.
-        () => {},
-      );
-    return () => {
-      isGone = true;
-    };
-  }, [text]);
-  return <div class="markdown" ref={place} dir="auto" />;
+    if (!isLong) void load();
+  }, [isLong]);
+  useLayoutEffect(() => {
+    if (shown && place.current) place.current.innerHTML = shown(text) as string;
+  }, [shown, text]);
+  return shown ? <div class="markdown" dir="auto" ref={place} /> : <Plain text={text} />;
 };
+
+/** Text from outside, exactly as it is. */
+export const Plain = ({ text }: { text: string }) => (
+  <div class="plain-text" dir="auto">
+    {text}
+  </div>
+);

@@ -1,4 +1,163 @@
-import { PageHead } from "#console/parts/page.tsx";
+import { useEffect, useRef } from "preact/hooks";
+import { rpc } from "#console/app/api.ts";
+import { bindKeys } from "#console/app/keys.ts";
+import { gathered, hold, returns } from "#console/app/live.ts";
+import { go, hrefOf } from "#console/app/router.ts";
+import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { count, plural } from "#console/lib/format.ts";
+import { PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Split } from "#console/parts/split.tsx";
+import { State } from "#console/parts/state.tsx";
+import { type Column, Table } from "#console/parts/table.tsx";
+import { Ago, Countdown } from "#console/parts/time.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+import { Inspector } from "./inspector.tsx";
+import "./agents.css";
 
-const Page = () => <PageHead title="Agents" />;
+export type Agent = RpcMethods["agent.status"]["result"];
+
+/** The agents are read again at most this often, however much happens. */
+const REREAD_MS = 1_000;
+
+/** A number that is worth a look; a zero is not. */
+const Amount = ({ value, word }: { value: number; word: string }) => (
+  <span class={value === 0 ? "faint" : ""}>
+    {count(value)}
+    <span class="narrow-word"> {word}</span>
+  </span>
+);
+
+const COLUMNS: readonly Column<Agent>[] = [
+  { name: "Agent", narrow: "first", cell: ({ agentName }) => <strong>{agentName}</strong> },
+  { name: "State", width: "96px", narrow: "first", cell: ({ state }) => <State of={state} /> },
+  {
+    name: "Backend",
+    width: "22%",
+    cell: ({ backend, model }) => (
+      <>
+        <span class="mono">{backend}</span> {model !== null && <span class="faint mono">{model}</span>}
+      </>
+    ),
+  },
+  { name: "Running", width: "72px", align: "end", cell: ({ running }) => <Amount value={running} word="running" /> },
+  { name: "Queued", width: "72px", align: "end", cell: ({ queued }) => <Amount value={queued} word="queued" /> },
+  {
+    name: "Events",
+    width: "72px",
+    align: "end",
+    narrow: "none",
+    cell: ({ waitingEvents }) => <Amount value={waitingEvents} word="events" />,
+  },
+  {
+    name: "Next beat",
+    width: "124px",
+    align: "end",
+    narrow: "none",
+    cell: ({ heartbeat: { every, nextAt } }) =>
+      every === "off" ? <span class="faint">off</span> : <Countdown to={nextAt} />,
+  },
+  { name: "Last turn", width: "88px", align: "end", cell: ({ lastTurnAt }) => <Ago at={lastTurnAt} /> },
+];
+
+/** Beside an inspector, which shows the rest. */
+const SHORT = COLUMNS.filter(({ name }) => !["Backend", "Events", "Next beat"].includes(name));
+
+/** The agents: what each is doing, and each of them to talk to and to control. */
+const Page = ({ params: { agent } }: { params: Record<string, string> }) =>
+  isConsole.value ? (
+    <Agents selected={agent} />
+  ) : (
+    <>
+      <PageHead title="Agents" />
+      <Note tone="warning">{RPC_REASON}</Note>
+    </>
+  );
+
+const toList = () => go("/agents");
+
+const Agents = ({ selected }: { selected: string | undefined }) => {
+  const loaded = useLoaded((signal) => rpc().agent.list({}, { signal }));
+  const agents = loaded.value.value?.agents;
+  useAgentPushes(agents, loaded.reload);
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
+  const shown = agents?.find(({ agentName }) => agentName === selected);
+  return (
+    <>
+      <PageHead
+        title="Agents"
+        count={agents && plural(agents.length, "agent")}
+        updated={loaded.at.value}
+        refresh={() => void loaded.reload()}
+      />
+      {loaded.error.value !== undefined && (
+        <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
+      )}
+      {agents === undefined ? (
+        loaded.error.value === undefined && <Skeleton rows={4} />
+      ) : (
+        <Split
+          list={
+            <Table
+              label="Agents, in the order of the configuration"
+              rows={agents}
+              columns={selected === undefined ? COLUMNS : SHORT}
+              keyOf={({ agentName }) => agentName}
+              hrefOf={({ agentName }) => hrefOf(`/agents/${encodeURIComponent(agentName)}`)}
+              selected={selected}
+            />
+          }
+          inspector={
+            shown ? (
+              <Inspector key={shown.agentName} agent={shown} back={toList} reread={loaded.reload} />
+            ) : (
+              selected && <NoAgent name={selected} />
+            )
+          }
+        />
+      )}
+    </>
+  );
+};
+
+const NoAgent = ({ name }: { name: string }) => (
+  <Note tone="warning">
+    <strong>
+      There is no agent <span class="mono">{name}</span>.
+    </strong>
+    <p>
+      Agents stand below <code>agents</code> in the configuration. Sessions of one that was taken out are{" "}
+      <a href={hrefOf(`/sessions?agent=${encodeURIComponent(name)}`)}>still listed</a>.
+    </p>
+  </Note>
+);
+
+/** Reads the agents again when something happens to one of them. */
+const useAgentPushes = (agents: readonly Agent[] | undefined, reread: () => Promise<void>): void => {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const names = agents?.map(({ agentName }) => agentName) ?? [];
+  useEffect(() => {
+    if (names.length === 0) return undefined;
+    const releases = [hold({ agents: names }), hold({ gateway: null })];
+    const later = () => {
+      timer.current ??= setTimeout(() => {
+        timer.current = undefined;
+        void reread();
+      }, REREAD_MS);
+    };
+    const stop = gathered(({ method }) => /^(turn|event|heartbeat|agent|system|health)\./.test(method), later);
+    const unsubscribe = returns.subscribe((n) => {
+      if (n > 0) void reread();
+    });
+    return () => {
+      for (const release of releases) release();
+      stop();
+      unsubscribe();
+      clearTimeout(timer.current);
+      timer.current = undefined;
+    };
+  }, [names.join("\n")]);
+};
+
 export default Page;

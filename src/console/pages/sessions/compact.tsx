@@ -2,76 +2,81 @@ import { useSignal } from "@preact/signals";
 import { rpc } from "#console/app/api.ts";
 import { plural } from "#console/lib/format.ts";
 import { Dialog } from "#console/parts/dialog.tsx";
-import { Field } from "#console/parts/fields.tsx";
+import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Facts } from "#console/parts/page.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { Details } from "./use-transcript.ts";
 
 type Result = RpcMethods["session.compact"]["result"];
-const sizeOf = ({ messages, tokens }: Result["before"]): string =>
-  `${plural(messages, "message")}, ${plural(tokens, "token")}`;
+type Compacted = { session: Details["session"]; close: () => void; done: () => void };
 
-/** Has the agent write a summary of the older messages, and shows what that saved. */
-export const Compact = ({ id, close }: { id: string; close: () => void }) => {
-  const keep = useSignal(20);
+/** Asks before a session is compacted, and shows what came of it. */
+export const Compact = ({ session: { sessionId, agentName }, close, done }: Compacted) => {
+  const keep = useSignal("20");
   const result = useSignal<Result | undefined>(undefined);
   const action = useAction(async () => {
-    result.value = await rpc().session.compact({ sessionId: id, keep: keep.peek() });
+    result.value = await rpc().session.compact({ sessionId, keep: Number(keep.peek()) });
+    done();
   });
-  const done = result.value;
+  const isNumber = /^\d{1,6}$/.test(keep.value);
   return (
-    <Dialog title="Compact this session" close={close}>
-      {done ? (
-        <>
-          <p role="status">
-            {done.compacted ? "A summary stands for the older messages now." : (done as { reason?: string }).reason}
-          </p>
-          <Facts
-            of={[
-              ["Before", sizeOf(done.before)],
-              ["After", sizeOf(done.after)],
-            ]}
-          />
-          <div class="dialog-actions">
-            <button type="button" class="button primary" onClick={close}>
-              Close
-            </button>
-          </div>
-        </>
+    <Dialog
+      title={!result.value ? "Compact this session?" : result.value.compacted ? "Compacted" : "Not compacted"}
+      close={close}
+    >
+      {result.value ? (
+        <Outcome result={result.value} />
       ) : (
         <>
           <p>
-            The agent writes a summary of the older messages, and reads that in their place from then on. The messages
-            stay readable here.
+            The agent {agentName} writes a summary, which takes the place of the older messages when it reads the
+            conversation. They stay readable here. This uses tokens, and waits until the turns before it have ended.
           </p>
-          <Field word="Messages to keep as they are">
+          <Field word="Messages to keep as they are" error={isNumber ? undefined : "Write a number."}>
             <input
-              type="number"
-              min={0}
-              max={10_000}
+              inputMode="numeric"
               value={keep.value}
-              onInput={({ currentTarget }) => {
-                keep.value = Number(currentTarget.value);
-              }}
+              onInput={({ currentTarget }) => (keep.value = currentTarget.value.trim())}
             />
           </Field>
-          {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
-          <div class="dialog-actions">
-            <button type="button" class="button" onClick={close}>
-              Cancel
-            </button>
-            <button
-              type="button"
-              class="button primary"
-              disabled={action.isRunning.value}
-              onClick={() => void action.run()}
-            >
-              {action.isRunning.value ? "The agent is writing…" : "Compact"}
-            </button>
-          </div>
         </>
       )}
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick={close}>
+          {result.value ? "Close" : "Cancel"}
+        </button>
+        {!result.value && (
+          <ActionButton
+            kind="primary"
+            onClick={() => void action.run()}
+            isRunning={action.isRunning.value}
+            why={isNumber ? undefined : "Write how many messages to keep."}
+          >
+            {action.isRunning.value ? "Compacting…" : "Compact"}
+          </ActionButton>
+        )}
+      </div>
     </Dialog>
   );
 };
+
+const sizeOf = ({ messages, tokens }: Result["before"]): string =>
+  `${plural(messages, "message")}, ${plural(tokens, "token")}`;
+
+/** What the agent reads with its next turn, before and after. */
+const Outcome = ({ result: { compacted, reason, before, after } }: { result: Result }) => (
+  <div role="status" class="section">
+    <p>
+      {compacted ? "A summary stands for the older messages now." : (reason ?? "The session was short enough already.")}
+    </p>
+    <Facts
+      of={[
+        ["Before", sizeOf(before)],
+        ["After", compacted ? `${sizeOf(after)}, with the summary` : "the same"],
+      ]}
+    />
+  </div>
+);

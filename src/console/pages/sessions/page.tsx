@@ -1,121 +1,49 @@
 import { useEffect } from "preact/hooks";
-import { rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
-import { go, hrefOf, query } from "#console/app/router.ts";
+import { go } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
-import { count, plural } from "#console/lib/format.ts";
-import { Command } from "#console/parts/copy.tsx";
-import { FilterSelect, Filters } from "#console/parts/fields.tsx";
-import { useLiveRows } from "#console/parts/live-rows.ts";
-import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { plural } from "#console/lib/format.ts";
+import { PageHead } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
-import { type Column, More, Table } from "#console/parts/table.tsx";
-import { Ago } from "#console/parts/time.tsx";
-import { Note, TroubleNote } from "#console/parts/trouble.tsx";
-import { useLoaded } from "#console/parts/use.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
-import { SessionView } from "./session-view.tsx";
-import { TurnView } from "./turn-view.tsx";
+import { Note } from "#console/parts/trouble.tsx";
+import { Inspector } from "./inspector.tsx";
+import { SessionList } from "./list.tsx";
+import { TurnInspector } from "./turn.tsx";
+import { useSessions } from "./use-sessions.ts";
+import "./sessions.css";
 
-type Session = RpcMethods["session.list"]["result"]["sessions"][number];
+const toList = () => go(`/sessions${location.search}`);
 
-const COLUMNS: readonly Column<Session>[] = [
-  { name: "Session", narrow: "first", cell: ({ sessionId }) => <span class="mono">{sessionId}</span> },
-  { name: "Agent", width: "110px", narrow: "first", cell: ({ agentName }) => agentName },
-  { name: "User", width: "110px", narrow: "none", cell: ({ userId }) => userId ?? <span class="faint">–</span> },
-  { name: "Messages", width: "88px", align: "end", narrow: "none", cell: ({ messageCount }) => count(messageCount) },
-  { name: "Tokens", width: "80px", align: "end", narrow: "none", cell: ({ usage }) => count(usage.total) },
-  { name: "Updated", width: "88px", align: "end", cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
-];
-
-/** Conversations: each with its messages as they come. */
+/** The conversations that are kept, and each of them to read, to continue, to compact and to delete. */
 const Page = ({ params: { session, turn } }: { params: Record<string, string> }) => {
-  if (!isConsole.value && !turn)
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
+  const inspector = turn ? (
+    <TurnInspector key={turn} id={turn} back={toList} />
+  ) : (
+    session && isConsole.value && <Inspector key={session} id={session} back={toList} />
+  );
+  if (!isConsole.value)
     return (
       <>
         <PageHead title="Sessions" />
-        <Note tone="warning">{RPC_REASON}</Note>
+        <Split list={<Note tone="warning">{RPC_REASON}</Note>} inspector={inspector} />
       </>
     );
-  return isConsole.value ? <Sessions session={session} turn={turn} /> : <TurnOnly turn={turn ?? ""} />;
+  return <Live session={session} inspector={inspector} />;
 };
 
-const TurnOnly = ({ turn }: { turn: string }) => (
-  <>
-    <PageHead title="Sessions" />
-    <TurnView id={turn} back={() => go("/activity")} />
-  </>
-);
-
-const Sessions = ({ session, turn }: { session: string | undefined; turn: string | undefined }) => {
-  const agents = useLoaded(() => rpc().agent.list());
-  const rows = useLiveRows<Session>({
-    keyOf: ({ sessionId }) => sessionId,
-    async read(cursor) {
-      const agentName = query.peek().get("agent");
-      const page = await rpc().session.list({
-        limit: 50,
-        ...(agentName && { agentName }),
-        ...(cursor !== undefined && { cursor }),
-      });
-      return { items: page.sessions, cursor: page.nextCursor };
-    },
-    request: {},
-    itemOf: () => undefined,
-    keys: [query.value.get("agent")],
-    isReading: session !== undefined || turn !== undefined,
-  });
-  const back = () => go(`/sessions${location.search}`);
-  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
-  const { items, hasMore } = rows.list.value;
-  const names = agents.value.value?.agents.map(({ agentName }) => agentName) ?? [];
+const Live = ({ session, inspector }: { session: string | undefined; inspector: preact.ComponentChildren }) => {
+  const sessions = useSessions(inspector !== undefined);
+  const { items, hasMore } = sessions.rows.list.value;
   return (
     <>
       <PageHead
         title="Sessions"
-        count={items.length > 0 ? plural(items.length, "session") + (hasMore ? " and more" : "") : undefined}
-        updated={rows.at.value}
-        refresh={() => void rows.reload()}
+        count={items.length === 0 ? undefined : plural(items.length, "session") + (hasMore ? " and more" : "")}
+        updated={sessions.rows.at.value}
+        refresh={() => void sessions.rows.reload()}
       />
-      <Split
-        list={
-          <>
-            <Filters names={["agent"]}>
-              <FilterSelect name="agent" word="Agent" values={names.map((name) => [name, name] as const)} />
-            </Filters>
-            {rows.error.value !== undefined && (
-              <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />
-            )}
-            {items.length === 0 && rows.isLoading.value ? (
-              <Skeleton rows={10} />
-            ) : items.length === 0 && rows.error.value === undefined ? (
-              <Empty title={query.value.has("agent") ? "This agent has no session." : "There is no session yet."}>
-                <p class="muted">Sending a message opens one:</p>
-                <Command
-                  text={`curl ${location.origin}/api/v1/chat/send -H "Authorization: Bearer $REST_API_KEY" -H 'Content-Type: application/json' -d '{"message":"Hello","user_id":"ada"}'`}
-                />
-              </Empty>
-            ) : (
-              <Table
-                label="Sessions, the latest first"
-                rows={items}
-                columns={COLUMNS}
-                keyOf={({ sessionId }) => sessionId}
-                hrefOf={({ sessionId }) => hrefOf(`/s/${encodeURIComponent(sessionId)}${location.search}`)}
-                selected={session}
-              />
-            )}
-            {hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
-          </>
-        }
-        inspector={
-          session ? (
-            <SessionView key={session} id={session} back={back} changed={() => void rows.reload()} />
-          ) : turn ? (
-            <TurnView key={turn} id={turn} back={back} />
-          ) : undefined
-        }
-      />
+      <Split list={<SessionList {...sessions} selected={session} />} inspector={inspector} />
     </>
   );
 };

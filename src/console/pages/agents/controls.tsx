@@ -1,0 +1,28 @@
+import { rpc } from "#console/app/api.ts";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
+import type { Agent } from "./page.tsx";
+import type { Reload } from "./reloaded.tsx";
+
+type Controlled = { agent: Agent; reread: () => Promise<void>; onReload: (result: Reload) => void };
+
+/** What can be done with an agent. */
+export const Controls = ({ agent: { agentName }, reread, onReload }: Controlled) => {
+  const reload = useAction(async () => {
+    onReload(await rpc().agent.reload({ agentName }));
+    await reread();
+  });
+  return (
+    <>
+      <div class="bar-actions">
+        <ActionButton onClick={() => void reload.run()} isRunning={reload.isRunning.value}>
+          <Icon name="refresh-cw" size={14} /> {reload.isRunning.value ? "Reloading…" : "Reload"}
+        </ActionButton>
+        {/* @TODO "Pause", "Resume" and "Beat now", once the operations agents.pause, agents.resume and agents.beat are there. */}
+      </div>
+      {reload.error.value !== undefined && <TroubleNote error={reload.error.value} />}
+    </>
+  );
+};

@@ -1,0 +1,60 @@
+import { plural } from "#console/lib/format.ts";
+import { Note } from "#console/parts/trouble.tsx";
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+
+export type Reload = RpcMethods["agent.reload"]["result"];
+
+/** What came of reading an agent's configuration and skills again. */
+export const Reloaded = ({ result, close }: { result: Reload; close: () => void }) => {
+  const { reloaded, changed, problems, skills } = result;
+  return (
+    <div role="status">
+      <Note tone={!reloaded ? "bad" : problems.length > 0 || skills.skipped.length > 0 ? "warning" : "ok"}>
+        <strong>{titleOf(result)}</strong>
+        {changed.length > 0 && (
+          <ul class="reload-list">
+            {changed.map((key) => (
+              <li key={key} class="mono">
+                {key}
+              </li>
+            ))}
+          </ul>
+        )}
+        {problems.length > 0 && (
+          <ul class="reload-list">
+            {problems.map(({ file, line, column, key, message }, n) => (
+              <li key={`${key} ${n}`}>
+                <span class="mono">
+                  {[file, line, column].filter((part) => part !== null).join(":")}
+                  {key && ` ${key}`}
+                </span>{" "}
+                {message}
+              </li>
+            ))}
+          </ul>
+        )}
+        {skills.skipped.length > 0 && (
+          <>
+            <p>{plural(skills.skipped.length, "skill folder was", "skill folders were")} left out:</p>
+            <ul class="reload-list">
+              {skills.skipped.map(({ folder, reason }) => (
+                <li key={folder}>
+                  <span class="mono">{folder}</span> {reason}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+        <button type="button" class="link" onClick={close}>
+          Close
+        </button>
+      </Note>
+    </div>
+  );
+};
+
+const titleOf = ({ reloaded, changed, skills }: Reload): string => {
+  if (!reloaded) return "The configuration is not valid. The last good one goes on.";
+  const has = skills.loaded.length > 0 ? `The agent has ${plural(skills.loaded.length, "skill")}.` : "";
+  return changed.length === 0 ? `Reloaded. Nothing is different. ${has}` : `Reloaded. These are different now. ${has}`;
+};

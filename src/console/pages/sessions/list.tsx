@@ -1,0 +1,127 @@
+import { rpc } from "#console/app/api.ts";
+import { go, hrefOf, query } from "#console/app/router.ts";
+import { count } from "#console/lib/format.ts";
+import { shortId } from "#console/lib/ids.ts";
+import { Command } from "#console/parts/copy.tsx";
+import { ActionButton, FilterSelect, Filters } from "#console/parts/fields.tsx";
+import { Empty, Skeleton } from "#console/parts/page.tsx";
+import { State } from "#console/parts/state.tsx";
+import { type Column, More, Table } from "#console/parts/table.tsx";
+import { Ago } from "#console/parts/time.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
+import type { Row, useSessions } from "./use-sessions.ts";
+
+const COLUMNS: readonly Column<Row>[] = [
+  {
+    name: "Session",
+    narrow: "first",
+    cell: ({ sessionId }) => (
+      <span class="mono" title={sessionId}>
+        {shortId(sessionId, 44)}
+      </span>
+    ),
+  },
+  { name: "Agent", width: "16%", narrow: "second", cell: ({ agentName }) => agentName },
+  {
+    name: "State",
+    width: "116px",
+    narrow: "first",
+    cell: ({ isRunning, turnsQueued }) =>
+      isRunning ? (
+        <State of="running" />
+      ) : turnsQueued > 0 ? (
+        <State of="queued" word={`${count(turnsQueued)} queued`} />
+      ) : null,
+  },
+  {
+    name: "Messages",
+    width: "84px",
+    align: "end",
+    cell: ({ messageCount }) => (
+      <>
+        {count(messageCount)}
+        <span class="narrow-word">{messageCount === 1 ? " message" : " messages"}</span>
+      </>
+    ),
+  },
+  { name: "Tokens", width: "84px", align: "end", narrow: "none", cell: ({ usage }) => count(usage.total) },
+  { name: "Last active", width: "96px", align: "end", cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
+];
+
+type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };
+
+export const SessionList = ({ rows, names, shown, agentsError, selected }: Listed) => {
+  const { items, waiting, hasMore } = shown;
+  const agent = query.value.get("agent");
+  return (
+    <>
+      <Filters names={["agent"]}>
+        <FilterSelect name="agent" word="Agent" values={names.map((name) => [name, name] as const)} />
+      </Filters>
+      {agentsError.value !== undefined && <TroubleNote error={agentsError.value} />}
+      {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
+      {waiting.length > 0 && (
+        <button
+          type="button"
+          class="pill"
+          onClick={() => {
+            rows.release();
+            scrollTo(0, 0);
+          }}
+        >
+          {waiting.length > 100 ? "100+" : waiting.length} new
+        </button>
+      )}
+      {items.length === 0 && rows.isLoading.value ? (
+        <Skeleton rows={12} />
+      ) : items.length === 0 && rows.error.value === undefined ? (
+        agent ? (
+          <Empty title={`The agent ${agent} has no sessions.`}>
+            <p class="muted">One begins with the first message to the agent.</p>
+          </Empty>
+        ) : (
+          <FirstSession agent={names[0]} />
+        )
+      ) : (
+        <Table
+          label="Sessions, newest first"
+          rows={items}
+          columns={COLUMNS}
+          keyOf={({ sessionId }) => sessionId}
+          hrefOf={({ sessionId }) => hrefOf(`/s/${encodeURIComponent(sessionId)}${location.search}`)}
+          selected={selected}
+        />
+      )}
+      {hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
+    </>
+  );
+};
+
+const FirstSession = ({ agent }: { agent: string | undefined }) => {
+  const action = useAction(async () => {
+    const { sessionId } = await rpc().agent.sendMessage({
+      agentName: agent ?? "",
+      message: "Hello from the console",
+      channel: "console",
+    });
+    go(`/s/${encodeURIComponent(sessionId)}`);
+  });
+  return (
+    <Empty title="There is no session yet.">
+      <p class="muted">One begins with the first message to an agent:</p>
+      <Command
+        text={`curl ${location.origin}/api/v1/chat/send -H "Authorization: Bearer $REST_API_KEY" -H 'Content-Type: application/json' -d '{"message":"Hello","user_id":"ada"}'`}
+      />
+      <ActionButton
+        kind="primary"
+        onClick={() => void action.run()}
+        isRunning={action.isRunning.value}
+        why={agent === undefined ? "The agents are not known yet." : undefined}
+      >
+        {action.isRunning.value ? "Sending…" : "Send a test message"}
+      </ActionButton>
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+    </Empty>
+  );
+};

@@ -1,0 +1,79 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { rpc } from "#console/app/api.ts";
+import { gathered, hold } from "#console/app/live.ts";
+import { query } from "#console/app/router.ts";
+import { changed, merged } from "#console/lib/live-list.ts";
+import { useLiveRows } from "#console/parts/live-rows.ts";
+import { useLoaded } from "#console/parts/use.ts";
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+
+/** A session, and what it is doing as far as that was seen. */
+export type Row = RpcMethods["session.list"]["result"]["sessions"][number] & { isRunning?: boolean };
+const keyOf = ({ sessionId }: Row) => sessionId;
+
+/** At most so many sessions are read by themselves at once; for more, the list is read anew. */
+const MOST_READ = 12;
+
+/** The sessions, newest first. One in which something happens changes in its place; a new one enters at the top. */
+export const useSessions = (isReading: boolean) => {
+  const agents = useLoaded(() => rpc().agent.list());
+  const names = agents.value.value?.agents.map(({ agentName }) => agentName) ?? [];
+  const agent = query.value.get("agent") ?? "";
+  const running = useSignal<ReadonlySet<string>>(new Set());
+  const rows = useLiveRows<Row>({
+    keyOf,
+    async read(cursor, signal) {
+      const agentName = query.peek().get("agent");
+      const asked = { limit: 50, ...(agentName && { agentName }), ...(cursor !== undefined && { cursor }) };
+      const { sessions, nextCursor } = await rpc().session.list(asked, { signal });
+      return { items: sessions, cursor: nextCursor };
+    },
+    request: { gateway: null },
+    itemOf: () => undefined,
+    keys: [agent],
+    isReading,
+  });
+
+  const look = async (ids: readonly string[]): Promise<void> => {
+    if (ids.length > MOST_READ) return rows.reload();
+    const found = await Promise.allSettled(ids.map((sessionId) => rpc().session.get({ sessionId, limit: 1 })));
+    const wanted = query.peek().get("agent") ?? "";
+    const news = found.flatMap((one) => (one.status === "fulfilled" ? [one.value.session] : []));
+    const fitting = news.filter(({ agentName }) => wanted === "" || agentName === wanted);
+    rows.list.value = merged(rows.list.peek(), fitting, { keyOf, isReading: isReading || scrollY > 80 });
+  };
+
+  useEffect(() => {
+    if (names.length === 0) return undefined;
+    const letGo = hold({ agents: names });
+    const stop = gathered(
+      ({ method }) => /^(message\.c|turn|session)/.test(method),
+      (pushes) => {
+        const ids = new Set<string>();
+        const now = new Set(running.peek());
+        for (const { method, params } of pushes) {
+          const { sessionId } = params as { sessionId?: string };
+          if (sessionId === undefined) continue;
+          if (method === "turn.started") now.add(sessionId);
+          else if (/^turn\.(completed|failed|cancelled)$/.test(method)) now.delete(sessionId);
+          if (method !== "session.deleted") ids.add(sessionId);
+          else {
+            ids.delete(sessionId);
+            const { list } = rows;
+            list.value = { ...list.peek(), items: list.peek().items.filter((row) => keyOf(row) !== sessionId) };
+          }
+        }
+        running.value = now;
+        void look([...ids]);
+      },
+    );
+    return () => {
+      letGo();
+      stop();
+    };
+  }, [names.join("\n")]);
+
+  const shown = changed(rows.list.value, (row) => ({ ...row, isRunning: running.value.has(row.sessionId) }));
+  return { rows, names, shown, agentsError: agents.error };
+};

@@ -1,0 +1,78 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useId, useRef } from "preact/hooks";
+import { ActionButton } from "./fields.tsx";
+import { Icon } from "./icon.tsx";
+import { TroubleNote } from "./trouble.tsx";
+import { useAction } from "./use.ts";
+
+type Composed = {
+  label: string;
+  /** Sends the text. The same key comes with the same text until it was sent, so that trying again sends it once. */
+  send: (message: string, idempotencyKey: string) => Promise<unknown>;
+  /** Why nothing can be sent now. */
+  why?: string | undefined;
+  children?: ComponentChildren;
+};
+
+const newKey = (): string =>
+  `console-${Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")}`;
+
+/** A field for a message. Enter sends it, Shift+Enter begins a line. */
+export const Composer = ({ label, send, why, children }: Composed) => {
+  const text = useSignal("");
+  const field = useRef<HTMLTextAreaElement>(null);
+  const kept = useRef({ text: "", key: "" });
+  const hint = useId();
+  const action = useAction(async (message: string) => {
+    if (kept.current.text !== message) kept.current = { text: message, key: newKey() };
+    await send(message, kept.current.key);
+    kept.current = { text: "", key: "" };
+    if (text.peek() === message) text.value = "";
+  });
+  const isEmpty = text.value.trim() === "";
+  const submit = () => {
+    if (why === undefined && !isEmpty) void action.run(text.peek()).then(() => field.current?.focus());
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      <textarea
+        ref={field}
+        rows={2}
+        dir="auto"
+        aria-label={label}
+        aria-describedby={hint}
+        placeholder={label}
+        value={text.value}
+        onInput={({ currentTarget }) => (text.value = currentTarget.value)}
+        onKeyDown={(event) => {
+          // An input method ends a word with Enter, too.
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          submit();
+        }}
+      />
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} retry={submit} />}
+      <div class="composer-bar">
+        {children}
+        <span id={hint} class="faint">
+          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> new line
+        </span>
+        <ActionButton
+          kind="primary"
+          onClick={submit}
+          why={why ?? (isEmpty ? "Write a message first." : undefined)}
+          isRunning={action.isRunning.value}
+        >
+          <Icon name="send" size={14} /> {action.isRunning.value ? "Sending…" : "Send"}
+        </ActionButton>
+      </div>
+    </form>
+  );
+};

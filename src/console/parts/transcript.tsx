@@ -1,0 +1,123 @@
+import { signal, useSignal } from "@preact/signals";
+import { hrefOf } from "../app/router.ts";
+import { count } from "../lib/format.ts";
+import { hasEnded, type TranscriptMessage, type TranscriptTurn } from "../lib/transcript.ts";
+import { CopyButton } from "./copy.tsx";
+import { Markdown, Plain } from "./markdown.tsx";
+import { State } from "./state.tsx";
+import { ClockTime, Running } from "./time.tsx";
+import "./transcript.css";
+
+/** Markdown or plain text, for every conversation. */
+const view = signal<"markdown" | "plain">("markdown");
+
+export const ViewSwitch = () => (
+  <div class="segmented" role="group" aria-label="How messages are shown">
+    {(["markdown", "plain"] as const).map((one) => (
+      <button key={one} type="button" aria-pressed={view.value === one} onClick={() => (view.value = one)}>
+        {one === "markdown" ? "Markdown" : "Plain text"}
+      </button>
+    ))}
+  </div>
+);
+
+type Conversation = {
+  messages: readonly TranscriptMessage[];
+  turns: Readonly<Record<string, TranscriptTurn>>;
+  agentName: string;
+};
+
+/** A conversation, oldest first. What a turn came to stands below its last message. */
+export const Messages = ({ messages, turns, agentName }: Conversation) => (
+  <ol class="chat" aria-label="Messages" aria-live="polite" aria-relevant="additions">
+    {messages.map((message, n) => (
+      <MessageLine
+        key={message.messageId}
+        message={message}
+        agentName={agentName}
+        turn={messages[n + 1]?.turnId === message.turnId ? undefined : turns[message.turnId]}
+      />
+    ))}
+  </ol>
+);
+
+type Line = { message: TranscriptMessage; turn: TranscriptTurn | undefined; agentName: string };
+
+const MessageLine = ({ message, turn, agentName }: Line) => {
+  const { role, createdAt, compacted, isOpen, hasGap, text, turnId } = message;
+  const who = role === "assistant" ? agentName : { user: "User", system: "System", tool: "Tool" }[role];
+  return (
+    <li class="message" data-role={role} data-compacted={compacted}>
+      <header>
+        <strong>{who}</strong>
+        {createdAt && (
+          <span class="faint">
+            <ClockTime at={createdAt} />
+          </span>
+        )}
+        {compacted && (
+          <span class="tag" title="The agent reads the summary instead.">
+            compacted
+          </span>
+        )}
+        <span class="message-links">
+          <a href={hrefOf(`/t/${turnId}`)}>Turn</a>
+          <a href={hrefOf(`/activity?id=${encodeURIComponent(turnId)}`)}>Request</a>
+          <CopyButton text={text} what="Copy the message" />
+        </span>
+      </header>
+      {role === "tool" ? (
+        <details>
+          <summary>What the tool answered, {count(text.length)} characters</summary>
+          <Plain text={text} />
+        </details>
+      ) : (
+        <Text text={text} />
+      )}
+      {isOpen && (hasGap || !turn) && (
+        <p class="message-open" role="status">
+          {hasGap ? "Some of it was left out. The whole appears when it is finished." : "Writing…"}
+        </p>
+      )}
+      {turn && <TurnLine turn={turn} />}
+    </li>
+  );
+};
+
+/** Longer texts are folded: most of them are logs. */
+const FOLDED = 8_000;
+
+const Text = ({ text }: { text: string }) => {
+  const whole = useSignal(false);
+  const isFolded = text.length > FOLDED && !whole.value;
+  const shown = isFolded ? text.slice(0, FOLDED) : text;
+  return (
+    <>
+      {view.value === "plain" ? <Plain text={shown} /> : <Markdown text={shown} />}
+      {isFolded && (
+        <button type="button" class="link" onClick={() => (whole.value = true)}>
+          Show all {count(text.length)} characters
+        </button>
+      )}
+    </>
+  );
+};
+
+/** What a turn is at, where its messages do not say so themselves. */
+export const TurnLine = ({ turn }: { turn: TranscriptTurn }) => {
+  const { status, error, attempt, at } = turn;
+  if (status === "completed") return null;
+  return (
+    <p class="turn-line">
+      <State of={status} />
+      {!hasEnded(turn) && at && <Running since={at} />}
+      {attempt > 1 && <span class="faint">attempt {attempt}</span>}
+      {error && (
+        <span>
+          {error.title}
+          {error.detail && `: ${error.detail}`}
+        </span>
+      )}
+    </p>
+  );
+};
