@@ -36,7 +36,11 @@ describe("a form of a JSON Schema", () => {
   });
 
   it("shows titles, defaults, examples and limits", () => {
-    expect(fieldOf("service")).toMatchObject({ word: "Service", placeholder: "billing", limits: "at least 2 characters" });
+    expect(fieldOf("service")).toMatchObject({
+      word: "Service",
+      placeholder: "billing",
+      limits: "at least 2 characters",
+    });
     expect(fieldOf("retries")).toMatchObject({ initial: "3", limits: "at least 0, at most 10" });
   });
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { curlOfHook, headersOfLines, linesOfHeaders, payloadOf, withPair } from "#console/lib/webhook-requests.ts";
 import type { SignatureType } from "#console/lib/sign-webhook.ts";
+import { curlOfHook, headersOfLines, linesOfHeaders, payloadOf, withPair } from "#console/lib/webhook-requests.ts";
 import { schemes } from "#wire/hooks-access.ts";
 import { signedWith } from "#wire/signatures/signature.ts";
 
@@ -60,7 +60,9 @@ describe("the command that sends a webhook", () => {
     const said = execFileSync("sh", ["-c", script], { env: { ...process.env, [variable]: secret }, encoding: "utf8" });
     const lines = said.trimEnd().split("\n");
     const headers = Object.fromEntries(
-      lines.flatMap((line, n) => (lines[n - 1] === "-H" ? [line.split(/: (.*)/s).slice(0, 2) as [string, string]] : [])),
+      lines.flatMap((line, n) =>
+        lines[n - 1] === "-H" ? [line.split(/: (.*)/s).slice(0, 2) as [string, string]] : [],
+      ),
     );
     const scheme = schemes[type];
     const claim = scheme.claimOf(headers);

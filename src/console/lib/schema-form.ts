@@ -101,7 +101,7 @@ export const paramsOf = (
   const faults: Record<string, string> = {};
   for (const field of fields) {
     const typed = values[field.name] ?? field.initial;
-    const read = valueOf(field, typed);
+    const read = typedValue(field, typed);
     if (read === undefined) continue;
     if ("fault" in read) faults[field.name] = read.fault;
     // A name as `__proto__` is a name like any other.
@@ -110,7 +110,7 @@ export const paramsOf = (
   return Object.keys(faults).length > 0 ? { faults } : { params };
 };
 
-const valueOf = (
+const typedValue = (
   { kind, isRequired }: SchemaField,
   typed: string,
 ): { value: unknown } | { fault: string } | undefined => {

@@ -62,7 +62,9 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** What openssl is told to sign, and the headers that come of it. `$1` is the secret's variable. */
-const SIGNING: Readonly<Record<SignatureType, { secret: string; lines: readonly string[]; headers: readonly string[] }>> = {
+const SIGNING: Readonly<
+  Record<SignatureType, { secret: string; lines: readonly string[]; headers: readonly string[] }>
+> = {
   github: {
     secret: "GITHUB_WEBHOOK_SECRET",
     lines: [`SIG=$(printf %s "$BODY" | openssl dgst -sha256 -hmac "$GITHUB_WEBHOOK_SECRET" | sed 's/.*= //')`],

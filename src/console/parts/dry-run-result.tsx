@@ -7,9 +7,16 @@ export const DryRunResult = ({ result: { starts, mappings } }: { result: DryRun 
   <div class="dry-run">
     <p role="status">
       {starts === null ? (
-        <>
-          <State of="unmatched" word="No mapping matches" /> Nothing would be started.
-        </>
+        mappings.some(({ matched }) => matched) ? (
+          <>
+            <State of="unmatched" word="Nothing would be started" /> What matches takes signed requests at its own path
+            alone.
+          </>
+        ) : (
+          <>
+            <State of="unmatched" word="No mapping matches" /> Nothing would be started.
+          </>
+        )
       ) : (
         <>
           <State of="ok" word={starts} /> would start a turn.
