@@ -652,6 +652,11 @@ export interface components {
              *     ]
              */
             scopes: ("chat" | "admin")[];
+            /**
+             * @description Until when the key is good, in UTC: a day, which counts from its beginning, or a moment. `system.health` warns two weeks before.
+             * @example 2027-01-31
+             */
+            expiresAt?: string;
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         Rpc: {
@@ -1372,6 +1377,11 @@ export interface components {
             key: string;
             /** @description `chat` sends messages and triggers skills; `admin` also reads deliveries and tries mappings. */
             scopes?: ("chat" | "admin")[];
+            /**
+             * @description Until when the key is good, in UTC: a day, which counts from its beginning, or a moment. `system.health` warns two weeks before.
+             * @example 2027-01-31
+             */
+            expiresAt?: string;
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         RpcWritten: {

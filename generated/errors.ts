@@ -43,6 +43,13 @@ export const errors = {
     meaning: "The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or too old. All look alike on purpose.",
     retry: false,
   },
+  "key-expired": {
+    code: null,
+    status: 401,
+    title: "Key expired",
+    meaning: "The REST key was good until the time that the detail names. Ask for a new one.",
+    retry: false,
+  },
   "tls-required": {
     code: -32000,
     status: 403,
@@ -111,6 +118,13 @@ export const errors = {
     status: 404,
     title: "Key not found",
     meaning: "No REST key has this id.",
+    retry: false,
+  },
+  "key-replaced": {
+    code: null,
+    status: 409,
+    title: "Key replaced",
+    meaning: "The key has expired, or another was made in its place already.",
     retry: false,
   },
   "mapping-not-found": {

@@ -88,6 +88,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#keys.list">GET /api/v1/keys</a>
 <a href="#keys.create">POST /api/v1/keys</a>
 <a href="#keys.revoke">DELETE /api/v1/keys/{key_id}</a>
+<a href="#keys.rotate">POST /api/v1/keys/{key_id}/rotate</a>
 <b><a href="#of-hooks">hooks</a></b>
 <a href="#hooks.wake">POST /hooks/wake</a>
 <a href="#hooks.agent">POST /hooks/agent</a>
@@ -284,11 +285,11 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;status&quot;: &quot;running&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
 </section>
 <h2 id="of-skills">skills</h2>
 <p>See and trigger what agents can do.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="skills.list">
 <h3><a href="#skills.list"><code class="verb">GET</code> <code>/api/v1/skills/list</code></a></h3>
 <p class="summary">List skills</p>
@@ -425,7 +426,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-turns">turns</h2>
 <p>Read, follow and cancel runs of agents.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="turns.get">
 <h3><a href="#turns.get"><code class="verb">GET</code> <code>/api/v1/turns/{turn_id}</code></a></h3>
 <p class="summary">Read a turn</p>
@@ -639,7 +640,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-deliveries">deliveries</h2>
 <p>The flight recorder: requests that came in, what came of them, and sending them again; system events and mappings.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
 <section id="deliveries.list">
 <h3><a href="#deliveries.list"><code class="verb">GET</code> <code>/api/v1/deliveries</code></a></h3>
 <p class="summary">List deliveries</p>
@@ -1348,7 +1349,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-keys">keys</h2>
 <p>REST keys. The console token alone may use these.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="keys.list">
 <h3><a href="#keys.list"><code class="verb">GET</code> <code>/api/v1/keys</code></a></h3>
 <p class="summary">List keys</p>
@@ -1377,6 +1378,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       ],
       &quot;created_at&quot;: null,
       &quot;last_used_at&quot;: &quot;2026-11-21T08:54:00.000Z&quot;,
+      &quot;expires_at&quot;: null,
+      &quot;replaced_by&quot;: null,
       &quot;source&quot;: &quot;config&quot;
     },
     {
@@ -1388,6 +1391,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       ],
       &quot;created_at&quot;: &quot;2026-11-20T16:20:05.041Z&quot;,
       &quot;last_used_at&quot;: null,
+      &quot;expires_at&quot;: &quot;2027-02-18T16:20:05.041Z&quot;,
+      &quot;replaced_by&quot;: null,
       &quot;source&quot;: &quot;console&quot;
     }
   ],
@@ -1404,6 +1409,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dl>
 <dt><code>name</code> <i>string</i> <b>required</b></dt><dd>What the key is for. It appears in logs and in usage. 1 to 64 characters, such as <code>ci</code>.</dd>
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. Default <code>[&quot;chat&quot;]</code>, at least 1 item, none twice.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good: a moment to come, within ten years. Null, or nothing, for ever.</dd>
 </dl>
 <figure><figcaption>A key that sends and reads</figcaption><pre>POST /api/v1/keys
 
@@ -1418,6 +1424,12 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
     &quot;admin&quot;
   ]
 }</pre></figure>
+<figure><figcaption>A key for a quarter of a year</figcaption><pre>POST /api/v1/keys
+
+{
+  &quot;name&quot;: &quot;partner&quot;,
+  &quot;expires_at&quot;: &quot;2027-02-18T00:00:00.000Z&quot;
+}</pre></figure>
 <h4>201</h4>
 <p>The key, shown this once.</p>
 <p class="type">application/json</p>
@@ -1428,6 +1440,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
 <dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>last_used_at</code> <i>null</i></dt><dd></dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>null</i></dt><dd></dd>
 <dt><code>source</code> <i><code>&quot;console&quot;</code></i></dt><dd></dd>
 <dt><code>key</code> <i>string</i></dt><dd>The key itself: send it as <code>Authorization: Bearer &lt;key&gt;</code>.</dd>
 <dt><code>config_line</code> <i>string</i></dt><dd>The line that keeps this key in <code>gateway.rest.auth.keys</code> of the configuration. With the memory store a minted key ends at restart without it.</dd>
@@ -1441,6 +1455,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ],
   &quot;created_at&quot;: &quot;2026-11-20T16:20:05.041Z&quot;,
   &quot;last_used_at&quot;: null,
+  &quot;expires_at&quot;: null,
+  &quot;replaced_by&quot;: null,
   &quot;source&quot;: &quot;console&quot;,
   &quot;key&quot;: &quot;gw_Jq3v0aXr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
   &quot;config_line&quot;: &quot;{ name: \\&quot;support desk\\&quot;, key: \\&quot;sha256:56f615528f744c4831269c70bf3b92f548b37ed13db8566e9bea17cecd91696a\\&quot;, scopes: [\\&quot;chat\\&quot;] }&quot;
@@ -1461,6 +1477,66 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <p>The key is revoked.</p>
 <h4>Errors</h4>
 <p class="errors"><a href="#error-key-not-found">key-not-found</a>, <a href="#error-store-full">store-full</a></p>
+</section>
+<section id="keys.rotate">
+<h3><a href="#keys.rotate"><code class="verb">POST</code> <code>/api/v1/keys/{key_id}/rotate</code></a></h3>
+<p class="summary">Put a new key in the place of another</p>
+<p class="who"><code>keys.rotate</code> <a href="#auth-consoleToken">consoleToken</a> · scope <code>console</code></p>
+<p>Makes a key with the name and scopes of another, and lets the old one end after a while, so that both work until every client has the new one. A key that has expired or was replaced is not rotated; one of the configuration is replaced there.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>key_id</code> <i>string</i> <b>required</b></dt><dd>The key's id, never the key itself.</dd>
+</dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>overlap_seconds</code> <i>integer</i></dt><dd>How long the old key goes on beside the new one; never longer than it would have. Default <code>86400</code>, at most 2592000, such as <code>86400</code>.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good: a moment to come, within ten years. Null, or nothing, for ever.</dd>
+</dl>
+<figure><figcaption>Both work for a day</figcaption><pre>POST /api/v1/keys/{key_id}/rotate
+
+{}</pre></figure>
+<figure><figcaption>The old one ends at once</figcaption><pre>POST /api/v1/keys/{key_id}/rotate
+
+{
+  &quot;overlap_seconds&quot;: 0
+}</pre></figure>
+<h4>201</h4>
+<p>The new key, shown this once.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>key_id</code> <i>string</i></dt><dd>One REST key. It names the key and is no secret. Such as <code>key_01M7WW41SHF3C7M5K2ZBW6QXRD</code>.</dd>
+<dt><code>name</code> <i>string</i></dt><dd>What the key is for. It appears in logs and in usage. 1 to 64 characters, such as <code>ci</code>.</dd>
+<dt><code>prefix</code> <i>string</i></dt><dd>How the key begins. Such as <code>gw_Jq3v0a</code>.</dd>
+<dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
+<dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>last_used_at</code> <i>null</i></dt><dd></dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>null</i></dt><dd></dd>
+<dt><code>source</code> <i><code>&quot;console&quot;</code></i></dt><dd></dd>
+<dt><code>key</code> <i>string</i></dt><dd>The key itself: send it as <code>Authorization: Bearer &lt;key&gt;</code>.</dd>
+<dt><code>config_line</code> <i>string</i></dt><dd>The line that keeps this key in <code>gateway.rest.auth.keys</code> of the configuration. With the memory store a minted key ends at restart without it.</dd>
+<dt><code>replaces</code> <i>string</i></dt><dd>The old key. Such as <code>key_01M7WW41SHF3C7M5K2ZBW6QXRD</code>.</dd>
+<dt><code>replaced_expires_at</code> <i>string</i></dt><dd>When the old key ends. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+</dl>
+<figure><figcaption>A new key beside the old one</figcaption><pre>{
+  &quot;key_id&quot;: &quot;key_01M7ZQ8W41SHF3C7M5K2ZBW6QX&quot;,
+  &quot;name&quot;: &quot;support desk&quot;,
+  &quot;prefix&quot;: &quot;gw_Xb7Lq2&quot;,
+  &quot;scopes&quot;: [
+    &quot;chat&quot;
+  ],
+  &quot;created_at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+  &quot;last_used_at&quot;: null,
+  &quot;expires_at&quot;: null,
+  &quot;replaced_by&quot;: null,
+  &quot;source&quot;: &quot;console&quot;,
+  &quot;key&quot;: &quot;gw_Xb7Lq2aXr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
+  &quot;config_line&quot;: &quot;{ name: \\&quot;support desk\\&quot;, key: \\&quot;sha256:0d8f1a528f744c4831269c70bf3b92f548b37ed13db8566e9bea17cecd91696a\\&quot;, scopes: [\\&quot;chat\\&quot;] }&quot;,
+  &quot;replaces&quot;: &quot;key_01M7WW41SHF3C7M5K2ZBW6QXRD&quot;,
+  &quot;replaced_expires_at&quot;: &quot;2026-11-22T08:54:31.123Z&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-key-not-found">key-not-found</a>, <a href="#error-key-replaced">key-replaced</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-hooks">hooks</h2>
 <p>Inbound HTTP events. <code>/hooks</code> is the configured <code>webhooks.path</code>.</p>
@@ -1708,7 +1784,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-openai">openai</h2>
 <p>For clients that speak OpenAI's chat completions: an agent is a model to them. Off unless <code>gateway.openai.enabled</code>; a REST key is the API key, and the base URL ends in <code>/v1</code>.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-not-found">not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-not-found">not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="completions.create">
 <h3><a href="#completions.create"><code class="verb">POST</code> <code>/v1/chat/completions</code></a></h3>
 <p class="summary">Send a conversation to an agent, as to a model of OpenAI</p>
@@ -3595,6 +3671,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-invalid-params"><code>invalid-params</code> <i>HTTP 400 · RPC -32602</i></dt><dd>Invalid params. A param is unknown, of the wrong type, or out of its range; data.detail names it.</dd>
 <dt id="error-internal"><code>internal</code> <i>HTTP 500 · RPC -32603</i></dt><dd>Internal error. The gateway failed. The cause is in its log under the request id, and only there.</dd>
 <dt id="error-unauthenticated"><code>unauthenticated</code> <i>HTTP 401 · RPC -32000</i></dt><dd>Authentication failed. The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or too old. All look alike on purpose.</dd>
+<dt id="error-key-expired"><code>key-expired</code> <i>HTTP 401</i></dt><dd>Key expired. The REST key was good until the time that the detail names. Ask for a new one.</dd>
 <dt id="error-tls-required"><code>tls-required</code> <i>HTTP 403 · RPC -32000</i></dt><dd>TLS required. A token came in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the proxy in gateway.trustedProxies.</dd>
 <dt id="error-forbidden"><code>forbidden</code> <i>HTTP 403 · RPC -32001</i></dt><dd>Permission denied. The token is good but may not do this; the detail names what it lacks.</dd>
 <dt id="error-address-not-allowed"><code>address-not-allowed</code> <i>HTTP 403</i></dt><dd>Address not allowed. webhooks.allowedIps does not hold the sender's address.</dd>
@@ -3605,6 +3682,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-turn-not-found"><code>turn-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Turn not found. No turn has this id, or its session was deleted.</dd>
 <dt id="error-skill-not-found"><code>skill-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Skill not found. The agent has no skill of this id; the detail names it.</dd>
 <dt id="error-key-not-found"><code>key-not-found</code> <i>HTTP 404</i></dt><dd>Key not found. No REST key has this id.</dd>
+<dt id="error-key-replaced"><code>key-replaced</code> <i>HTTP 409</i></dt><dd>Key replaced. The key has expired, or another was made in its place already.</dd>
 <dt id="error-mapping-not-found"><code>mapping-not-found</code> <i>HTTP 404</i></dt><dd>Mapping not found. No mapping has this name, or none matched the payload.</dd>
 <dt id="error-delivery-not-found"><code>delivery-not-found</code> <i>HTTP 404</i></dt><dd>Delivery not found. No delivery has this id, or the recorder let it go.</dd>
 <dt id="error-event-not-found"><code>event-not-found</code> <i>HTTP 404</i></dt><dd>Event not found. No system event has this id, or it ended so long ago that it is not kept any more.</dd>
@@ -3678,6 +3756,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>name</code> <i>text · required</i></dt><dd>What it is called in logs, usage and lists; never secret, and only once in its list. For example <code>&quot;ci&quot;</code>.</dd>
 <dt><code>key</code> <i>text · required</i></dt><dd>The key, best as <code>\${NAME}</code>, or its hash as <code>sha256:</code> and 64 hexadecimal digits. For example <code>&quot;\${REST_API_KEY}&quot;</code>.</dd>
 <dt><code>scopes</code> <i>list of (<code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code>) · default <code>[&quot;chat&quot;]</code></i></dt><dd><code>chat</code> sends messages and triggers skills; <code>admin</code> also reads deliveries and tries mappings.</dd>
+<dt><code>expiresAt</code> <i>text</i></dt><dd>Until when the key is good, in UTC: a day, which counts from its beginning, or a moment. <code>system.health</code> warns two weeks before. For example <code>&quot;2027-01-31&quot;</code>.</dd>
 </dl>
 <h3><code>gateway.openai</code></h3>
 <p>The door for clients of OpenAI, <code>/v1/chat/completions</code> and <code>/v1/models</code>: an agent is a model to them. It is served where <code>rest</code> is, and takes its keys, limits and rate limit.</p>
@@ -3984,6 +4063,8 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
 <dt><code>created_at</code> <i>string or null</i></dt><dd>Null for a key of the configuration.</dd>
 <dt><code>last_used_at</code> <i>string or null</i></dt><dd>When it was last used, to the minute; null if never.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>string or null</i></dt><dd>The key that was made in its place; null where there is none.</dd>
 <dt><code>source</code> <i><code>&quot;config&quot;</code> or <code>&quot;console&quot;</code></i></dt><dd>Where the key comes from: the configuration file, or minted with the console token.</dd>
 </dl></section>
 <section id="http-MappedByNameReply"><h3>MappedByNameReply</h3><p>What became of the payload.</p><p class="type"><a href="#http-MappedReply">MappedReply</a> or <a href="#http-UnmatchedReply">UnmatchedReply</a> or <a href="#http-ChallengeReply">ChallengeReply</a></p></section>

@@ -299,8 +299,9 @@ validate22.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema37 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"auth":{"type":"object","additionalProperties":false,"default":{},"properties":{"keys":{"type":"array","default":[],"items":{"$ref":"shape:RestKey"}}}},"rateLimit":{"$ref":"shape:RateLimit"}}};
 const schema40 = {"type":"object","additionalProperties":false,"properties":{"maxRequests":{"type":"integer","minimum":0,"default":100},"windowMs":{"type":"integer","minimum":1,"maximum":86400000,"default":60000}}};
-const schema38 = {"type":"object","additionalProperties":false,"required":["name","key"],"properties":{"name":{"$ref":"shape:TokenName"},"key":{"type":"string","minLength":1},"scopes":{"type":"array","minItems":1,"uniqueItems":true,"default":["chat"],"items":{"type":"string","enum":["chat","admin"]}}}};
+const schema38 = {"type":"object","additionalProperties":false,"required":["name","key"],"properties":{"name":{"$ref":"shape:TokenName"},"key":{"type":"string","minLength":1},"scopes":{"type":"array","minItems":1,"uniqueItems":true,"default":["chat"],"items":{"type":"string","enum":["chat","admin"]}},"expiresAt":{"type":"string","pattern":"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z)?$"}}};
 const schema39 = {"type":"string","minLength":1,"maxLength":64};
+const pattern4 = new RegExp("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z)?$", "u");
 
 function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -337,7 +338,7 @@ vErrors.push(err1);
 errors++;
 }
 for(const key0 in data){
-if(!(((key0 === "name") || (key0 === "key")) || (key0 === "scopes"))){
+if(!((((key0 === "name") || (key0 === "key")) || (key0 === "scopes")) || (key0 === "expiresAt"))){
 const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err2];
@@ -479,14 +480,39 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-else {
-const err13 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data.expiresAt !== undefined){
+let data4 = data.expiresAt;
+if(typeof data4 === "string"){
+if(!pattern4.test(data4)){
+const err13 = {instancePath:instancePath+"/expiresAt",schemaPath:"#/properties/expiresAt/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z)?$"},message:"must match pattern \""+"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z)?$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
 }
 else {
 vErrors.push(err13);
+}
+errors++;
+}
+}
+else {
+const err14 = {instancePath:instancePath+"/expiresAt",schemaPath:"#/properties/expiresAt/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+}
+else {
+const err15 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
 }
 errors++;
 }
@@ -1749,9 +1775,9 @@ validate21.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema49 = {"type":"object","additionalProperties":false,"properties":{"enabled":{"type":"boolean"},"token":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string","minLength":1},{"type":"object","additionalProperties":false,"required":["value"],"properties":{"name":{"$ref":"shape:TokenName"},"value":{"$ref":"shape:Secret"},"since":{"type":"string","pattern":"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"}}}]}}]},"path":{"type":"string","default":"/hooks","maxLength":200,"pattern":"^(/[A-Za-z0-9._~-]+)+$"},"allowedIps":{"type":"array","items":{"$ref":"shape:Network"}},"rateLimit":{"$ref":"shape:RateLimit","default":{}},"mappings":{"type":"object","default":{},"propertyNames":{"$ref":"shape:MappingName"},"additionalProperties":{"$ref":"shape:Mapping"}}}};
 const schema54 = {"type":"string","pattern":"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"};
-const pattern4 = new RegExp("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", "u");
-const pattern5 = new RegExp("^(/[A-Za-z0-9._~-]+)+$", "u");
-const pattern6 = new RegExp("^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$", "u");
+const pattern5 = new RegExp("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", "u");
+const pattern6 = new RegExp("^(/[A-Za-z0-9._~-]+)+$", "u");
+const pattern7 = new RegExp("^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$", "u");
 const schema55 = {"type":"object","additionalProperties":false,"required":["match","message"],"properties":{"match":{"type":"object","propertyNames":{"$ref":"shape:MatchPath"},"additionalProperties":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"array","minItems":1,"items":{"oneOf":[{"type":"string"},{"type":"number"},{"type":"boolean"}]}}]}},"message":{"type":"string","minLength":1,"maxLength":65536},"agent":{"type":"string","minLength":1,"maxLength":64},"session":{"$ref":"shape:WebhookSessionId"},"model":{"$ref":"shape:ModelName"},"channel":{"$ref":"shape:Channel"},"delivery":{"$ref":"shape:DeliveryMode","default":"none"},"verify":{"$ref":"shape:Verify"}}};
 const schema56 = {"type":"string","pattern":"^(headers|body)\\..*[^.]$"};
 const schema57 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
@@ -1759,8 +1785,8 @@ const schema58 = {"type":"string","minLength":1,"maxLength":128};
 const schema59 = {"type":"string","minLength":1,"maxLength":64};
 const schema60 = {"type":"string","enum":["none","announce"]};
 const schema61 = {"type":"object","additionalProperties":false,"required":["type","secret"],"properties":{"type":{"type":"string","enum":["standard-webhooks","github","stripe","slack"]},"secret":{"oneOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,"maxItems":10,"items":{"type":"string","minLength":1}}]}}};
-const pattern7 = new RegExp("^(headers|body)\\..*[^.]$", "u");
-const pattern8 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
+const pattern8 = new RegExp("^(headers|body)\\..*[^.]$", "u");
+const pattern9 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
 
 function validate36(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -1814,7 +1840,7 @@ if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 for(const key1 in data0){
 const _errs4 = errors;
 if(typeof key1 === "string"){
-if(!pattern7.test(key1)){
+if(!pattern8.test(key1)){
 const err3 = {instancePath:instancePath+"/match",schemaPath:"shape:MatchPath/pattern",keyword:"pattern",params:{pattern: "^(headers|body)\\..*[^.]$"},message:"must match pattern \""+"^(headers|body)\\..*[^.]$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err3];
@@ -2151,7 +2177,7 @@ vErrors.push(err23);
 }
 errors++;
 }
-if(!pattern8.test(data5)){
+if(!pattern9.test(data5)){
 const err24 = {instancePath:instancePath+"/session",schemaPath:"shape:WebhookSessionId/pattern",keyword:"pattern",params:{pattern: "^webhook:(?:[ -~]{0,247}[!-~])$"},message:"must match pattern \""+"^webhook:(?:[ -~]{0,247}[!-~])$"+"\""};
 if(vErrors === null){
 vErrors = [err24];
@@ -2686,7 +2712,7 @@ errors++;
 if(data2.since !== undefined){
 let data5 = data2.since;
 if(typeof data5 === "string"){
-if(!pattern4.test(data5)){
+if(!pattern5.test(data5)){
 const err14 = {instancePath:instancePath+"/token/" + i0+"/since",schemaPath:"#/properties/token/oneOf/1/items/oneOf/1/properties/since/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"},message:"must match pattern \""+"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"+"\""};
 if(vErrors === null){
 vErrors = [err14];
@@ -2808,7 +2834,7 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(!pattern5.test(data6)){
+if(!pattern6.test(data6)){
 const err21 = {instancePath:instancePath+"/path",schemaPath:"#/properties/path/pattern",keyword:"pattern",params:{pattern: "^(/[A-Za-z0-9._~-]+)+$"},message:"must match pattern \""+"^(/[A-Za-z0-9._~-]+)+$"+"\""};
 if(vErrors === null){
 vErrors = [err21];
@@ -2972,7 +2998,7 @@ if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
 for(const key3 in data12){
 const _errs42 = errors;
 if(typeof key3 === "string"){
-if(!pattern6.test(key3)){
+if(!pattern7.test(key3)){
 const err34 = {instancePath:instancePath+"/mappings",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"},message:"must match pattern \""+"^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$"+"\"",propertyName:key3};
 if(vErrors === null){
 vErrors = [err34];
@@ -3447,7 +3473,7 @@ validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema71 = {"type":"object","additionalProperties":false,"properties":{"connect":{"$ref":"shape:Wait","default":"10s"},"firstByte":{"$ref":"shape:Wait","default":"2m"},"silence":{"$ref":"shape:Wait","default":"1m"}}};
 const schema72 = {"type":"string","pattern":"^[1-9][0-9]{0,8}(ms|s|m|h)$"};
-const pattern11 = new RegExp("^[1-9][0-9]{0,8}(ms|s|m|h)$", "u");
+const pattern12 = new RegExp("^[1-9][0-9]{0,8}(ms|s|m|h)$", "u");
 
 function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3483,7 +3509,7 @@ errors++;
 }
 let data0 = data.connect;
 if(typeof data0 === "string"){
-if(!pattern11.test(data0)){
+if(!pattern12.test(data0)){
 const err1 = {instancePath:instancePath+"/connect",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
@@ -3506,7 +3532,7 @@ errors++;
 }
 let data1 = data.firstByte;
 if(typeof data1 === "string"){
-if(!pattern11.test(data1)){
+if(!pattern12.test(data1)){
 const err3 = {instancePath:instancePath+"/firstByte",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -3529,7 +3555,7 @@ errors++;
 }
 let data2 = data.silence;
 if(typeof data2 === "string"){
-if(!pattern11.test(data2)){
+if(!pattern12.test(data2)){
 const err5 = {instancePath:instancePath+"/silence",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -3569,9 +3595,9 @@ validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 const schema75 = {"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"secret":{"type":"string","minLength":1,"maxLength":4096},"history":{"type":"boolean","default":true}}};
 const schema76 = {"type":"string","maxLength":2048,"pattern":"^https?://[^ ]+$"};
 const schema77 = {"type":"object","maxProperties":64,"propertyNames":{"type":"string","pattern":"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},"additionalProperties":{"type":"string","maxLength":8192,"pattern":"^[^\\r\\n\\u0000]*$"}};
-const pattern14 = new RegExp("^https?://[^ ]+$", "u");
-const pattern15 = new RegExp("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$", "u");
-const pattern16 = new RegExp("^[^\\r\\n\\u0000]*$", "u");
+const pattern15 = new RegExp("^https?://[^ ]+$", "u");
+const pattern16 = new RegExp("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$", "u");
+const pattern17 = new RegExp("^[^\\r\\n\\u0000]*$", "u");
 
 function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3625,7 +3651,7 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(!pattern14.test(data0)){
+if(!pattern15.test(data0)){
 const err3 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -3662,7 +3688,7 @@ errors++;
 for(const key1 in data1){
 const _errs8 = errors;
 if(typeof key1 === "string"){
-if(!pattern15.test(key1)){
+if(!pattern16.test(key1)){
 const err6 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err6];
@@ -3708,7 +3734,7 @@ vErrors.push(err9);
 }
 errors++;
 }
-if(!pattern16.test(data2)){
+if(!pattern17.test(data2)){
 const err10 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err10];
@@ -3853,7 +3879,7 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(!pattern14.test(data0)){
+if(!pattern15.test(data0)){
 const err3 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -3890,7 +3916,7 @@ errors++;
 for(const key1 in data1){
 const _errs8 = errors;
 if(typeof key1 === "string"){
-if(!pattern15.test(key1)){
+if(!pattern16.test(key1)){
 const err6 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err6];
@@ -3936,7 +3962,7 @@ vErrors.push(err9);
 }
 errors++;
 }
-if(!pattern16.test(data2)){
+if(!pattern17.test(data2)){
 const err10 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err10];
@@ -3989,7 +4015,7 @@ const schema81 = {"type":"object","additionalProperties":false,"required":["run"
 const schema82 = {"type":"array","minItems":1,"maxItems":256,"items":{"type":"string","minLength":1,"maxLength":8192}};
 const schema83 = {"type":"string","minLength":1};
 const schema84 = {"type":"object","maxProperties":256,"propertyNames":{"type":"string","pattern":"^[A-Za-z_][A-Za-z0-9_]*$"},"additionalProperties":{"type":"string","maxLength":32768}};
-const pattern20 = new RegExp("^[A-Za-z_][A-Za-z0-9_]*$", "u");
+const pattern21 = new RegExp("^[A-Za-z_][A-Za-z0-9_]*$", "u");
 
 function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4141,7 +4167,7 @@ errors++;
 for(const key1 in data3){
 const _errs13 = errors;
 if(typeof key1 === "string"){
-if(!pattern20.test(key1)){
+if(!pattern21.test(key1)){
 const err11 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z_][A-Za-z0-9_]*$"},message:"must match pattern \""+"^[A-Za-z_][A-Za-z0-9_]*$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err11];
@@ -4248,7 +4274,7 @@ return errors === 0;
 validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema85 = {"type":"object","additionalProperties":false,"required":["run"],"properties":{"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"permissions":{"type":"string","enum":["deny","allow"],"default":"deny"},"idle":{"type":"string","pattern":"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$","default":"10m"},"processes":{"type":"integer","minimum":1,"maximum":1000,"default":16}}};
-const pattern22 = new RegExp("^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
+const pattern23 = new RegExp("^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
 
 function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4406,7 +4432,7 @@ errors++;
 for(const key1 in data3){
 const _errs13 = errors;
 if(typeof key1 === "string"){
-if(!pattern20.test(key1)){
+if(!pattern21.test(key1)){
 const err11 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z_][A-Za-z0-9_]*$"},message:"must match pattern \""+"^[A-Za-z_][A-Za-z0-9_]*$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err11];
@@ -4498,7 +4524,7 @@ errors++;
 }
 let data6 = data.idle;
 if(typeof data6 === "string"){
-if(!pattern22.test(data6)){
+if(!pattern23.test(data6)){
 const err19 = {instancePath:instancePath+"/idle",schemaPath:"#/properties/idle/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -4568,8 +4594,8 @@ return errors === 0;
 }
 validate50.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern10 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$", "u");
-const pattern23 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
+const pattern11 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$", "u");
+const pattern24 = new RegExp("^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$", "u");
 
 function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -5048,7 +5074,7 @@ const len2 = data11.length;
 for(let i4=0; i4<len2; i4++){
 let data12 = data11[i4];
 if(typeof data12 === "string"){
-if(!pattern10.test(data12)){
+if(!pattern11.test(data12)){
 const err32 = {instancePath:instancePath+"/tools/" + i4,schemaPath:"#/properties/tools/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$"+"\""};
 if(vErrors === null){
 vErrors = [err32];
@@ -5258,7 +5284,7 @@ errors++;
 }
 let data22 = data21.every;
 if(typeof data22 === "string"){
-if(!pattern23.test(data22)){
+if(!pattern24.test(data22)){
 const err45 = {instancePath:instancePath+"/heartbeat/every",schemaPath:"#/properties/heartbeat/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err45];
@@ -5325,7 +5351,7 @@ errors++;
 }
 let data24 = data.deadline;
 if(typeof data24 === "string"){
-if(!pattern22.test(data24)){
+if(!pattern23.test(data24)){
 const err51 = {instancePath:instancePath+"/deadline",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err51];
@@ -5644,7 +5670,7 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(!pattern14.test(data2)){
+if(!pattern15.test(data2)){
 const err9 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err9];
@@ -5681,7 +5707,7 @@ errors++;
 for(const key1 in data3){
 const _errs16 = errors;
 if(typeof key1 === "string"){
-if(!pattern15.test(key1)){
+if(!pattern16.test(key1)){
 const err12 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err12];
@@ -5727,7 +5753,7 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(!pattern16.test(data4)){
+if(!pattern17.test(data4)){
 const err16 = {instancePath:instancePath+"/headers/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -5881,7 +5907,7 @@ vErrors.push(err28);
 }
 errors++;
 }
-if(!pattern14.test(data7)){
+if(!pattern15.test(data7)){
 const err29 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err29];
@@ -5918,7 +5944,7 @@ errors++;
 for(const key4 in data8){
 const _errs35 = errors;
 if(typeof key4 === "string"){
-if(!pattern15.test(key4)){
+if(!pattern16.test(key4)){
 const err32 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key4};
 if(vErrors === null){
 vErrors = [err32];
@@ -5964,7 +5990,7 @@ vErrors.push(err35);
 }
 errors++;
 }
-if(!pattern16.test(data9)){
+if(!pattern17.test(data9)){
 const err36 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err36];
@@ -6120,7 +6146,7 @@ vErrors.push(err48);
 }
 errors++;
 }
-if(!pattern14.test(data12)){
+if(!pattern15.test(data12)){
 const err49 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err49];
@@ -6157,7 +6183,7 @@ errors++;
 for(const key7 in data13){
 const _errs54 = errors;
 if(typeof key7 === "string"){
-if(!pattern15.test(key7)){
+if(!pattern16.test(key7)){
 const err52 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key7};
 if(vErrors === null){
 vErrors = [err52];
@@ -6203,7 +6229,7 @@ vErrors.push(err55);
 }
 errors++;
 }
-if(!pattern16.test(data14)){
+if(!pattern17.test(data14)){
 const err56 = {instancePath:instancePath+"/headers/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err56];
@@ -6324,7 +6350,7 @@ vErrors.push(err65);
 }
 errors++;
 }
-if(!pattern14.test(data16)){
+if(!pattern15.test(data16)){
 const err66 = {instancePath:instancePath+"/baseUrl",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err66];
@@ -6396,7 +6422,7 @@ errors++;
 for(const key10 in data18){
 const _errs73 = errors;
 if(typeof key10 === "string"){
-if(!pattern15.test(key10)){
+if(!pattern16.test(key10)){
 const err72 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key10};
 if(vErrors === null){
 vErrors = [err72];
@@ -6442,7 +6468,7 @@ vErrors.push(err75);
 }
 errors++;
 }
-if(!pattern16.test(data19)){
+if(!pattern17.test(data19)){
 const err76 = {instancePath:instancePath+"/headers/" + key11.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err76];
@@ -6530,7 +6556,7 @@ validate53.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
 const schema106 = {"type":"object","oneOf":[{"type":"object","additionalProperties":false,"required":["type","run"],"properties":{"type":{"type":"string","const":"stdio"},"run":{"$ref":"shape:run"},"cwd":{"$ref":"shape:cwd"},"env":{"$ref":"shape:env","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}},{"type":"object","additionalProperties":false,"required":["type","url"],"properties":{"type":{"type":"string","const":"http"},"url":{"$ref":"shape:BackendUrl"},"headers":{"$ref":"shape:Headers","default":{}},"callTimeout":{"$ref":"shape:Wait","default":"1m"},"maxOutput":{"$ref":"shape:Output","default":"256KiB"}}}],"discriminator":{"propertyName":"type"}};
 const schema111 = {"type":"string","pattern":"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"};
-const pattern41 = new RegExp("^[1-9][0-9]{0,8} ?(B|KiB|MiB)$", "u");
+const pattern42 = new RegExp("^[1-9][0-9]{0,8} ?(B|KiB|MiB)$", "u");
 
 function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6722,7 +6748,7 @@ errors++;
 for(const key1 in data4){
 const _errs18 = errors;
 if(typeof key1 === "string"){
-if(!pattern20.test(key1)){
+if(!pattern21.test(key1)){
 const err14 = {instancePath:instancePath+"/env",schemaPath:"shape:env/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z_][A-Za-z0-9_]*$"},message:"must match pattern \""+"^[A-Za-z_][A-Za-z0-9_]*$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err14];
@@ -6793,7 +6819,7 @@ errors++;
 }
 let data6 = data.callTimeout;
 if(typeof data6 === "string"){
-if(!pattern11.test(data6)){
+if(!pattern12.test(data6)){
 const err20 = {instancePath:instancePath+"/callTimeout",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -6816,7 +6842,7 @@ errors++;
 }
 let data7 = data.maxOutput;
 if(typeof data7 === "string"){
-if(!pattern41.test(data7)){
+if(!pattern42.test(data7)){
 const err22 = {instancePath:instancePath+"/maxOutput",schemaPath:"shape:Output/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err22];
@@ -6929,7 +6955,7 @@ vErrors.push(err30);
 }
 errors++;
 }
-if(!pattern14.test(data9)){
+if(!pattern15.test(data9)){
 const err31 = {instancePath:instancePath+"/url",schemaPath:"shape:BackendUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err31];
@@ -6966,7 +6992,7 @@ errors++;
 for(const key4 in data10){
 const _errs40 = errors;
 if(typeof key4 === "string"){
-if(!pattern15.test(key4)){
+if(!pattern16.test(key4)){
 const err34 = {instancePath:instancePath+"/headers",schemaPath:"shape:Headers/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$"+"\"",propertyName:key4};
 if(vErrors === null){
 vErrors = [err34];
@@ -7012,7 +7038,7 @@ vErrors.push(err37);
 }
 errors++;
 }
-if(!pattern16.test(data11)){
+if(!pattern17.test(data11)){
 const err38 = {instancePath:instancePath+"/headers/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:Headers/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\r\\n\\u0000]*$"},message:"must match pattern \""+"^[^\\r\\n\\u0000]*$"+"\""};
 if(vErrors === null){
 vErrors = [err38];
@@ -7047,7 +7073,7 @@ errors++;
 }
 let data12 = data.callTimeout;
 if(typeof data12 === "string"){
-if(!pattern11.test(data12)){
+if(!pattern12.test(data12)){
 const err41 = {instancePath:instancePath+"/callTimeout",schemaPath:"shape:Wait/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}(ms|s|m|h)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}(ms|s|m|h)$"+"\""};
 if(vErrors === null){
 vErrors = [err41];
@@ -7070,7 +7096,7 @@ errors++;
 }
 let data13 = data.maxOutput;
 if(typeof data13 === "string"){
-if(!pattern41.test(data13)){
+if(!pattern42.test(data13)){
 const err43 = {instancePath:instancePath+"/maxOutput",schemaPath:"shape:Output/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,8} ?(B|KiB|MiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err43];
@@ -7240,7 +7266,7 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(!pattern14.test(data1)){
+if(!pattern15.test(data1)){
 const err7 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -7370,7 +7396,7 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(!pattern14.test(data4)){
+if(!pattern15.test(data4)){
 const err18 = {instancePath:instancePath+"/url",schemaPath:"shape:ChannelUrl/pattern",keyword:"pattern",params:{pattern: "^https?://[^ ]+$"},message:"must match pattern \""+"^https?://[^ ]+$"+"\""};
 if(vErrors === null){
 vErrors = [err18];
@@ -7484,7 +7510,7 @@ errors++;
 }
 let data0 = data.retention;
 if(typeof data0 === "string"){
-if(!pattern22.test(data0)){
+if(!pattern23.test(data0)){
 const err1 = {instancePath:instancePath+"/retention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
@@ -7507,7 +7533,7 @@ errors++;
 }
 let data1 = data.webhookRetention;
 if(typeof data1 === "string"){
-if(!pattern22.test(data1)){
+if(!pattern23.test(data1)){
 const err3 = {instancePath:instancePath+"/webhookRetention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -7530,7 +7556,7 @@ errors++;
 }
 let data2 = data.eventRetention;
 if(typeof data2 === "string"){
-if(!pattern22.test(data2)){
+if(!pattern23.test(data2)){
 const err5 = {instancePath:instancePath+"/eventRetention",schemaPath:"shape:Duration/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -7592,7 +7618,7 @@ validate59.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema126 = {"type":"object","additionalProperties":false,"properties":{"turnsPerSession":{"type":"integer","minimum":1,"maximum":1000000,"default":100},"turns":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"events":{"type":"integer","minimum":1,"maximum":10000000,"default":100000},"messagesPerSession":{"type":"integer","minimum":1,"maximum":10000000,"default":10000},"storeBytes":{"$ref":"shape:Bytes","default":"1GiB"},"webhookBody":{"$ref":"shape:Bytes","default":"256KiB"},"restBody":{"$ref":"shape:Bytes","default":"1MiB"},"rpcBody":{"$ref":"shape:Bytes","default":"1MiB"}}};
 const schema127 = {"oneOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"}]};
-const pattern53 = new RegExp("^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$", "u");
+const pattern54 = new RegExp("^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$", "u");
 
 function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -7807,7 +7833,7 @@ passing0 = 0;
 }
 const _errs15 = errors;
 if(typeof data4 === "string"){
-if(!pattern53.test(data4)){
+if(!pattern54.test(data4)){
 const err15 = {instancePath:instancePath+"/storeBytes",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -7894,7 +7920,7 @@ passing1 = 0;
 }
 const _errs22 = errors;
 if(typeof data5 === "string"){
-if(!pattern53.test(data5)){
+if(!pattern54.test(data5)){
 const err20 = {instancePath:instancePath+"/webhookBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -7981,7 +8007,7 @@ passing2 = 0;
 }
 const _errs29 = errors;
 if(typeof data6 === "string"){
-if(!pattern53.test(data6)){
+if(!pattern54.test(data6)){
 const err25 = {instancePath:instancePath+"/restBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err25];
@@ -8068,7 +8094,7 @@ passing3 = 0;
 }
 const _errs36 = errors;
 if(typeof data7 === "string"){
-if(!pattern53.test(data7)){
+if(!pattern54.test(data7)){
 const err30 = {instancePath:instancePath+"/rpcBody",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err30];
@@ -8238,7 +8264,7 @@ passing0 = 0;
 }
 const _errs9 = errors;
 if(typeof data1 === "string"){
-if(!pattern53.test(data1)){
+if(!pattern54.test(data1)){
 const err6 = {instancePath:instancePath+"/bytes",schemaPath:"shape:Bytes/oneOf/1/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"},message:"must match pattern \""+"^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -8317,7 +8343,7 @@ return errors === 0;
 }
 validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern9 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}$", "u");
+const pattern10 = new RegExp("^[A-Za-z][A-Za-z0-9._-]{0,63}$", "u");
 
 function validate20(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -8418,7 +8444,7 @@ errors++;
 for(const key1 in data3){
 const _errs8 = errors;
 if(typeof key1 === "string"){
-if(!pattern9.test(key1)){
+if(!pattern10.test(key1)){
 const err4 = {instancePath:instancePath+"/agents",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key1};
 if(vErrors === null){
 vErrors = [err4];
@@ -8654,7 +8680,7 @@ if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
 for(const key5 in data10){
 const _errs32 = errors;
 if(typeof key5 === "string"){
-if(!pattern9.test(key5)){
+if(!pattern10.test(key5)){
 const err20 = {instancePath:instancePath+"/providers",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key5};
 if(vErrors === null){
 vErrors = [err20];
@@ -8709,7 +8735,7 @@ if(data12 && typeof data12 == "object" && !Array.isArray(data12)){
 for(const key7 in data12){
 const _errs39 = errors;
 if(typeof key7 === "string"){
-if(!pattern9.test(key7)){
+if(!pattern10.test(key7)){
 const err24 = {instancePath:instancePath+"/tools",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key7};
 if(vErrors === null){
 vErrors = [err24];
@@ -8764,7 +8790,7 @@ if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
 for(const key9 in data14){
 const _errs46 = errors;
 if(typeof key9 === "string"){
-if(!pattern9.test(key9)){
+if(!pattern10.test(key9)){
 const err28 = {instancePath:instancePath+"/channels",schemaPath:"shape:Name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z][A-Za-z0-9._-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z][A-Za-z0-9._-]{0,63}$"+"\"",propertyName:key9};
 if(vErrors === null){
 vErrors = [err28];

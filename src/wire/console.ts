@@ -64,7 +64,7 @@ export const createConsoleDoor = (folder: string): Door => {
       throw new GatewayError("method-not-allowed", "This path takes GET.", { allow: "GET, HEAD" });
     if (!call.path.startsWith(ASSETS)) return send(call, "index.html", "no-cache");
     const name = call.path.slice(ASSETS.length);
-    if (!/^[\w-]+\.(?:js|css|svg)$/.test(name)) throw call.nothingThere();
+    if (!/^\w[\w.-]*\.(?:js|css|svg)$/.test(name)) throw call.nothingThere();
     return send(call, join("assets", name), FOR_EVER);
   };
 };

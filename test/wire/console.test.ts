@@ -69,6 +69,12 @@ describe("the console's files", async () => {
     expect(gunzipSync(gzip.body).equals(whole)).toBe(true);
   });
 
+  it("MUST serve every asset of the build", async () => {
+    const names = readdirSync(new URL("assets/", FOLDER)).filter((name) => /\.(js|css)$/.test(name));
+    expect(names.length).toBeGreaterThan(10);
+    for (const name of names) expect((await get(`/console/assets/${name}`, {}, "HEAD")).status, name).toBe(200);
+  });
+
   it.each([
     "/console/assets/none-ABCDEFGH.js",
     "/console/assets/",

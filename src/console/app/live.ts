@@ -51,7 +51,11 @@ const listen = async (client: RpcSocketClient): Promise<void> => {
   for (;;) {
     try {
       for await (const push of client.pushes()) {
-        if (push.method === "stream.reset") wasReset.value = true;
+        // The gateway cannot go on where the page was: lists are read anew.
+        if (push.method === "stream.reset" && !("sessionId" in push.params)) {
+          wasReset.value = true;
+          returns.value++;
+        }
         for (const listener of listeners) listener(push);
       }
       return;

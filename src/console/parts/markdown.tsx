@@ -35,9 +35,13 @@ export const Markdown = ({ text }: { text: string }) => {
     let isGone = false;
     if (place.current) place.current.textContent = text;
     if (text.length <= MOST)
-      void loadCleaner().then((clean) => {
-        if (!isGone && place.current) place.current.innerHTML = clean(text);
-      });
+      loadCleaner().then(
+        (clean) => {
+          if (!isGone && place.current) place.current.innerHTML = clean(text);
+        },
+        // Without the parts that render it, it stays plain.
+        () => {},
+      );
     return () => {
       isGone = true;
     };

@@ -1,0 +1,181 @@
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+
+const outcomes = (page: Page): Promise<string[]> => page.locator("td[data-name='Outcome']").allTextContents();
+const isLive = (page: Page) => page.locator(".live-sign[data-state='live']").first().waitFor();
+
+browserTests(({ open }) => {
+  describe("a list that is live", () => {
+    it("MUST show a request as it comes, and change its state in its place", async () => {
+      await using gateway = await startPages({
+        agents: { main: { backend: "echo", echo: { delayMs: 1_500 } } },
+      });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const { page, complaints } = opened;
+      await isLive(page);
+      await page.getByText("No request has come in yet.").waitFor();
+      const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      await sent;
+      await expect.poll(() => outcomes(page)).toEqual([expect.stringContaining("completed")]);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST move nothing while somebody reads, and let the new ones in by the pill", async () => {
+      await using gateway = await startPages();
+      const { rest } = callers(gateway);
+      await rest("/api/v1/chat/send", { message: "first" });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const { page } = opened;
+      await isLive(page);
+      await page.getByRole("link", { name: /chat\/send/ }).click();
+      await page.getByText("The agent answered").waitFor();
+      for (const message of ["second", "third"]) await rest("/api/v1/chat/send", { message });
+      await page.getByRole("button", { name: "2 new" }).waitFor();
+      expect(await outcomes(page)).toHaveLength(1);
+      await page.getByRole("button", { name: "2 new" }).click();
+      await expect.poll(() => outcomes(page)).toHaveLength(3);
+    });
+
+    it("MUST miss and double nothing when the gateway goes away and comes back", async () => {
+      const port = 20_000 + Math.floor(Math.random() * 10_000);
+      const config = { store: { type: "sqlite", path: "./gateway.db" } };
+      const start = (cwd?: string) =>
+        startPages(config, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
+      const first = await start();
+      await callers(first).rest("/api/v1/chat/send", { message: "before" });
+      await using opened = await open(first, { path: "/console/activity" });
+      const { page } = opened;
+      await isLive(page);
+      await expect.poll(() => outcomes(page)).toHaveLength(1);
+      first.kill("SIGKILL");
+      await first.exited;
+      await page.locator(".live-sign[data-state='reconnecting']").first().waitFor();
+      await using second = await start(first.folder);
+      for (const message of ["while away", "again"]) await callers(second).rest("/api/v1/chat/send", { message });
+      await isLive(page);
+      await callers(second).rest("/api/v1/chat/send", { message: "after" });
+      await expect.poll(() => outcomes(page)).toHaveLength(4);
+      const ids = await page
+        .locator("tbody a.row-link")
+        .evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+      expect(new Set(ids).size).toBe(4);
+      await first[Symbol.asyncDispose]();
+    });
+
+    it("MUST serve two tabs, and keep to what each asked for", async () => {
+      await using gateway = await startPages();
+      await using one = await open(gateway, { path: "/console/activity" });
+      await using other = await open(gateway, { path: "/console/activity?surface=hooks" });
+      await isLive(one.page);
+      await isLive(other.page);
+      await callers(gateway).rest("/api/v1/chat/send", { message: "by REST" });
+      await callers(gateway).hook("/hooks/wake", { text: "by a webhook" });
+      await expect.poll(() => outcomes(one.page)).toHaveLength(2);
+      await expect.poll(() => outcomes(other.page)).toHaveLength(1);
+    });
+  });
+
+  describe("a conversation", () => {
+    const agents = { main: { backend: "echo", echo: { delayMs: 1_200, chunks: 6 } } };
+
+    it("MUST stream a reply in, show Markdown, and go on after a reload", async () => {
+      await using gateway = await startPages({ agents });
+      const { rest } = callers(gateway);
+      const { session_id } = await rest("/api/v1/chat/send", { message: "**Hello** from outside", user_id: "ada" });
+      await using opened = await open(gateway, { path: `/console/s/${encodeURIComponent(String(session_id))}` });
+      const { page, complaints } = opened;
+      const messages = page.getByRole("list", { name: "Messages" }).getByRole("listitem");
+      await expect.poll(() => messages.count()).toBe(2);
+      await page.locator(".markdown strong").first().waitFor();
+      await page.getByRole("textbox", { name: "Message" }).fill("And now?");
+      await page.keyboard.press("Enter");
+      await expect.poll(() => messages.count()).toBe(4);
+      await expect.poll(() => messages.nth(3).textContent()).toContain("And now?");
+      await page.reload();
+      await expect.poll(() => messages.count()).toBe(4);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST show hostile text as text, also as Markdown", async () => {
+      await using gateway = await startPages();
+      const message =
+        'a <img src=x onerror="window.ran=1"> <script>window.ran=1</script> [link](javascript:window.ran=1) <a href="data:text/html,x">d</a> **bold** \u202e';
+      const { session_id } = await callers(gateway).rest("/api/v1/chat/send", { message, user_id: "eve" });
+      await using opened = await open(gateway, { path: `/console/s/${encodeURIComponent(String(session_id))}` });
+      const { page } = opened;
+      await page.locator(".markdown strong").first().waitFor();
+      expect(await page.evaluate("window.ran")).toBeUndefined();
+      expect(await page.locator(".chat img, .chat script").count()).toBe(0);
+      const targets = await page
+        .locator(".chat .markdown a")
+        .evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+      expect(targets.filter((target) => target !== null)).toEqual([]);
+    });
+
+    it("MUST compact with a before and after, and delete after a confirmation", async () => {
+      await using gateway = await startPages();
+      const { rest } = callers(gateway);
+      for (let n = 0; n < 4; n++) await rest("/api/v1/chat/send", { message: `message ${n}`, user_id: "ada" });
+      await using opened = await open(gateway, { path: "/console/sessions" });
+      const { page } = opened;
+      await page.getByRole("link", { name: /agent:main:rest:ada/ }).click();
+      await page.getByRole("button", { name: "Compact" }).click();
+      await page.getByLabel("Messages to keep as they are").fill("2");
+      await page.getByRole("dialog").getByRole("button", { name: "Compact" }).click();
+      await page.getByText("A summary stands for the older messages now.").waitFor();
+      await page
+        .getByText(/^8 messages/)
+        .first()
+        .waitFor();
+      await page.getByRole("button", { name: "Close" }).click();
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByText("This cannot be undone.").waitFor();
+      await page.getByRole("button", { name: "Delete the session" }).click();
+      await page.getByText("There is no session yet.").waitFor();
+      await page.goto(`${gateway.url}/console/s/agent%3Amain%3Arest%3Aada`);
+      await page.getByText("This session is not kept, or never was.").waitFor();
+    });
+  });
+
+  describe("keys", () => {
+    it("MUST be made on the settings page, work at once, and stop when revoked", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/settings" });
+      const { page, complaints } = opened;
+      await page.getByRole("button", { name: "Create a key" }).click();
+      await page.getByLabel("Name").fill("support desk");
+      await page.getByRole("button", { name: "Create", exact: true }).click();
+      await page.getByText("Copy it now.").waitFor();
+      const key = String(await page.locator("output").textContent()).trim();
+      expect(key).toMatch(/^gw_[\w-]{43}$/);
+      await page.getByRole("button", { name: "I have copied it" }).click();
+      expect(await page.locator("body").textContent()).not.toContain(key);
+      const send = () =>
+        fetch(`${gateway.url}/api/v1/chat/send`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+          body: '{"message":"Hello"}',
+        });
+      expect((await send()).status).toBe(200);
+      await page.reload();
+      const row = page.getByRole("row", { name: /support desk/ });
+      await row.getByRole("button", { name: "Revoke" }).click();
+      await page.getByText(/It was last used/).waitFor();
+      await page.getByRole("button", { name: "Revoke the key" }).click();
+      await row.waitFor({ state: "detached" });
+      expect((await send()).status).toBe(401);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST be off, with the reason, for a REST key", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/settings", token: TOKENS.admin });
+      const { page } = opened;
+      await page.getByRole("button", { name: "Create a key" }).waitFor();
+      expect(await page.getByRole("button", { name: "Create a key" }).getAttribute("aria-disabled")).toBe("true");
+      await page.getByText("Keys are made and revoked with the console token alone.").last().waitFor();
+    });
+  });
+});
