@@ -49,6 +49,10 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
       "Copied as curl",
     );
   };
+  const answer = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (exchange.value) answer.current?.scrollIntoView({ block: "nearest" });
+  }, [exchange.value === undefined]);
   const latest = useRef(copy);
   latest.current = copy;
   useEffect(() => bindKeys([{ key: "c", does: "Copy as curl", run: () => latest.current() }]), []);
@@ -66,6 +70,10 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
           <span class="muted">{call.method}</span> <span class="break">{call.path}</span>
         </div>
       </header>
+      <details class="about">
+        <summary>What it does</summary>
+        <Markdown text={call.description || call.summary} />
+      </details>
       {denied !== undefined && <Note tone="warning">{denied}</Note>}
       <form
         class="section fill"
@@ -79,16 +87,20 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
           ask();
         }}
       >
-        {call.params.map((param) => (
-          <ParamField
-            key={`${param.in} ${param.name}`}
-            param={param}
-            value={values.value[param.name] ?? ""}
-            set={(value) => {
-              values.value = { ...values.value, [param.name]: value };
-            }}
-          />
-        ))}
+        {call.params.length > 0 && (
+          <div class="api-params">
+            {call.params.map((param) => (
+              <ParamField
+                key={`${param.in} ${param.name}`}
+                param={param}
+                value={values.value[param.name] ?? ""}
+                set={(value) => {
+                  values.value = { ...values.value, [param.name]: value };
+                }}
+              />
+            ))}
+          </div>
+        )}
         {call.bodies.length > 0 && <BodyField call={call} body={body.value} set={(text) => (body.value = text)} />}
         <div class="bar-actions">
           <ActionButton kind="primary" onClick={ask} why={why} isRunning={isRunning.value}>
@@ -101,11 +113,7 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
         </div>
       </form>
       {error.value !== undefined && <TroubleNote error={error.value} retry={ask} />}
-      {exchange.value && <Exchange of={exchange.value} />}
-      <details class="about">
-        <summary>What it does</summary>
-        <Markdown text={call.description || call.summary} />
-      </details>
+      <div ref={answer}>{exchange.value && <Exchange of={exchange.value} />}</div>
       {isAsking.value && effect !== undefined && (
         <Confirm
           title={`Send ${call.id}?`}
@@ -152,9 +160,9 @@ const rawOf = (
 const ParamField = ({ param, value, set }: { param: ApiParam; value: string; set: (value: string) => void }) => {
   const { name, in: place, isRequired, description, example, values } = param;
   const word = `${name}${isRequired ? " (required)" : ""}`;
-  const hint = `${place === "path" ? "" : `${place === "query" ? "Query" : "Header"}. `}${description}`;
+  const hint = place === "header" ? `A header. ${description}` : description;
   return (
-    <Field word={word} hint={hint}>
+    <Field word={word} hint={<Ticks text={hint} />}>
       {values.length > 0 ? (
         <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
           <option value="">Any</option>
@@ -205,6 +213,11 @@ const BodyField = ({ call, body, set }: { call: ApiCall; body: string; set: (tex
       />
     </Field>
   </>
+);
+
+/** A line of a spec: what stands between backticks is code. */
+const Ticks = ({ text }: { text: string }) => (
+  <>{text.split("`").map((part, n) => (n % 2 === 1 ? <code key={`${n} ${part}`}>{part}</code> : part))}</>
 );
 
 const isJson = (text: string): boolean => {

@@ -1,5 +1,5 @@
 import { rest } from "#console/app/api.ts";
-import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -38,12 +38,7 @@ export const AddressView = ({ address, back }: { address: HookAddress; back: () 
             <Icon name="send" size={14} /> Send a test
           </ActionButton>
           {kind === "mapping" && (
-            <ActionButton
-              onClick={() => {
-                setQuery({ target: key });
-                document.getElementById("try")?.scrollIntoView({ block: "start" });
-              }}
-            >
+            <ActionButton onClick={() => go(`/webhooks?target=${encodeURIComponent(key)}`)}>
               <Icon name="play" size={14} /> Try a payload
             </ActionButton>
           )}
@@ -107,13 +102,12 @@ const Recent = ({ mapping }: { mapping: string }) => {
       {loaded.error.value !== undefined && <TroubleNote error={loaded.error.value} retry={loaded.reload} />}
       {deliveries?.length === 0 && <p class="muted">None is kept.</p>}
       <ul class="recent">
-        {deliveries?.map(({ delivery_id, outcome, at, caller }) => (
+        {deliveries?.map(({ delivery_id, outcome, at }) => (
           <li key={delivery_id}>
             <State of={outcome} quiet />
             <a class="mono" href={hrefOf(`/d/${delivery_id}`)}>
               {delivery_id}
             </a>
-            <span class="faint">{caller ?? "nobody"}</span>
             <span class="faint when">
               <Ago at={at} />
             </span>

@@ -23,6 +23,7 @@ const COLUMNS: readonly Column<HookAddress>[] = [
   { name: "Name", width: "150px", narrow: "first", cell: ({ name }) => name },
   {
     name: "Address",
+    narrow: "first",
     cell: ({ path }) => (
       <span class="id">
         <span class="mono">{path}</span>
@@ -33,7 +34,7 @@ const COLUMNS: readonly Column<HookAddress>[] = [
   { name: "What it takes", width: "38%", cell: ({ does }) => <span title={does}>{does}</span> },
   {
     name: "Secret",
-    width: "136px",
+    width: "150px",
     narrow: "none",
     cell: ({ verify }) => (verify === null ? <span class="faint">shared token</span> : SIGNED_AS[verify]),
   },

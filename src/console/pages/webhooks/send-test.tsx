@@ -43,7 +43,7 @@ export const SendTest = ({ addresses, address, close }: Of) => {
   return (
     <Dialog title="Send a test webhook" close={close} size="wide">
       <form
-        class="form fill send-test"
+        class="fill send-test"
         onSubmit={(event) => {
           event.preventDefault();
           void run();

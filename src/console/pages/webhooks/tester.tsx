@@ -34,6 +34,10 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
     setQuery({ delivery: undefined });
   });
   const example = only ?? mappings[0];
+  // Who comes from a mapping wants to be here.
+  useEffect(() => {
+    if (target !== "") document.getElementById("try")?.scrollIntoView({ block: "start" });
+  }, [target]);
   const canPick = "body" in parsed && payload.value.trim() !== "";
   return (
     <section class="section tester" id="try" aria-labelledby="try-title">
