@@ -4,7 +4,7 @@ import { Body } from "./json.tsx";
 import { State } from "./state.tsx";
 
 /** What went over the wire: the request's line and headers, and the answer, byte for byte. */
-export const Exchange = ({ of }: { of: RawExchange }) => {
+export const Exchange = ({ of, isWhole = false }: { of: RawExchange; isWhole?: boolean }) => {
   const { request, status, statusText, headers, text, ms, isOpen } = of;
   const isGood = status < 400;
   return (
@@ -16,14 +16,14 @@ export const Exchange = ({ of }: { of: RawExchange }) => {
         <span class="mono">{duration(ms)}</span>
         {isOpen && <span class="muted">still coming…</span>}
       </header>
-      <details class="wire">
+      <details class="wire" open={isWhole}>
         <summary>Request</summary>
         <pre class="raw" tabIndex={0}>
           {head(`${request.method} ${request.path}`, Object.entries(request.shownHeaders))}
           {request.body !== undefined && `\n\n${request.body}`}
         </pre>
       </details>
-      <details class="wire">
+      <details class="wire" open={isWhole}>
         <summary>Headers of the answer ({headers.length})</summary>
         <pre class="raw" tabIndex={0}>
           {head(`${status} ${statusText}`, headers)}

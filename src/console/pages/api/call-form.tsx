@@ -113,7 +113,7 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
         </div>
       </form>
       {error.value !== undefined && <TroubleNote error={error.value} retry={ask} />}
-      <div ref={answer}>{exchange.value && <Exchange of={exchange.value} />}</div>
+      <div ref={answer}>{exchange.value && <Exchange of={exchange.value} isWhole />}</div>
       {isAsking.value && effect !== undefined && (
         <Confirm
           title={`Send ${call.id}?`}

@@ -32,7 +32,7 @@ const SURFACES = [
 ] as const;
 
 const COLUMNS: readonly Column<ApiCall>[] = [
-  { name: "Call", width: "190px", narrow: "first", cell: ({ id }) => <span class="mono">{id}</span> },
+  { name: "Call", width: "172px", narrow: "first", cell: ({ id }) => <span class="mono">{id}</span> },
   {
     name: "Request",
     cell: ({ method, path }) => (
@@ -41,10 +41,10 @@ const COLUMNS: readonly Column<ApiCall>[] = [
       </span>
     ),
   },
-  { name: "What it does", width: "34%", cell: ({ summary }) => summary },
+  { name: "What it does", width: "30%", cell: ({ summary }) => summary },
   {
     name: "Access",
-    width: "116px",
+    width: "108px",
     narrow: "none",
     cell: (call) =>
       whyNotCallable(call, identity.value?.kind ?? "admin") === undefined ? (

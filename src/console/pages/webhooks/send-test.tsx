@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { type RawExchange, useExchange } from "#console/app/raw-exchange.ts";
 import { hrefOf, setQuery } from "#console/app/router.ts";
@@ -141,9 +141,10 @@ const Sent = ({ exchange }: { exchange: RawExchange }) => {
         : (await rest().call("deliveries.list", { query: { id: requestId } }, { signal })).deliveries[0],
     [requestId],
   );
+  const top = useRef<HTMLDivElement>(null);
+  useEffect(() => top.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <>
-      <Exchange of={exchange} />
+    <div class="sent" ref={top}>
       {found.value.value ? (
         <p>
           It was recorded as{" "}
@@ -153,8 +154,11 @@ const Sent = ({ exchange }: { exchange: RawExchange }) => {
           .
         </p>
       ) : (
-        !found.isLoading.value && <p class="muted">The flight recorder does not have it.</p>
+        <p class="muted">
+          {found.isLoading.value ? "Looking for it in the flight recorder…" : "The flight recorder does not have it."}
+        </p>
       )}
-    </>
+      <Exchange of={exchange} />
+    </div>
   );
 };

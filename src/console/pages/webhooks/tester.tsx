@@ -137,7 +137,11 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
 const SignedOnly = ({ result }: { result: DryRun }) => {
   const match = result.mappings.find(({ matched }) => matched);
   if (!match) return null;
-  return <ActionButton onClick={() => setQuery({ target: match.mapping })}>Try it at {match.path}</ActionButton>;
+  return (
+    <div>
+      <ActionButton onClick={() => setQuery({ target: match.mapping })}>Try it at {match.path}</ActionButton>
+    </div>
+  );
 };
 
 /** The payload as a tree. A click copies where a value stands, as a template or as `match` has it. */
