@@ -141,11 +141,9 @@ const NoSkills = () => (
   <Empty title="There is no skill yet. A skill is a folder with a SKILL.md that tells an agent how to do something.">
     <Command text={FIRST_SKILL} />
     <p class="muted">
-      Name the folder in the configuration,{" "}
-      <code>
-        skills: {"{"} dirs: ["./skills"] {"}"}
-      </code>
-      , and the skill in an agent's <code>skills</code>. Then read the folders again.
+      Run this beside the configuration, then read the folders again. The gateway looks into <code>./skills</code>, or
+      into the folders that <code>skills.dirs</code> names, and every agent has what it finds there, unless its{" "}
+      <code>skills</code> names some.
     </p>
   </Empty>
 );

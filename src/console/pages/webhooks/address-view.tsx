@@ -70,7 +70,7 @@ export const AddressView = ({ address, back }: { address: HookAddress; back: () 
         ]}
       />
       <section class="section spaced">
-        <h3>Send one with curl</h3>
+        <h2>Send one with curl</h2>
         {example.error.value !== undefined && <TroubleNote error={example.error.value} retry={example.reload} />}
         {example.value.value === undefined ? (
           <Skeleton rows={3} />
@@ -94,7 +94,7 @@ const Recent = ({ mapping }: { mapping: string }) => {
   return (
     <section class="section">
       <header>
-        <h3>Last requests</h3>
+        <h2>Last requests</h2>
         <div class="actions">
           <a href={hrefOf(`/activity?mapping=${encodeURIComponent(mapping)}`)}>All in Activity</a>
         </div>

@@ -77,11 +77,12 @@ const MOST_PAIRS = 12;
 export const exampleFor = async ({ kind, name }: HookAddress, signal?: AbortSignal): Promise<HookRequest> => {
   let request: HookRequest = { headers: {}, body: {} };
   if (kind === "wake" || kind === "agent") return { ...request, body: EXAMPLES[kind] };
-  if (kind === "shared") return request;
   for (let n = 0; n < MOST_PAIRS; n++) {
-    const body = { name, headers: { ...request.headers }, body: request.body as Record<string, unknown> };
+    const asked = { headers: { ...request.headers }, body: request.body as Record<string, unknown> };
+    const body = { ...asked, ...(kind === "mapping" && { name }) };
     const { mappings } = await rest().call("mappings.dryRun", { body }, { ...(signal && { signal }) });
-    const failed = mappings[0]?.failed;
+    // The shared path leads to mappings without a signature alone.
+    const failed = mappings.find(({ verify }) => kind === "mapping" || verify === null)?.failed;
     if (!failed || failed.path === "message") break;
     request = withPair(request, failed.path, failed.expected[0] ?? "");
   }

@@ -63,7 +63,7 @@ const Page = ({ params: { mapping: chosen } }: { params: Record<string, string> 
     <>
       <PageHead
         title="Webhooks"
-        count={loaded.value.value && plural(mappings.length, "mapping")}
+        count={mappings.length > 0 ? plural(mappings.length, "mapping") : undefined}
         updated={loaded.at.value}
         refresh={() => void loaded.reload()}
       >
