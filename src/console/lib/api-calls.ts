@@ -138,10 +138,12 @@ export const whyNotCallable = ({ identities, surface, id }: ApiCall, who: "conso
 const READING = /\.(?:list|get|status|health|info|stats|dryRun)$/;
 
 /** What a call does beyond reading, in words for a question before it is sent; undefined where it only reads. */
-export const effectOfCall = ({ method, id, surface, summary }: ApiCall): string | undefined => {
+export const effectOfCall = (call: ApiCall): string | undefined => {
+  const { method, id, surface } = call;
   if (READING.test(id) || (surface === "rest" && method === "GET")) return undefined;
-  const removes = method === "DELETE" || /delete|revoke|cancel/i.test(id);
-  return `${summary}: this ${removes ? "takes something away in" : "changes something in, or starts work in,"} the running gateway.`;
+  return isRemoving(call)
+    ? "It changes the running gateway, and cannot be undone."
+    : "It changes the running gateway, or starts work in it.";
 };
 
 /** Whether what it does cannot be undone. */

@@ -122,11 +122,14 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
           run={async () => void run()}
           close={() => (isAsking.value = false)}
         >
-          <p>{effect}</p>
+          <p>
+            {call.summary}. {effect}
+          </p>
           {!("missing" in made) && (
-            <p class="mono break">
+            <pre class="step-text">
               {made.method} {made.path}
-            </p>
+              {made.body !== undefined && `\n${made.body}`}
+            </pre>
           )}
         </Confirm>
       )}

@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<ApiCall>[] = [
   {
     name: "Request",
     cell: ({ method, path }) => (
-      <span class="mono">
+      <span class="mono" title={`${method} ${path}`}>
         <span class="muted">{method}</span> {path}
       </span>
     ),
