@@ -1,4 +1,140 @@
-import { PageHead } from "#console/parts/page.tsx";
+import { useEffect } from "preact/hooks";
+import { rawFetch } from "#console/app/api.ts";
+import { bindKeys } from "#console/app/keys.ts";
+import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { identity } from "#console/app/session.ts";
+import { type ApiCall, restCalls, rpcCalls, whyNotCallable } from "#console/lib/api-calls.ts";
+import { plural } from "#console/lib/format.ts";
+import { FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
+import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Split } from "#console/parts/split.tsx";
+import { type Column, Table } from "#console/parts/table.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import { CallForm } from "./call-form.tsx";
+import "./api.css";
 
-const Page = () => <PageHead title="API" />;
+const readSpec = async (path: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
+  const response = await rawFetch(path, { signal });
+  if (!response.ok) throw new Error(`The gateway answered ${response.status} at ${path}.`);
+  return (await response.json()) as Record<string, unknown>;
+};
+
+/** The calls of both specs, as this gateway serves them. */
+const readCalls = async (signal: AbortSignal): Promise<ApiCall[]> => {
+  const [rest, rpc] = await Promise.all([readSpec("/openapi.json", signal), readSpec("/openrpc.json", signal)]);
+  return [...restCalls(rest), ...rpcCalls(rpc)];
+};
+
+const SURFACES = [
+  ["rest", "REST"],
+  ["rpc", "RPC"],
+] as const;
+
+const COLUMNS: readonly Column<ApiCall>[] = [
+  { name: "Call", width: "172px", narrow: "first", cell: ({ id }) => <span class="mono">{id}</span> },
+  {
+    name: "Request",
+    cell: ({ method, path }) => (
+      <span class="mono" title={`${method} ${path}`}>
+        <span class="muted">{method}</span> {path}
+      </span>
+    ),
+  },
+  { name: "What it does", width: "30%", cell: ({ summary }) => summary },
+  {
+    name: "Access",
+    width: "108px",
+    narrow: "none",
+    cell: (call) =>
+      whyNotCallable(call, identity.value?.kind ?? "admin") === undefined ? (
+        <span class="faint">{call.identities.length === 0 ? "open" : "your token"}</span>
+      ) : (
+        <span class="faint">another token</span>
+      ),
+  },
+];
+
+const addressOf = (id: string): string => {
+  const next = new URLSearchParams(query.value);
+  next.set("call", id);
+  return hrefOf(`/api?${next}`);
+};
+
+const holds = ({ id, path, summary, group }: ApiCall, text: string): boolean =>
+  `${id} ${path} ${summary} ${group}`.toLowerCase().includes(text.toLowerCase());
+
+/** Every call of the gateway, to try with the signed-in identity. */
+const Page = () => {
+  const loaded = useLoaded(readCalls);
+  const [chosen, surface, text] = ["call", "surface", "q"].map((name) => query.value.get(name) ?? "");
+  const back = () => setQuery({ call: undefined }, { replace: false });
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
+  const calls = (loaded.value.value ?? []).filter(
+    (call) => (!surface || call.surface === surface) && (!text || holds(call, text)),
+  );
+  const call = loaded.value.value?.find(({ id }) => id === chosen);
+  return (
+    <>
+      <PageHead title="API" count={calls.length > 0 ? plural(calls.length, "call") : undefined}>
+        <nav class="api-links" aria-label="Reference">
+          <a href="/docs" target="_blank" rel="noreferrer">
+            Reference
+          </a>
+          <a href="/openapi.json" target="_blank" rel="noreferrer">
+            openapi.json
+          </a>
+          <a href="/openrpc.json" target="_blank" rel="noreferrer">
+            openrpc.json
+          </a>
+        </nav>
+      </PageHead>
+      <Split
+        list={
+          <>
+            <Filters names={["surface", "q"]}>
+              <FilterSelect name="surface" word="Surface" values={SURFACES} />
+              <FilterText name="q" word="Find" placeholder="deliveries" />
+            </Filters>
+            {loaded.error.value !== undefined && (
+              <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
+            )}
+            {loaded.value.value === undefined ? (
+              loaded.error.value === undefined && <Skeleton rows={12} />
+            ) : calls.length === 0 ? (
+              <Empty title="No call fits this filter." />
+            ) : (
+              <Table
+                label="Calls of the gateway"
+                rows={calls}
+                columns={COLUMNS}
+                keyOf={({ id }) => id}
+                hrefOf={({ id }) => addressOf(id)}
+                selected={chosen}
+              />
+            )}
+          </>
+        }
+        inspector={
+          call ? (
+            <CallForm key={call.id} call={call} back={back} />
+          ) : (
+            chosen &&
+            loaded.value.value && (
+              <Note tone="warning">
+                <strong>This gateway has no call {chosen}.</strong>
+                <p>
+                  <button type="button" class="link" onClick={back}>
+                    See those that it has
+                  </button>
+                </p>
+              </Note>
+            )
+          )
+        }
+      />
+    </>
+  );
+};
+
 export default Page;

@@ -1,4 +1,151 @@
-import { PageHead } from "#console/parts/page.tsx";
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
+import { bindKeys } from "#console/app/keys.ts";
+import { go, hrefOf } from "#console/app/router.ts";
+import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { plural } from "#console/lib/format.ts";
+import { Command } from "#console/parts/copy.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Split } from "#console/parts/split.tsx";
+import { type Column, Table } from "#console/parts/table.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import type { SkillList } from "#generated/clients/rest.ts";
+import { ReloadSkills, type SkippedFolder, SkippedFolders } from "./reload-skills.tsx";
+import { SkillView } from "./skill-view.tsx";
+import "./skills.css";
 
-const Page = () => <PageHead title="Skills" />;
+export type Skill = SkillList["skills"][number];
+
+const COLUMNS: readonly Column<Skill>[] = [
+  { name: "Skill", width: "180px", narrow: "first", cell: ({ skill_id }) => <span class="mono">{skill_id}</span> },
+  {
+    name: "What it does",
+    cell: ({ description }) => (
+      <span class="one-line" title={description}>
+        {description}
+      </span>
+    ),
+  },
+  {
+    name: "Agents",
+    width: "22%",
+    cell: ({ agents }) => (agents.length === 0 ? <span class="faint">no agent</span> : agents.join(", ")),
+  },
+  {
+    name: "Params",
+    width: "72px",
+    align: "end",
+    narrow: "none",
+    cell: ({ params_schema }) =>
+      params_schema ? (
+        Object.keys((params_schema.properties as object | undefined) ?? {}).length
+      ) : (
+        <span class="faint">any</span>
+      ),
+  },
+];
+
+/** What agents can be told to do: each skill, whose it is, and a form that triggers it. */
+const Page = ({ params: { skill: chosen } }: { params: Record<string, string> }) => {
+  const loaded = useLoaded(async (signal) => (await rest().call("skills.list", {}, { signal })).skills);
+  const isAsking = useSignal(false);
+  const skipped = useSignal<readonly SkippedFolder[] | undefined>(undefined);
+  const back = () => go(`/skills${location.search}`);
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
+  const skills = loaded.value.value;
+  const skill = skills?.find(({ skill_id }) => skill_id === chosen);
+  return (
+    <>
+      <PageHead
+        title="Skills"
+        count={skills && skills.length > 0 ? plural(skills.length, "skill") : undefined}
+        updated={loaded.at.value}
+        refresh={() => void loaded.reload()}
+      >
+        <ActionButton
+          onClick={() => {
+            isAsking.value = true;
+          }}
+          why={isConsole.value ? undefined : RPC_REASON}
+        >
+          Read the folders again
+        </ActionButton>
+      </PageHead>
+      <Split
+        list={
+          <>
+            {skipped.value && <SkippedFolders skipped={skipped.value} />}
+            {loaded.error.value !== undefined && (
+              <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
+            )}
+            {skills === undefined ? (
+              loaded.error.value === undefined && <Skeleton rows={6} />
+            ) : skills.length === 0 ? (
+              <NoSkills />
+            ) : (
+              <Table
+                label="Skills, by name"
+                rows={skills}
+                columns={COLUMNS}
+                keyOf={({ skill_id }) => skill_id}
+                hrefOf={({ skill_id }) => hrefOf(`/skills/${encodeURIComponent(skill_id)}`)}
+                selected={chosen}
+              />
+            )}
+          </>
+        }
+        inspector={
+          chosen !== undefined &&
+          skills &&
+          (skill ? (
+            <SkillView key={skill.skill_id} skill={skill} back={back} />
+          ) : (
+            <Note tone="warning">
+              <strong>There is no skill {chosen}.</strong>
+              <p>
+                Its folder is gone, or its <code>SKILL.md</code> is not valid: “Read the folders again” says why.{" "}
+                <a href={hrefOf("/skills")}>See those that there are</a>.
+              </p>
+            </Note>
+          ))
+        }
+      />
+      {isAsking.value && (
+        <ReloadSkills
+          close={() => {
+            isAsking.value = false;
+          }}
+          onRead={(found) => {
+            skipped.value = found;
+            void loaded.reload();
+          }}
+        />
+      )}
+    </>
+  );
+};
+
+const FIRST_SKILL = `mkdir -p skills/summarise
+cat > skills/summarise/SKILL.md <<'EOF'
+---
+name: summarise
+description: Summarises a conversation in three lines.
+---
+Read the whole conversation, then write three lines.
+EOF`;
+
+const NoSkills = () => (
+  <Empty title="There is no skill yet. A skill is a folder with a SKILL.md that tells an agent how to do something.">
+    <Command text={FIRST_SKILL} />
+    <p class="muted">
+      Run this beside the configuration, then read the folders again. The gateway looks into <code>./skills</code>, or
+      into the folders that <code>skills.dirs</code> names, and every agent has what it finds there, unless its{" "}
+      <code>skills</code> names some.
+    </p>
+  </Empty>
+);
+
 export default Page;

@@ -1,4 +1,140 @@
-import { PageHead } from "#console/parts/page.tsx";
+import { useEffect } from "preact/hooks";
+import { rpc } from "#console/app/api.ts";
+import { bindKeys } from "#console/app/keys.ts";
+import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
+import { isConsole } from "#console/app/session.ts";
+import { plural } from "#console/lib/format.ts";
+import { CopyButton } from "#console/parts/copy.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { PageHead, Skeleton } from "#console/parts/page.tsx";
+import { Split } from "#console/parts/split.tsx";
+import { type Column, Table } from "#console/parts/table.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import { AddressView } from "./address-view.tsx";
+import { type HookAddress, readAddresses, SIGNED_AS } from "./addresses.ts";
+import { NoMappings } from "./no-mappings.tsx";
+import { SendTest } from "./send-test.tsx";
+import { Tester } from "./tester.tsx";
+import "./webhooks.css";
 
-const Page = () => <PageHead title="Webhooks" />;
+const COLUMNS: readonly Column<HookAddress>[] = [
+  { name: "Name", width: "150px", narrow: "first", cell: ({ name }) => name },
+  {
+    name: "Address",
+    narrow: "first",
+    cell: ({ path }) => (
+      <span class="id">
+        <span class="mono">{path}</span>
+        <CopyButton text={() => location.origin + path} what={`Copy ${path} with its host`} />
+      </span>
+    ),
+  },
+  { name: "What it takes", width: "38%", cell: ({ does }) => <span title={does}>{does}</span> },
+  {
+    name: "Secret",
+    width: "150px",
+    narrow: "none",
+    cell: ({ verify }) => (verify === null ? <span class="faint">shared token</span> : SIGNED_AS[verify]),
+  },
+];
+
+/** Whether the shared token is in use for too long, as the gateway's health says it; undefined where nobody can tell. */
+const readTokenAge = async (signal: AbortSignal): Promise<string | undefined> => {
+  if (!isConsole.peek()) return undefined;
+  const { parts } = await rpc().system.health(undefined, { signal });
+  const part = parts.find(({ name }) => name === "webhooks.token");
+  return part?.status === "degraded" ? (part.detail ?? undefined) : undefined;
+};
+
+/** Where webhooks come in, what each would start, and a place to try payloads. */
+const Page = ({ params: { mapping: chosen } }: { params: Record<string, string> }) => {
+  const loaded = useLoaded(readAddresses);
+  const age = useLoaded(readTokenAge, [isConsole.value]);
+  const back = () => go(`/webhooks${location.search}`);
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
+  const { addresses = [], isServedHere = true } = loaded.value.value ?? {};
+  const mappings = addresses.filter(({ kind }) => kind === "mapping");
+  const address = addresses.find(({ key }) => key === chosen);
+  const sending = query.value.get("send");
+  const target = sending === null ? undefined : (addresses.find(({ key }) => key === sending) ?? addresses[1]);
+  return (
+    <>
+      <PageHead
+        title="Webhooks"
+        count={mappings.length > 0 ? plural(mappings.length, "mapping") : undefined}
+        updated={loaded.at.value}
+        refresh={() => void loaded.reload()}
+      >
+        <ActionButton
+          onClick={() => setQuery({ send: chosen ?? mappings[0]?.key ?? "agent" })}
+          why={addresses.length === 0 ? "The addresses are not read yet." : undefined}
+        >
+          <Icon name="send" size={14} /> Send a test webhook
+        </ActionButton>
+      </PageHead>
+      <Split
+        list={
+          <>
+            {age.value.value !== undefined && (
+              <Note tone="warning">
+                <strong>The shared token is old.</strong>
+                <p>{age.value.value}</p>
+              </Note>
+            )}
+            {!isServedHere && (
+              <Note tone="warning">
+                <strong>This address does not serve webhooks.</strong>
+                <p>
+                  Put <code>webhooks</code> into the surfaces of this listener, or use the host and port of the one that
+                  has it.
+                </p>
+              </Note>
+            )}
+            {loaded.error.value !== undefined && (
+              <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
+            )}
+            {addresses.length === 0 ? (
+              loaded.error.value === undefined && <Skeleton rows={6} />
+            ) : (
+              <>
+                <div class="section">
+                  <Table
+                    label="Addresses of webhooks"
+                    rows={addresses}
+                    columns={COLUMNS}
+                    keyOf={({ key }) => key}
+                    hrefOf={({ key }) => hrefOf(`/webhooks/${encodeURIComponent(key)}${location.search}`)}
+                    selected={chosen}
+                  />
+                </div>
+                {mappings.length === 0 ? <NoMappings /> : <Tester mappings={mappings} />}
+              </>
+            )}
+          </>
+        }
+        inspector={
+          chosen !== undefined &&
+          loaded.value.value &&
+          (address ? (
+            <AddressView key={address.key} address={address} back={back} />
+          ) : (
+            <Note tone="warning">
+              <strong>No mapping is named {chosen}.</strong>
+              <p>
+                <code>webhooks.mappings</code> in the configuration does not have it any more.{" "}
+                <a href={hrefOf("/webhooks")}>See those that it has</a>.
+              </p>
+            </Note>
+          ))
+        }
+      />
+      {target && (
+        <SendTest addresses={addresses} address={target} key={target.key} close={() => setQuery({ send: undefined })} />
+      )}
+    </>
+  );
+};
+
 export default Page;

@@ -1,0 +1,174 @@
+type Json = Readonly<Record<string, unknown>>;
+
+/** A parameter of a path, a query or a header, or a param of an RPC method. */
+export type ApiParam = {
+  name: string;
+  in: "path" | "query" | "header";
+  isRequired: boolean;
+  description: string;
+  example: string;
+  /** The values that it may have, where they are few. */
+  values: readonly string[];
+};
+
+/** An operation of REST or a method of RPC, as its spec describes it. */
+export type ApiCall = {
+  id: string;
+  surface: "rest" | "rpc";
+  method: string;
+  path: string;
+  group: string;
+  summary: string;
+  description: string;
+  params: readonly ApiParam[];
+  /** Bodies to begin with; none where it takes none. */
+  bodies: readonly { name: string; text: string }[];
+  /** The names of the security schemes, any of which lets a caller in. None: everybody may. */
+  identities: readonly string[];
+};
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const objectOf = (value: unknown): Json => (isObject(value) ? value : {});
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+const pretty = (value: unknown): string => JSON.stringify(value, null, 2);
+
+/** Follows `$ref`s to where they lead in the document. */
+const resolve = (spec: Json, node: unknown, depth = 8): Json => {
+  const ref = objectOf(node).$ref;
+  if (typeof ref !== "string" || depth === 0) return objectOf(node);
+  const found = ref
+    .replace(/^#\//, "")
+    .split("/")
+    .reduce<unknown>((at, step) => objectOf(at)[step.replaceAll("~1", "/").replaceAll("~0", "~")], spec);
+  return resolve(spec, found, depth - 1);
+};
+
+const shownText = (value: unknown): string =>
+  value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+
+const METHODS = ["get", "post", "put", "patch", "delete"] as const;
+
+/** Every operation of an OpenAPI document. */
+export const restCalls = (spec: Json): ApiCall[] =>
+  Object.entries(objectOf(spec.paths)).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = objectOf(item)[method];
+      return isObject(operation) ? [restCall(spec, { path, method, operation, item: objectOf(item) })] : [];
+    }),
+  );
+
+type Place = { path: string; method: string; operation: Json; item: Json };
+
+const restCall = (spec: Json, { path, method, operation, item }: Place): ApiCall => {
+  const params = [...listOf(item.parameters), ...listOf(operation.parameters)].map((given): ApiParam => {
+    const param = resolve(spec, given);
+    const schema = resolve(spec, param.schema);
+    return {
+      name: textOf(param.name),
+      in: param.in as ApiParam["in"],
+      isRequired: param.required === true,
+      description: textOf(param.description),
+      example: shownText(param.example ?? schema.example ?? listOf(schema.examples)[0]),
+      values: listOf(schema.enum).map(shownText),
+    };
+  });
+  const content = objectOf(objectOf(resolve(spec, operation.requestBody).content)["application/json"]);
+  const examples = Object.entries(objectOf(content.examples)).map(([name, given]) => {
+    const example = resolve(spec, given);
+    return { name: textOf(example.summary) || name, text: pretty(example.value) };
+  });
+  const alone = content.example === undefined ? [] : [{ name: "Example", text: pretty(content.example) }];
+  const bodies = [...examples, ...alone];
+  return {
+    id: textOf(operation.operationId),
+    surface: "rest",
+    method: method.toUpperCase(),
+    ...{ path, params },
+    group: textOf(listOf(operation.tags)[0]),
+    summary: textOf(operation.summary),
+    description: textOf(operation.description),
+    bodies: bodies.length === 0 && isObject(content.schema) ? [{ name: "Empty", text: "{}" }] : bodies,
+    identities: listOf(operation.security ?? spec.security).flatMap((one) => Object.keys(objectOf(one))),
+  };
+};
+
+/** Every method of an OpenRPC document, as it is called over HTTP. */
+export const rpcCalls = (spec: Json): ApiCall[] =>
+  listOf(spec.methods).map((given): ApiCall => {
+    const method = resolve(spec, given);
+    const name = textOf(method.name);
+    const bodies = listOf(method.examples).map((one) => {
+      const example = resolve(spec, one);
+      const params = listOf(example.params).map((param) => resolve(spec, param));
+      const sent = Object.fromEntries(params.map(({ name: key, value }) => [textOf(key), value]));
+      return {
+        name: textOf(example.description) || textOf(example.name),
+        text: pretty({ jsonrpc: "2.0", id: 1, method: name, params: sent }),
+      };
+    });
+    return {
+      id: name,
+      surface: "rpc",
+      method: "POST",
+      path: "/rpc",
+      group: name.split(".")[0] ?? "",
+      summary: textOf(method.summary),
+      description: textOf(method.description),
+      params: [],
+      bodies: bodies.length > 0 ? bodies : [{ name: "Empty", text: pretty({ jsonrpc: "2.0", id: 1, method: name }) }],
+      identities: ["rpcToken"],
+    };
+  });
+
+/** Why the signed-in identity may not call it; undefined where it may. */
+export const whyNotCallable = ({ identities, surface, id }: ApiCall, who: "console" | "admin"): string | undefined => {
+  const isOpen = identities.length === 0;
+  if (isOpen || (who === "console" && identities.some((one) => one === "consoleToken" || one === "rpcToken")))
+    return undefined;
+  if (who === "admin" && identities.includes("restKey")) return undefined;
+  if (id.startsWith("hooks."))
+    return "It takes the webhook token or a signature. The Webhooks page sends a test webhook.";
+  if (surface === "rpc" || identities.includes("rpcToken"))
+    return "A REST key opens REST alone. Sign in with the console token to use this.";
+  return "It takes the console token alone. Sign in with it to use this.";
+};
+
+const READING = /\.(?:list|get|status|health|info|stats|dryRun)$/;
+
+/** What a call does beyond reading, in words for a question before it is sent; undefined where it only reads. */
+export const effectOfCall = (call: ApiCall): string | undefined => {
+  const { method, id, surface } = call;
+  if (READING.test(id) || (surface === "rest" && method === "GET")) return undefined;
+  return isRemoving(call)
+    ? "It changes the running gateway, and cannot be undone."
+    : "It changes the running gateway, or starts work in it.";
+};
+
+/** Whether what it does cannot be undone. */
+export const isRemoving = ({ method, id }: ApiCall): boolean => method === "DELETE" || /delete|revoke|cancel/i.test(id);
+
+export type ApiRequest = { method: string; path: string; headers: Record<string, string>; body: string | undefined };
+
+/** The request that a filled form makes, without its token; or what is missing. */
+export const requestOf = (
+  { method, path, params, bodies }: ApiCall,
+  values: Readonly<Record<string, string>>,
+  body: string,
+): ApiRequest | { missing: string } => {
+  const missing = params.find(({ name, isRequired }) => isRequired && !values[name]);
+  if (missing) return { missing: missing.name };
+  let filled = path;
+  const query = new URLSearchParams();
+  const headers: Record<string, string> = bodies.length > 0 ? { "content-type": "application/json" } : {};
+  for (const { name, in: place } of params) {
+    const value = values[name];
+    if (!value) continue;
+    if (place === "path") filled = filled.replaceAll(`{${name}}`, () => encodeURIComponent(value));
+    else if (place === "query") query.append(name, value);
+    else headers[name.toLowerCase()] = value;
+  }
+  const asked = query.toString();
+  return { method, path: filled + (asked && `?${asked}`), headers, body: bodies.length > 0 ? body : undefined };
+};

@@ -1,0 +1,130 @@
+type Schema = Readonly<Record<string, unknown>>;
+
+/** One field of a form that is made from a JSON Schema. */
+export type SchemaField = {
+  name: string;
+  word: string;
+  description: string | undefined;
+  isRequired: boolean;
+  /** `json` is for what no other kind fits: it is typed as JSON. */
+  kind: "text" | "long" | "number" | "integer" | "choice" | "json";
+  /** For a choice: what may be chosen, as JSON. */
+  options: readonly string[];
+  /** What stands in the field at first. */
+  initial: string;
+  placeholder: string;
+  /** What the schema asks of the value, in words. */
+  limits: string;
+};
+
+/** From this length on a text has a field of several lines. */
+const LONG = 200;
+
+const isObject = (value: unknown): value is Schema =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+/** The schema's type where it has one beside null. */
+const typeOf = ({ type }: Schema): string | undefined => {
+  const types = Array.isArray(type) ? type.filter((one) => one !== "null") : [type];
+  return types.length === 1 ? textOf(types[0]) : undefined;
+};
+
+const choicesOf = (schema: Schema): readonly unknown[] | undefined => {
+  if (Object.hasOwn(schema, "const")) return [schema.const];
+  if (Array.isArray(schema.enum)) return schema.enum as unknown[];
+  return typeOf(schema) === "boolean" ? [true, false] : undefined;
+};
+
+const kindOf = (schema: Schema): SchemaField["kind"] => {
+  const type = typeOf(schema);
+  if (choicesOf(schema) !== undefined) return "choice";
+  if (type === "number" || type === "integer") return type;
+  if (type !== "string") return "json";
+  return typeof schema.maxLength === "number" && schema.maxLength > LONG ? "long" : "text";
+};
+
+const LIMITS = [
+  ["minLength", "at least", " characters"],
+  ["maxLength", "at most", " characters"],
+  ["minimum", "at least", ""],
+  ["maximum", "at most", ""],
+  ["minItems", "at least", " items"],
+  ["maxItems", "at most", " items"],
+] as const;
+
+const limitsOf = (schema: Schema): string =>
+  LIMITS.flatMap(([name, words, unit]) =>
+    typeof schema[name] === "number" ? [`${words} ${schema[name]}${unit}`] : [],
+  ).join(", ");
+
+/** A value as its field shows it. */
+const shown = (kind: SchemaField["kind"], value: unknown): string => {
+  if (value === undefined) return "";
+  if ((kind === "text" || kind === "long") && typeof value === "string") return value;
+  return kind === "json" ? JSON.stringify(value, null, 2) : JSON.stringify(value);
+};
+
+/** The fields of a schema of an object, those that are required first. */
+export const fieldsOf = (schema: Schema): SchemaField[] => {
+  const properties = isObject(schema.properties) ? schema.properties : {};
+  const required = new Set(Array.isArray(schema.required) ? (schema.required as unknown[]) : []);
+  const fields = Object.entries(properties).map(([name, given]): SchemaField => {
+    const property = isObject(given) ? given : {};
+    const kind = kindOf(property);
+    const options = (choicesOf(property) ?? []).map((one) => JSON.stringify(one));
+    const isRequired = required.has(name);
+    const only = isRequired && options.length === 1 ? options[0] : undefined;
+    const [example] = Array.isArray(property.examples) ? (property.examples as unknown[]) : [];
+    return {
+      ...{ name, kind, options, isRequired, limits: limitsOf(property) },
+      word: textOf(property.title) ?? name,
+      description: textOf(property.description),
+      initial: only ?? shown(kind, property.default),
+      placeholder: shown(kind, example),
+    };
+  });
+  return fields.sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
+};
+
+/** Whether a schema lets in fields that it does not name. */
+export const takesMore = (schema: Schema): boolean => schema.additionalProperties !== false;
+
+export type FormValues = Readonly<Record<string, string>>;
+
+/** What was typed, as params; or what is wrong with it, by the field's name. An optional field that is empty is left out. */
+export const paramsOf = (
+  fields: readonly SchemaField[],
+  values: FormValues,
+): { params: Record<string, unknown> } | { faults: Record<string, string> } => {
+  const params: Record<string, unknown> = {};
+  const faults: Record<string, string> = {};
+  for (const field of fields) {
+    const typed = values[field.name] ?? field.initial;
+    const read = typedValue(field, typed);
+    if (read === undefined) continue;
+    if ("fault" in read) faults[field.name] = read.fault;
+    // A name as `__proto__` is a name like any other.
+    else Object.defineProperty(params, field.name, { value: read.value, enumerable: true });
+  }
+  return Object.keys(faults).length > 0 ? { faults } : { params };
+};
+
+const typedValue = (
+  { kind, isRequired }: SchemaField,
+  typed: string,
+): { value: unknown } | { fault: string } | undefined => {
+  const isText = kind === "text" || kind === "long";
+  if (isText ? typed === "" : typed.trim() === "") return isRequired ? { fault: "It is required." } : undefined;
+  if (isText) return { value: typed };
+  if (kind === "number" || kind === "integer") {
+    const value = Number(typed);
+    if (!Number.isFinite(value)) return { fault: "It must be a number." };
+    return kind === "integer" && !Number.isInteger(value) ? { fault: "It must be a whole number." } : { value };
+  }
+  try {
+    return { value: JSON.parse(typed) as unknown };
+  } catch {
+    return { fault: "This is not JSON yet." };
+  }
+};

@@ -1,0 +1,233 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { bindKeys } from "#console/app/keys.ts";
+import { type RawRequest, useExchange } from "#console/app/raw-exchange.ts";
+import { identity } from "#console/app/session.ts";
+import { copyText } from "#console/app/toasts.ts";
+import {
+  type ApiCall,
+  type ApiParam,
+  effectOfCall,
+  isRemoving,
+  requestOf,
+  whyNotCallable,
+} from "#console/lib/api-calls.ts";
+import { curlOf } from "#console/lib/curl.ts";
+import { Confirm } from "#console/parts/dialog.tsx";
+import { Exchange } from "#console/parts/exchange.tsx";
+import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { Markdown } from "#console/parts/markdown.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+
+/** One call: its form, filled with the spec's example, and what came of sending it. */
+export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) => {
+  const values = useSignal<Record<string, string>>({});
+  const body = useSignal(call.bodies[0]?.text ?? "");
+  const isAsking = useSignal(false);
+  const { exchange, error, isRunning, send, stop } = useExchange();
+  const who = identity.value;
+  const denied = who ? whyNotCallable(call, who.kind) : "Nobody is signed in.";
+  const made = requestOf(call, values.value, body.value);
+  const why = denied ?? ("missing" in made ? `Fill in ${made.missing} first.` : undefined);
+  const effect = effectOfCall(call);
+  const run = async () => {
+    if ("missing" in made || !who) return;
+    await send(rawOf(call, made, who.token));
+  };
+  const ask = () => {
+    if (why !== undefined || isRunning.value) return;
+    if (effect === undefined) void run();
+    else isAsking.value = true;
+  };
+  const copy = () => {
+    const { path } = "missing" in made ? { path: call.path } : made;
+    const { shownHeaders } = rawOf(call, "missing" in made ? { ...EMPTY, method: call.method, path } : made, "");
+    const sent = call.bodies.length > 0 ? body.value : undefined;
+    void copyText(
+      curlOf({ method: call.method, url: location.origin + path, headers: shownHeaders, body: sent }),
+      "Copied as curl",
+    );
+  };
+  const answer = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (exchange.value) answer.current?.scrollIntoView({ block: "nearest" });
+  }, [exchange.value === undefined]);
+  const latest = useRef(copy);
+  latest.current = copy;
+  useEffect(() => bindKeys([{ key: "c", does: "Copy as curl", run: () => latest.current() }]), []);
+  return (
+    <article aria-label={call.id}>
+      <header class="inspector-head">
+        <button type="button" class="link back" onClick={back}>
+          <Icon name="arrow-left" size={14} /> All calls
+        </button>
+        <div class="line">
+          <strong class="mono">{call.id}</strong>
+          <span class="faint">{call.summary}</span>
+        </div>
+        <div class="line mono">
+          <span class="muted">{call.method}</span> <span class="break">{call.path}</span>
+        </div>
+      </header>
+      <details class="about">
+        <summary>What it does</summary>
+        <Markdown text={call.description || call.summary} />
+      </details>
+      {denied !== undefined && <Note tone="warning">{denied}</Note>}
+      <form
+        class="section fill"
+        onSubmit={(event) => {
+          event.preventDefault();
+          ask();
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          ask();
+        }}
+      >
+        {call.params.length > 0 && (
+          <div class="api-params">
+            {call.params.map((param) => (
+              <ParamField
+                key={`${param.in} ${param.name}`}
+                param={param}
+                value={values.value[param.name] ?? ""}
+                set={(value) => {
+                  values.value = { ...values.value, [param.name]: value };
+                }}
+              />
+            ))}
+          </div>
+        )}
+        {call.bodies.length > 0 && <BodyField call={call} body={body.value} set={(text) => (body.value = text)} />}
+        <div class="bar-actions">
+          <ActionButton kind="primary" onClick={ask} why={why} isRunning={isRunning.value}>
+            <Icon name="send" size={14} /> {isRunning.value ? "Sending…" : "Send"}
+          </ActionButton>
+          {isRunning.value && <ActionButton onClick={stop}>Stop</ActionButton>}
+          <ActionButton onClick={copy} hotkey="c">
+            <Icon name="terminal" size={14} /> curl
+          </ActionButton>
+        </div>
+      </form>
+      {error.value !== undefined && <TroubleNote error={error.value} retry={ask} />}
+      <div ref={answer}>{exchange.value && <Exchange of={exchange.value} isWhole />}</div>
+      {isAsking.value && effect !== undefined && (
+        <Confirm
+          title={`Send ${call.id}?`}
+          act="Send"
+          isDanger={isRemoving(call)}
+          run={async () => void run()}
+          close={() => (isAsking.value = false)}
+        >
+          <p>
+            {call.summary}. {effect}
+          </p>
+          {!("missing" in made) && (
+            <pre class="step-text">
+              {made.method} {made.path}
+              {made.body !== undefined && `\n${made.body}`}
+            </pre>
+          )}
+        </Confirm>
+      )}
+    </article>
+  );
+};
+
+const EMPTY = { method: "GET", path: "/", headers: {}, body: undefined };
+
+/** The request with the token that is signed in, and the same with the token's variable in its place. */
+const rawOf = (
+  { identities, surface }: ApiCall,
+  {
+    method,
+    path,
+    headers,
+    body,
+  }: { method: string; path: string; headers: Record<string, string>; body: string | undefined },
+  token: string,
+): RawRequest => {
+  const isOpen = identities.length === 0;
+  const isRpc = surface === "rpc" || identities.includes("rpcToken");
+  const variable = isRpc ? "$RPC_TOKEN" : identities.includes("webhookBearer") ? "$WEBHOOK_TOKEN" : "$REST_API_KEY";
+  return {
+    ...{ method, path, body },
+    headers: isOpen ? headers : { authorization: `Bearer ${token}`, ...headers },
+    shownHeaders: isOpen ? headers : { authorization: `Bearer ${variable}`, ...headers },
+  };
+};
+
+const ParamField = ({ param, value, set }: { param: ApiParam; value: string; set: (value: string) => void }) => {
+  const { name, in: place, isRequired, description, example, values } = param;
+  const word = `${name}${isRequired ? " (required)" : ""}`;
+  const hint = place === "header" ? `A header. ${description}` : description;
+  return (
+    <Field word={word} hint={<Ticks text={hint} />}>
+      {values.length > 0 ? (
+        <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+          <option value="">Any</option>
+          {values.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      ) : (
+        <input
+          class="mono"
+          value={value}
+          placeholder={example}
+          spellcheck={false}
+          autocomplete="off"
+          onInput={({ currentTarget }) => set(currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+};
+
+const BodyField = ({ call, body, set }: { call: ApiCall; body: string; set: (text: string) => void }) => (
+  <>
+    {call.bodies.length > 1 && (
+      <Field word="Example">
+        <select
+          value={String(call.bodies.findIndex(({ text }) => text === body))}
+          onChange={({ currentTarget }) => set(call.bodies[Number(currentTarget.value)]?.text ?? body)}
+        >
+          <option value="-1" disabled>
+            Your own
+          </option>
+          {call.bodies.map(({ name }, n) => (
+            <option key={name} value={String(n)}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </Field>
+    )}
+    <Field word="Body" hint={isJson(body) ? undefined : "This is not JSON: the gateway will refuse it."}>
+      <textarea
+        class="code"
+        rows={Math.min(18, Math.max(4, body.split("\n").length))}
+        spellcheck={false}
+        value={body}
+        onInput={({ currentTarget }) => set(currentTarget.value)}
+      />
+    </Field>
+  </>
+);
+
+/** A line of a spec: what stands between backticks is code. */
+const Ticks = ({ text }: { text: string }) => (
+  <>{text.split("`").map((part, n) => (n % 2 === 1 ? <code key={`${n} ${part}`}>{part}</code> : part))}</>
+);
+
+const isJson = (text: string): boolean => {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};

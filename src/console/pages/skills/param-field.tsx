@@ -1,0 +1,57 @@
+import type { SchemaField } from "#console/lib/schema-form.ts";
+import { Field } from "#console/parts/fields.tsx";
+
+type Of = { field: SchemaField; value: string; set: (value: string) => void; error: string | undefined };
+
+/** The field of one param. */
+export const ParamField = ({ field, value, set, error }: Of) => {
+  const { word, isRequired, description, limits, kind } = field;
+  const hint = [description, limits && `${limits[0]?.toUpperCase()}${limits.slice(1)}.`, kind === "json" && "As JSON."]
+    .filter(Boolean)
+    .join(" ");
+  return (
+    <Field word={isRequired ? `${word} (required)` : word} hint={hint || undefined} error={error}>
+      <Control field={field} value={value} set={set} />
+    </Field>
+  );
+};
+
+const Control = ({ field: { kind, options, isRequired, placeholder }, value, set }: Omit<Of, "error">) => {
+  if (kind === "choice")
+    return (
+      <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+        {(!isRequired || value === "") && <option value="">{isRequired ? "Choose one" : "Not set"}</option>}
+        {options.map((option) => (
+          <option key={option} value={option}>
+            {wordOf(option)}
+          </option>
+        ))}
+      </select>
+    );
+  if (kind === "long" || kind === "json")
+    return (
+      <textarea
+        class={kind === "json" ? "code" : ""}
+        rows={3}
+        spellcheck={kind === "long"}
+        placeholder={placeholder}
+        value={value}
+        onInput={({ currentTarget }) => set(currentTarget.value)}
+      />
+    );
+  return (
+    <input
+      inputMode={kind === "text" ? "text" : kind === "integer" ? "numeric" : "decimal"}
+      autocomplete="off"
+      placeholder={placeholder}
+      value={value}
+      onInput={({ currentTarget }) => set(currentTarget.value)}
+    />
+  );
+};
+
+/** A value of a choice without the quotes of JSON. */
+const wordOf = (option: string): string => {
+  const value: unknown = JSON.parse(option);
+  return typeof value === "string" ? value : value === true ? "Yes" : value === false ? "No" : option;
+};

@@ -1,0 +1,63 @@
+import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { Icon } from "#console/parts/icon.tsx";
+import { RawJson } from "#console/parts/json.tsx";
+import { Facts } from "#console/parts/page.tsx";
+import { Tabs } from "#console/parts/tabs.tsx";
+import type { Skill } from "./page.tsx";
+import { TriggerForm } from "./trigger-form.tsx";
+
+/** One skill: a form that triggers it, and what its front matter says. */
+export const SkillView = ({ skill, back }: { skill: Skill; back: () => void }) => (
+  <article aria-label={`Skill ${skill.skill_id}`}>
+    <header class="inspector-head">
+      <button type="button" class="link back" onClick={back}>
+        <Icon name="arrow-left" size={14} /> All skills
+      </button>
+      <div class="line">
+        <strong class="mono">{skill.skill_id}</strong>
+      </div>
+      <p class="plain-text">{skill.description}</p>
+    </header>
+    <Tabs
+      label="Parts of the skill"
+      open={query.value.get("tab") ?? "trigger"}
+      onOpen={(id) => setQuery({ tab: id === "trigger" ? undefined : id })}
+      tabs={[
+        { id: "trigger", name: "Trigger", body: () => <TriggerForm skill={skill} /> },
+        { id: "about", name: "About", body: () => <About skill={skill} /> },
+      ]}
+    />
+  </article>
+);
+
+const About = ({ skill }: { skill: Skill }) => {
+  const { agents, license, compatibility, allowed_tools, metadata, params_schema } = skill;
+  return (
+    <div class="section">
+      <Facts
+        of={[
+          ["Agents", agents.length === 0 ? <span class="faint">no agent has it</span> : <AgentLinks agents={agents} />],
+          license !== undefined && ["License", license],
+          compatibility !== undefined && ["Needs", compatibility],
+          allowed_tools !== undefined && ["Tools", <span class="mono">{allowed_tools.join(", ")}</span>],
+          ...Object.entries(metadata ?? {}).map(([name, value]) => [name, value] as const),
+          ["Params", params_schema ? "as its schema says" : "any JSON object"],
+        ]}
+      />
+      {params_schema && <RawJson value={params_schema} word="The schema of its params" />}
+      <p class="hint">
+        The instructions are in <code>{skill.skill_id}/SKILL.md</code>, in a folder of <code>skills.dirs</code>.
+      </p>
+    </div>
+  );
+};
+
+const AgentLinks = ({ agents }: { agents: readonly string[] }) => (
+  <span class="agent-links">
+    {agents.map((agent) => (
+      <a key={agent} href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
+        {agent}
+      </a>
+    ))}
+  </span>
+);

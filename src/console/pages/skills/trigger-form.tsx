@@ -1,0 +1,140 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { bindKeys } from "#console/app/keys.ts";
+import { copyText } from "#console/app/toasts.ts";
+import { curlOf } from "#console/lib/curl.ts";
+import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
+import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import type { Skill } from "./page.tsx";
+import { ParamField } from "./param-field.tsx";
+import { Reply } from "./reply.tsx";
+import { useTrigger } from "./use-trigger.ts";
+
+const MORE = "\0more";
+
+/** A form of the skill's params, and the reply as the agent writes it. */
+export const TriggerForm = ({ skill }: { skill: Skill }) => {
+  const { skill_id, agents, params_schema } = skill;
+  const schema = params_schema ?? {};
+  const fields = fieldsOf(schema);
+  const hasMore = takesMore(schema);
+  const values = useSignal<Record<string, string>>({});
+  const agent = useSignal(agents[0] ?? "");
+  const isTried = useSignal(false);
+  const { run, stop, state } = useTrigger();
+  const read = readForm(fields, values.value, hasMore);
+  const faults = "faults" in read && isTried.value ? read.faults : {};
+  const set = (name: string) => (value: string) => {
+    values.value = { ...values.value, [name]: value };
+  };
+  const body = {
+    skill_id,
+    ...(agent.value !== "" && { agent: agent.value }),
+    params: "params" in read ? read.params : {},
+  };
+  const why =
+    agents.length === 0 ? "No agent has this skill. Add it to an agent's skills in the configuration." : undefined;
+  const send = () => {
+    isTried.value = true;
+    if ("params" in read && why === undefined) void run(body);
+  };
+  const copy = () =>
+    void copyText(
+      curlOf({
+        method: "POST",
+        url: `${location.origin}/api/v1/skills/trigger`,
+        headers: { authorization: "Bearer $REST_API_KEY", "content-type": "application/json" },
+        body: JSON.stringify(body),
+      }),
+      "Copied as curl",
+    );
+  const latest = useRef(copy);
+  latest.current = copy;
+  useEffect(() => bindKeys([{ key: "c", does: "Copy as curl", run: () => latest.current() }]), []);
+  const isRunning = state.value?.status === "running";
+  return (
+    <>
+      <form
+        class="section fill"
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        {agents.length > 1 && (
+          <Field word="Agent">
+            <select
+              value={agent.value}
+              onChange={({ currentTarget }) => {
+                agent.value = currentTarget.value;
+              }}
+            >
+              {agents.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </Field>
+        )}
+        {fields.map((field) => (
+          <ParamField
+            key={field.name}
+            field={field}
+            value={values.value[field.name] ?? field.initial}
+            set={set(field.name)}
+            error={faults[field.name]}
+          />
+        ))}
+        {hasMore && (
+          <Field
+            word={fields.length === 0 ? "Params" : "Other params"}
+            hint={
+              fields.length === 0
+                ? "Any JSON object, or nothing."
+                : "A JSON object with fields that the schema does not name."
+            }
+            error={faults[MORE]}
+          >
+            <textarea
+              class="code"
+              rows={fields.length === 0 ? 5 : 2}
+              spellcheck={false}
+              placeholder="{}"
+              value={values.value[MORE] ?? ""}
+              onInput={({ currentTarget }) => set(MORE)(currentTarget.value)}
+            />
+          </Field>
+        )}
+        <div class="bar-actions">
+          <ActionButton kind="primary" onClick={send} why={why} isRunning={isRunning}>
+            <Icon name="play" size={14} /> {isRunning ? "Running…" : "Trigger"}
+          </ActionButton>
+          {isRunning && <ActionButton onClick={stop}>Stop following</ActionButton>}
+          <ActionButton onClick={copy} hotkey="c">
+            <Icon name="terminal" size={14} /> curl
+          </ActionButton>
+        </div>
+        <p class="hint">It starts a real turn in a new session.</p>
+      </form>
+      {state.value && <Reply of={state.value} />}
+    </>
+  );
+};
+
+type Read = ReturnType<typeof paramsOf>;
+
+/** The params of all fields, and of the JSON beside them. */
+const readForm = (fields: ReturnType<typeof fieldsOf>, values: Record<string, string>, hasMore: boolean): Read => {
+  const read = paramsOf(fields, values);
+  const text = values[MORE] ?? "";
+  if (!hasMore || text.trim() === "") return read;
+  const faults = "faults" in read ? read.faults : {};
+  try {
+    const more: unknown = JSON.parse(text);
+    if (typeof more !== "object" || more === null || Array.isArray(more))
+      return { faults: { ...faults, [MORE]: "It must be a JSON object." } };
+    return "params" in read ? { params: { ...more, ...read.params } } : read;
+  } catch {
+    return { faults: { ...faults, [MORE]: "This is not JSON yet." } };
+  }
+};

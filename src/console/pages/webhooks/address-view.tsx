@@ -1,0 +1,119 @@
+import { rest } from "#console/app/api.ts";
+import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
+import { curlOfHook } from "#console/lib/webhook-requests.ts";
+import { Command, CopyButton } from "#console/parts/copy.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { State } from "#console/parts/state.tsx";
+import { Ago } from "#console/parts/time.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import { exampleFor, type HookAddress, secretWords, variableOf } from "./addresses.ts";
+
+/** One address: how to send to it, and what came in there last. */
+export const AddressView = ({ address, back }: { address: HookAddress; back: () => void }) => {
+  const { kind, key, name, path, verify, does } = address;
+  const example = useLoaded((signal) => exampleFor(address, signal), [key]);
+  const url = location.origin + path;
+  const { headers = {}, body = {} } = example.value.value ?? {};
+  return (
+    <article aria-label={name}>
+      <header class="inspector-head">
+        <button type="button" class="link back" onClick={back}>
+          <Icon name="arrow-left" size={14} /> All addresses
+        </button>
+        <div class="line">
+          <strong>{name}</strong>
+          <span class="faint">{kind === "mapping" ? "mapping" : "webhook"}</span>
+        </div>
+        <div class="line">
+          <span class="id">
+            <span class="mono break">{url}</span>
+            <CopyButton text={url} what="Copy the address" />
+          </span>
+        </div>
+        <div class="bar-actions bottom-bar">
+          <ActionButton onClick={() => setQuery({ send: key })}>
+            <Icon name="send" size={14} /> Send a test
+          </ActionButton>
+          {kind === "mapping" && (
+            <ActionButton onClick={() => go(`/webhooks?target=${encodeURIComponent(key)}`)}>
+              <Icon name="play" size={14} /> Try a payload
+            </ActionButton>
+          )}
+        </div>
+      </header>
+      <Facts
+        of={[
+          [
+            kind === "mapping" ? "First condition" : "Does",
+            <span class={kind === "mapping" ? "mono" : ""}>{does}</span>,
+          ],
+          [
+            "Secret",
+            <>
+              {secretWords(address)}, <span class="mono">{variableOf(address)}</span> below
+            </>,
+          ],
+          kind === "mapping" && [
+            "Its rule",
+            <>
+              <code>webhooks.mappings.{name}</code> in the configuration has its other conditions, the message, the
+              agent and the session.
+            </>,
+          ],
+          kind === "shared" && [
+            "Takes",
+            "Mappings without a signature. One that has a signature is reached at its own address alone.",
+          ],
+        ]}
+      />
+      <section class="section spaced">
+        <h2>Send one with curl</h2>
+        {example.error.value !== undefined && <TroubleNote error={example.error.value} retry={example.reload} />}
+        {example.value.value === undefined ? (
+          <Skeleton rows={3} />
+        ) : (
+          <Command text={curlOfHook({ url, verify, headers, body: JSON.stringify(body) })} />
+        )}
+        {verify !== null && <p class="hint">The command signs its body with openssl, as the sender would.</p>}
+      </section>
+      {kind === "mapping" && <Recent mapping={name} />}
+    </article>
+  );
+};
+
+/** The last requests that this mapping got. */
+const Recent = ({ mapping }: { mapping: string }) => {
+  const loaded = useLoaded(
+    (signal) => rest().call("deliveries.list", { query: { surface: "hooks", mapping, limit: 5 } }, { signal }),
+    [mapping, query.value.get("send")],
+  );
+  const { deliveries } = loaded.value.value ?? {};
+  return (
+    <section class="section">
+      <header>
+        <h2>Last requests</h2>
+        <div class="actions">
+          <a href={hrefOf(`/activity?mapping=${encodeURIComponent(mapping)}`)}>All in Activity</a>
+        </div>
+      </header>
+      {loaded.error.value !== undefined && <TroubleNote error={loaded.error.value} retry={loaded.reload} />}
+      {deliveries?.length === 0 && <p class="muted">None is kept.</p>}
+      <ul class="recent">
+        {deliveries?.map(({ delivery_id, outcome, at }) => (
+          <li key={delivery_id}>
+            <State of={outcome} quiet />
+            <a class="mono" href={hrefOf(`/d/${delivery_id}`)}>
+              {delivery_id}
+            </a>
+            <span class="faint when">
+              <Ago at={at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+};

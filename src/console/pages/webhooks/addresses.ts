@@ -1,0 +1,90 @@
+import { rest } from "#console/app/api.ts";
+import type { SignatureType } from "#console/lib/sign-webhook.ts";
+import { type HookRequest, secretVariable, withPair } from "#console/lib/webhook-requests.ts";
+
+/** One address that takes webhooks. `shared` is the path of all mappings that have no signature. */
+export type HookAddress = {
+  kind: "wake" | "agent" | "shared" | "mapping";
+  /** As the page's own address names it. */
+  key: string;
+  name: string;
+  path: string;
+  verify: SignatureType | null;
+  does: string;
+};
+
+export type HookAddresses = {
+  addresses: HookAddress[];
+  /** Whether the address that the console came from serves webhooks, too. */
+  isServedHere: boolean;
+};
+
+/**
+ * Where this gateway takes webhooks.
+ * @TODO `mappings.list` will tell the whole of each mapping: its match, message, agent, session, model and what is left of its rate.
+ */
+export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses> => {
+  const [{ mappings }, { paths }] = await Promise.all([
+    rest().call("mappings.dryRun", { body: { headers: {}, body: {} } }, { signal }),
+    rest().call("ops.index", {}, { signal }),
+  ]);
+  const served = paths.find(({ description }) => description.startsWith("Webhooks"))?.path;
+  const [first] = mappings;
+  const base = first ? first.path.slice(0, -first.mapping.length - 1) : (served ?? "/hooks");
+  const addresses: HookAddress[] = [
+    {
+      ...{ kind: "wake", key: "wake", name: "Wake", path: `${base}/wake`, verify: null },
+      does: "Queues a system event for an agent's next beat",
+    },
+    {
+      ...{ kind: "agent", key: "agent", name: "Agent", path: `${base}/agent`, verify: null },
+      does: "Starts a turn with the message that is sent",
+    },
+    {
+      ...{ kind: "shared", key: "*", name: "Any mapping", path: base, verify: null },
+      does: "Starts the first mapping that matches",
+    },
+    ...mappings.map(
+      ({ mapping, path, verify, failed }): HookAddress => ({
+        ...{ kind: "mapping", key: mapping, name: mapping, path, verify },
+        does: failed ? `${failed.path} is ${failed.expected.join(" or ")}` : "Any payload",
+      }),
+    ),
+  ];
+  return { addresses, isServedHere: served !== undefined };
+};
+
+export const SIGNED_AS: Readonly<Record<SignatureType, string>> = {
+  github: "GitHub",
+  stripe: "Stripe",
+  slack: "Slack",
+  "standard-webhooks": "Standard Webhooks",
+};
+
+export const secretWords = ({ verify }: HookAddress): string =>
+  verify === null ? "The shared token" : `A signature as ${SIGNED_AS[verify]} makes it`;
+
+export const variableOf = ({ verify }: HookAddress): string => `$${secretVariable(verify)}`;
+
+const EXAMPLES = {
+  wake: { text: "The nightly build is green.", metadata: { source: "ci" } },
+  agent: { message: "Summarise the incident" },
+} as const;
+/** A mapping asks for fewer pairs than this, or its example stays incomplete. */
+const MOST_PAIRS = 12;
+
+/** A request that the address takes: for a mapping, one that has every pair of its `match`, found by trying. */
+export const exampleFor = async ({ kind, name }: HookAddress, signal?: AbortSignal): Promise<HookRequest> => {
+  let request: HookRequest = { headers: {}, body: {} };
+  if (kind === "wake" || kind === "agent") return { ...request, body: EXAMPLES[kind] };
+  for (let n = 0; n < MOST_PAIRS; n++) {
+    const asked = { headers: { ...request.headers }, body: request.body as Record<string, unknown> };
+    const body = { ...asked, ...(kind === "mapping" && { name }) };
+    const { mappings } = await rest().call("mappings.dryRun", { body }, { ...(signal && { signal }) });
+    // The shared path leads to mappings without a signature alone.
+    const failed = mappings.find(({ verify }) => kind === "mapping" || verify === null)?.failed;
+    if (!failed || failed.path === "message") break;
+    request = withPair(request, failed.path, failed.expected[0] ?? "");
+  }
+  return request;
+};

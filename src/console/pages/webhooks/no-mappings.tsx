@@ -1,0 +1,21 @@
+import { Command } from "#console/parts/copy.tsx";
+import { Empty } from "#console/parts/page.tsx";
+
+const EXAMPLE = `webhooks: {
+  token: "\${WEBHOOK_TOKEN}",
+  mappings: {
+    deploy: {
+      match: { "body.kind": "deploy" },
+      message: "Deploy of {body.service} {body.state}",
+      session: "webhook:deploys",
+    },
+  },
+}`;
+
+/** What the tester's place shows before there is a mapping. */
+export const NoMappings = () => (
+  <Empty title="There is no mapping yet. A mapping turns a sender's payload into a message for an agent.">
+    <Command text={EXAMPLE} />
+    <p class="muted">Put this into the configuration. The gateway reads it again on SIGHUP, or with system.reload.</p>
+  </Empty>
+);

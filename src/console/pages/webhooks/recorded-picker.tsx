@@ -1,0 +1,66 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
+import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { clockTime } from "#console/lib/format.ts";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+
+/** Chooses a webhook that was recorded. Which one stands in the address. */
+export const RecordedPicker = ({
+  take,
+}: {
+  take: (request: { headers: Record<string, string>; text: string }) => void;
+}) => {
+  const list = useLoaded((signal) =>
+    rest().call("deliveries.list", { query: { surface: "hooks", limit: 50 } }, { signal }),
+  );
+  const why = useSignal<string | undefined>(undefined);
+  const chosen = query.value.get("delivery") ?? "";
+  const one = useLoaded(
+    async (signal) =>
+      chosen === "" ? undefined : await rest().call("deliveries.get", { path: { delivery_id: chosen } }, { signal }),
+    [chosen],
+  );
+  const delivery = one.value.value;
+  useEffect(() => {
+    why.value = undefined;
+    if (!delivery || delivery.delivery_id !== chosen) return;
+    const { headers, body, body_encoding } = delivery;
+    if (body === null || body_encoding === "base64") why.value = "The body of this one is not kept. Take another.";
+    else take({ headers, text: pretty(body) });
+  }, [delivery]);
+  const deliveries = list.value.value?.deliveries ?? [];
+  const isListed = deliveries.some(({ delivery_id }) => delivery_id === chosen);
+  return (
+    <>
+      <label class="filter">
+        <span>Recorded</span>
+        <select
+          value={chosen}
+          onFocus={() => void list.reload()}
+          onChange={({ currentTarget }) => setQuery({ delivery: currentTarget.value })}
+        >
+          <option value="">Take one…</option>
+          {chosen !== "" && !isListed && <option value={chosen}>{chosen}</option>}
+          {deliveries.map(({ delivery_id, path, outcome, at }) => (
+            <option key={delivery_id} value={delivery_id}>
+              {clockTime(new Date(at).getTime(), false)} {path} · {outcome}
+            </option>
+          ))}
+        </select>
+      </label>
+      {chosen !== "" && <a href={hrefOf(`/d/${chosen}`)}>Open it</a>}
+      {why.value !== undefined && <Note tone="warning">{why.value}</Note>}
+      {one.error.value !== undefined && <TroubleNote error={one.error.value} />}
+    </>
+  );
+};
+
+const pretty = (text: string): string => {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+};

@@ -1,0 +1,164 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
+import { type RawExchange, useExchange } from "#console/app/raw-exchange.ts";
+import { hrefOf, setQuery } from "#console/app/router.ts";
+import { signWebhook } from "#console/lib/sign-webhook.ts";
+import { headersOfLines, linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
+import { Dialog } from "#console/parts/dialog.tsx";
+import { Exchange } from "#console/parts/exchange.tsx";
+import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
+import { exampleFor, type HookAddress, SIGNED_AS, variableOf } from "./addresses.ts";
+
+type Of = { addresses: readonly HookAddress[]; address: HookAddress; close: () => void };
+
+/** Sends a webhook as its sender would: from the browser, with the shared token or a signature. */
+export const SendTest = ({ addresses, address, close }: Of) => {
+  const { kind, path, verify } = address;
+  const payload = useSignal("");
+  const headers = useSignal("");
+  // Kept as long as the dialog is open, and nowhere else.
+  const secret = useSignal("");
+  const example = useLoaded((signal) => exampleFor(address, signal), [address.key]);
+  useEffect(() => {
+    const { value } = example.value;
+    if (!value) return;
+    payload.value = JSON.stringify(value.body, null, 2);
+    headers.value = linesOfHeaders(value.headers);
+  }, [example.value.value]);
+  const { exchange, error, isRunning, send } = useExchange();
+  const [parsed, head] = [payloadOf(payload.value), headersOfLines(headers.value)];
+  const why = whyNot({ verify, secret: secret.value, isReadable: !("fault" in parsed) && !("fault" in head) });
+  const run = async () => {
+    if ("fault" in head || why !== undefined) return;
+    const body = payload.value.trim() === "" ? "{}" : payload.value;
+    const proof = await proofOf(address, secret.value, body);
+    const rest = { "content-type": "application/json", ...head.headers };
+    const shown = verify === null ? { authorization: `Bearer ${variableOf(address)}` } : proof;
+    await send({ method: "POST", path, body, headers: { ...rest, ...proof }, shownHeaders: { ...rest, ...shown } });
+  };
+  return (
+    <Dialog title="Send a test webhook" close={close} size="wide">
+      <form
+        class="fill send-test"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run();
+        }}
+      >
+        <Field word="Send to" hint={effectOf(address)}>
+          <select value={address.key} onChange={({ currentTarget }) => setQuery({ send: currentTarget.value })}>
+            {addresses.map(({ key, name, path: to }) => (
+              <option key={key} value={key}>
+                {name} ({to})
+              </option>
+            ))}
+          </select>
+        </Field>
+        <Field
+          word={verify === null ? "Webhook token" : `Secret of ${SIGNED_AS[verify]}`}
+          hint={`${verify === null ? "webhooks.token" : `webhooks.mappings.${address.name}.verify.secret`} of the configuration. It is used for this request and not kept.`}
+        >
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            value={secret.value}
+            onInput={({ currentTarget }) => (secret.value = currentTarget.value)}
+          />
+        </Field>
+        <Field word="Payload" error={"fault" in parsed ? parsed.fault : undefined}>
+          <textarea
+            class="code"
+            rows={7}
+            spellcheck={false}
+            value={payload.value}
+            onInput={({ currentTarget }) => (payload.value = currentTarget.value)}
+          />
+        </Field>
+        {kind !== "wake" && kind !== "agent" && (
+          <Field word="Headers" error={"fault" in head ? head.fault : undefined}>
+            <textarea
+              class="code"
+              rows={2}
+              spellcheck={false}
+              placeholder="x-github-event: push"
+              value={headers.value}
+              onInput={({ currentTarget }) => (headers.value = currentTarget.value)}
+            />
+          </Field>
+        )}
+        <div class="dialog-actions">
+          <button type="button" class="button" onClick={close}>
+            Close
+          </button>
+          <ActionButton kind="primary" onClick={() => void run()} why={why} isRunning={isRunning.value}>
+            <Icon name="send" size={14} /> {isRunning.value ? "Sending…" : verify === null ? "Send" : "Sign and send"}
+          </ActionButton>
+        </div>
+      </form>
+      {error.value !== undefined && <TroubleNote error={error.value} />}
+      {exchange.value && !exchange.value.isOpen && <Sent exchange={exchange.value} />}
+    </Dialog>
+  );
+};
+
+const effectOf = ({ kind, name }: HookAddress): string => {
+  if (kind === "wake") return "This queues a real system event.";
+  if (kind === "agent") return "This starts a real turn.";
+  return kind === "shared"
+    ? "This starts a real turn, if a mapping matches."
+    : `This starts a real turn by ${name}, if it matches.`;
+};
+
+type Asked = { verify: HookAddress["verify"]; secret: string; isReadable: boolean };
+const whyNot = ({ verify, secret, isReadable }: Asked): string | undefined => {
+  if (!isReadable) return "The payload or the headers cannot be read.";
+  if (secret === "") return verify === null ? "Type the webhook token first." : "Type the secret first.";
+  // Browsers sign on secure pages alone.
+  if (verify !== null && !globalThis.isSecureContext)
+    return "The browser signs on https or localhost alone. Use the curl command.";
+  return undefined;
+};
+
+/** What proves to the gateway that the sender knows the secret. */
+const proofOf = async ({ verify }: HookAddress, secret: string, body: string): Promise<Record<string, string>> => {
+  if (verify === null) return { authorization: `Bearer ${secret}` };
+  const seconds = Math.floor(Date.now() / 1_000);
+  return await signWebhook(verify, { secret, body, seconds, id: `msg_${crypto.randomUUID()}` });
+};
+
+/** The answer, and the delivery that it made. */
+const Sent = ({ exchange }: { exchange: RawExchange }) => {
+  const requestId = exchange.headers.find(([name]) => name === "x-request-id")?.[1];
+  const found = useLoaded(
+    async (signal) =>
+      requestId === undefined
+        ? undefined
+        : (await rest().call("deliveries.list", { query: { id: requestId } }, { signal })).deliveries[0],
+    [requestId],
+  );
+  const top = useRef<HTMLDivElement>(null);
+  useEffect(() => top.current?.scrollIntoView({ block: "nearest" }), []);
+  return (
+    <div class="sent" ref={top}>
+      {found.value.value ? (
+        <p>
+          It was recorded as{" "}
+          <a class="mono" href={hrefOf(`/d/${found.value.value.delivery_id}`)}>
+            {found.value.value.delivery_id}
+          </a>
+          .
+        </p>
+      ) : (
+        <p class="muted">
+          {found.isLoading.value ? "Looking for it in the flight recorder…" : "The flight recorder does not have it."}
+        </p>
+      )}
+      <Exchange of={exchange} />
+    </div>
+  );
+};

@@ -1,0 +1,42 @@
+import type { RawExchange } from "../app/raw-exchange.ts";
+import { duration } from "../lib/format.ts";
+import { Body } from "./json.tsx";
+import { State } from "./state.tsx";
+
+/** What went over the wire: the request's line and headers, and the answer, byte for byte. */
+export const Exchange = ({ of, isWhole = false }: { of: RawExchange; isWhole?: boolean }) => {
+  const { request, status, statusText, headers, text, ms, isOpen } = of;
+  const isGood = status < 400;
+  return (
+    <section class="section exchange" aria-label="Exchange">
+      <header>
+        <span role="status">
+          <State of={isGood ? "ok" : "failed"} word={`${status} ${statusText}`.trim()} />
+        </span>
+        <span class="mono">{duration(ms)}</span>
+        {isOpen && <span class="muted">still coming…</span>}
+      </header>
+      <details class="wire" open={isWhole}>
+        <summary>Request</summary>
+        <pre class="raw" tabIndex={0}>
+          {head(`${request.method} ${request.path}`, Object.entries(request.shownHeaders))}
+          {request.body !== undefined && `\n\n${request.body}`}
+        </pre>
+      </details>
+      <details class="wire" open={isWhole}>
+        <summary>Headers of the answer ({headers.length})</summary>
+        <pre class="raw" tabIndex={0}>
+          {head(`${status} ${statusText}`, headers)}
+        </pre>
+      </details>
+      {text === "" ? (
+        <p class="muted">The answer has no body{isOpen && " yet"}.</p>
+      ) : (
+        <Body text={text} what="the answer" />
+      )}
+    </section>
+  );
+};
+
+const head = (first: string, headers: readonly (readonly [string, string])[]): string =>
+  [first, ...headers.map(([name, value]) => `${name}: ${value}`)].join("\n");

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+
+const SECRET = "github-secret-of-the-pages-12";
+const WEBHOOKS = {
+  token: TOKENS.webhook,
+  mappings: {
+    push: {
+      match: { "headers.x-github-event": "push", "body.ref": "refs/heads/main" },
+      message: "A push to {body.ref}",
+      session: "webhook:github",
+      verify: { type: "github", secret: SECRET },
+    },
+    deploy: { match: { "body.kind": "deploy" }, message: "Deploy of {body.service}", session: "webhook:deploys" },
+  },
+};
+
+browserTests(({ open }) => {
+  describe("the pages that try things", () => {
+    it("MUST show which mapping matches a payload while it is typed, and which pair failed", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      await using opened = await open(gateway, { path: "/console/webhooks" });
+      const { page, complaints } = opened;
+      const payload = page.getByRole("textbox", { name: "Payload" });
+      await payload.fill('{"kind":"deploy","service":"<img src=x onerror=alert(1)>"}');
+      await page.getByText("Deploy of <img src=x onerror=alert(1)>").waitFor();
+      await payload.fill('{"kind":"rollback"}');
+      await page.getByRole("cell", { name: '"rollback"' }).waitFor();
+      await payload.fill('{"kind":');
+      await page.getByText("This is not JSON yet").waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST fill the tester with a recorded webhook", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "billing" });
+      await using opened = await open(gateway, { path: `/console/webhooks?delivery=${deliveryId}` });
+      await opened.page.getByText("Deploy of billing").waitFor();
+      await opened.page.getByRole("button", { name: "Pick values" }).click();
+      await opened.page.getByTitle("{body.service}").waitFor();
+    });
+
+    it("MUST sign a test webhook as its sender would, and lead to the delivery", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      await using opened = await open(gateway, { path: "/console/webhooks?send=push" });
+      const { page, complaints } = opened;
+      const sent = page.getByRole("button", { name: "Sign and send" });
+      await page.getByLabel("Secret of GitHub").fill("a wrong secret");
+      await sent.click();
+      await page.getByRole("status").filter({ hasText: "401 Unauthorized" }).waitFor();
+      await page.getByLabel("Secret of GitHub").fill(SECRET);
+      await sent.click();
+      await page.getByRole("status").filter({ hasText: "200 OK" }).waitFor();
+      await page.getByRole("dialog").getByRole("link", { name: /^dlv_/ }).click();
+      await page.getByRole("heading", { name: "Activity" }).waitFor();
+      expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")).not.toContain(SECRET);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST show a call's raw exchange without the token, and ask before one that changes something", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/api?call=deliveries.list" });
+      const { page, complaints } = opened;
+      const send = page.getByRole("button", { name: "Send" });
+      await send.click();
+      await page.getByText("authorization: Bearer $REST_API_KEY").waitFor();
+      expect(await page.locator("body").textContent()).not.toContain(TOKENS.console);
+      await page.goto(`${gateway.url}/console/api?call=system.reload`);
+      await send.click();
+      await page.getByRole("dialog", { name: "Send system.reload?" }).waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST disable a method that a REST key may not call, and say why", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/api?call=agent.list", token: TOKENS.admin });
+      const send = opened.page.getByRole("button", { name: /^Send/ });
+      await send.waitFor();
+      expect(await send.getAttribute("aria-disabled")).toBe("true");
+      expect(await send.getAttribute("title")).toContain("REST alone");
+    });
+  });
+});

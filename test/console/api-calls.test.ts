@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { effectOfCall, requestOf, restCalls, rpcCalls, whyNotCallable } from "#console/lib/api-calls.ts";
+
+const specOf = (file: string) => JSON.parse(readFileSync(new URL(`../../generated/${file}`, import.meta.url), "utf8"));
+const calls = [...restCalls(specOf("openapi.json")), ...rpcCalls(specOf("openrpc.json"))];
+const callOf = (id: string) => {
+  const found = calls.find((call) => call.id === id);
+  if (!found) throw new Error(`there is no ${id}`);
+  return found;
+};
+
+describe("the calls of the gateway's own specs", () => {
+  it("all have an id, a path and a summary, and every body is JSON", () => {
+    for (const { id, path, summary, bodies } of calls) {
+      expect(
+        [id, path, summary].every((text) => text !== ""),
+        id,
+      ).toBe(true);
+      for (const { text } of bodies) expect(() => JSON.parse(text), id).not.toThrow();
+    }
+    expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length);
+  });
+
+  it("have the spec's examples, with references followed", () => {
+    expect(callOf("turns.get").params).toMatchObject([{ name: "turn_id", in: "path", isRequired: true }]);
+    expect(callOf("deliveries.list").params.find(({ name }) => name === "surface")?.values).toContain("hooks");
+    expect(JSON.parse(callOf("agent.status").bodies[0]?.text ?? "")).toEqual({
+      ...{ jsonrpc: "2.0", id: 1, method: "agent.status", params: { agentName: "main" } },
+    });
+  });
+
+  it("say who may not call them", () => {
+    const why = (id: string, who: "console" | "admin") => whyNotCallable(callOf(id), who);
+    expect([why("chat.send", "console"), why("chat.send", "admin"), why("ops.healthz", "admin")]).toEqual([
+      ...[undefined, undefined, undefined],
+    ]);
+    expect(why("keys.list", "admin")).toContain("console token alone");
+    expect([why("agent.list", "console"), why("agent.list", "admin")]).toEqual([
+      undefined,
+      expect.stringContaining("REST alone"),
+    ]);
+    expect(why("hooks.wake", "console")).toContain("webhook token");
+  });
+
+  it("tell what changes something from what only reads", () => {
+    const reading = [
+      "deliveries.list",
+      "turns.events",
+      "mappings.dryRun",
+      "agent.list",
+      "system.health",
+      "usage.stats",
+    ];
+    const changing = [
+      "chat.send",
+      "keys.revoke",
+      "turns.cancel",
+      "deliveries.replay",
+      "session.delete",
+      "agent.reload",
+    ];
+    expect(reading.filter((id) => effectOfCall(callOf(id)) !== undefined)).toEqual([]);
+    expect(changing.filter((id) => effectOfCall(callOf(id)) === undefined)).toEqual([]);
+  });
+});
+
+describe("a request of a filled form", () => {
+  it("has the path, the query, the headers and the body", () => {
+    expect(requestOf(callOf("deliveries.list"), { surface: "hooks", id: "a b&c", mapping: "" }, "")).toEqual({
+      ...{ method: "GET", path: "/api/v1/deliveries?surface=hooks&id=a+b%26c", headers: {}, body: undefined },
+    });
+    expect(requestOf(callOf("turns.get"), { turn_id: "../keys" }, "")).toMatchObject({
+      path: "/api/v1/turns/..%2Fkeys",
+    });
+    expect(requestOf(callOf("chat.send"), { "Idempotency-Key": "k1" }, "{}")).toMatchObject({
+      headers: { "content-type": "application/json", "idempotency-key": "k1" },
+      body: "{}",
+    });
+  });
+
+  it("names the parameter that is missing", () => {
+    expect(requestOf(callOf("turns.get"), {}, "")).toEqual({ missing: "turn_id" });
+  });
+});

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
+
+const schema = {
+  type: "object",
+  required: ["service", "environment", "tags"],
+  additionalProperties: false,
+  properties: {
+    retries: { type: "integer", default: 3, minimum: 0, maximum: 10 },
+    service: { type: "string", title: "Service", description: "Its name.", minLength: 2, examples: ["billing"] },
+    environment: { enum: ["staging", "production"] },
+    share: { type: ["number", "null"] },
+    force: { type: "boolean", default: false },
+    notes: { type: "string", maxLength: 2_000 },
+    tags: { type: "array", items: { type: "string" } },
+    version: { const: 2 },
+  },
+};
+
+const fields = fieldsOf(schema);
+const fieldOf = (name: string) => fields.find((field) => field.name === name);
+
+describe("a form of a JSON Schema", () => {
+  it("has the required fields first, and keeps the schema's order otherwise", () => {
+    expect(fields.map(({ name }) => name)).toEqual([
+      ...["service", "environment", "tags", "retries", "share", "force", "notes", "version"],
+    ]);
+  });
+
+  it("chooses a field by the type", () => {
+    expect(Object.fromEntries(fields.map(({ name, kind }) => [name, kind]))).toEqual({
+      ...{ service: "text", environment: "choice", tags: "json", retries: "integer" },
+      ...{ share: "number", force: "choice", notes: "long", version: "choice" },
+    });
+    expect(fieldOf("force")?.options).toEqual(["true", "false"]);
+  });
+
+  it("shows titles, defaults, examples and limits", () => {
+    expect(fieldOf("service")).toMatchObject({
+      word: "Service",
+      placeholder: "billing",
+      limits: "at least 2 characters",
+    });
+    expect(fieldOf("retries")).toMatchObject({ initial: "3", limits: "at least 0, at most 10" });
+  });
+
+  it("reads what was typed, and leaves out what is empty and optional", () => {
+    const values = { service: "billing", environment: '"production"', tags: '["a"]', retries: "", share: "0.5" };
+    expect(paramsOf(fields, values)).toEqual({
+      params: { service: "billing", environment: "production", tags: ["a"], share: 0.5, force: false },
+    });
+  });
+
+  it("says what is wrong, by the field", () => {
+    const values = { environment: '"staging"', tags: "[", retries: "1.5", share: "much" };
+    expect(paramsOf(fields, values)).toEqual({
+      faults: {
+        service: "It is required.",
+        tags: "This is not JSON yet.",
+        retries: "It must be a whole number.",
+        share: "It must be a number.",
+      },
+    });
+  });
+
+  it("takes the only value that a required field may have", () => {
+    expect(fieldsOf({ required: ["kind"], properties: { kind: { const: "a" } } })[0]?.initial).toBe('"a"');
+  });
+
+  it("survives schemas that are no objects", () => {
+    expect(fieldsOf({ properties: { odd: true } })[0]?.kind).toBe("json");
+    expect(fieldsOf({ properties: 7, required: 7 })).toEqual([]);
+    expect([takesMore(schema), takesMore({})]).toEqual([false, true]);
+  });
+
+  it("keeps a field that is named as the prototype is", () => {
+    const [field] = fieldsOf(JSON.parse('{"properties":{"__proto__":{"type":"string"}}}'));
+    const read = paramsOf(field ? [field] : [], { ["__proto__"]: "x" });
+    expect("params" in read && JSON.stringify(read.params)).toBe('{"__proto__":"x"}');
+  });
+});

@@ -1,0 +1,72 @@
+import { execFileSync } from "node:child_process";
+import { describe, expect, it } from "vitest";
+import type { SignatureType } from "#console/lib/sign-webhook.ts";
+import { curlOfHook, headersOfLines, linesOfHeaders, payloadOf, withPair } from "#console/lib/webhook-requests.ts";
+import { schemes } from "#wire/hooks-access.ts";
+import { signedWith } from "#wire/signatures/signature.ts";
+
+describe("what is typed into the tester", () => {
+  it("is headers, one a line, with names in small letters", () => {
+    const read = headersOfLines("X-GitHub-Event: push\n\n x-a:b: c ");
+    expect(read).toEqual({ headers: { "x-github-event": "push", "x-a": "b: c" } });
+    expect("headers" in read && linesOfHeaders(read.headers)).toBe("x-github-event: push\nx-a: b: c");
+  });
+
+  it("is refused where a line is no header, in words", () => {
+    expect(headersOfLines("push")).toEqual({ fault: expect.stringContaining("“push” is no header") });
+  });
+
+  it("is a JSON object or a list; an empty payload is an empty object", () => {
+    expect([payloadOf(""), payloadOf("[1]")]).toEqual([{ body: {} }, { body: [1] }]);
+    expect(payloadOf("7")).toEqual({ fault: "A payload is a JSON object or a list." });
+    expect(payloadOf("{")).toHaveProperty("fault");
+  });
+});
+
+describe("a pair that is put into a request", () => {
+  const put = (path: string) => withPair({ headers: {}, body: {} }, path, "x");
+  it("makes the place that it names", () => {
+    expect(put("body.a.b").body).toEqual({ a: { b: "x" } });
+    expect(put("body.commits.1.id").body).toEqual({ commits: [null, { id: "x" }] });
+    expect(put("headers.X-GitHub-Event").headers).toEqual({ "x-github-event": "x" });
+  });
+
+  it("keeps what is there, and changes no other object", () => {
+    const before = { headers: {}, body: { a: { c: 1 }, list: [1] } };
+    expect(withPair(before, "body.a.b", "x").body).toEqual({ a: { c: 1, b: "x" }, list: [1] });
+    expect(before.body).toEqual({ a: { c: 1 }, list: [1] });
+  });
+
+  it("leaves a request alone where the path is none", () => {
+    expect([put("message").body, put("body.__proto__.x").body]).toEqual([{}, {}]);
+  });
+});
+
+describe("the command that sends a webhook", () => {
+  it("names the shared token by a variable", () => {
+    const command = curlOfHook({ url: "http://gw/hooks/deploy", verify: null, body: "{}" });
+    expect(command).toContain('-H "authorization: Bearer $WEBHOOK_TOKEN"');
+  });
+
+  it.each([
+    ["github", "GITHUB_WEBHOOK_SECRET", "It's a secret"],
+    ["stripe", "STRIPE_WEBHOOK_SECRET", "whsec_stripe"],
+    ["slack", "SLACK_SIGNING_SECRET", "8f742231"],
+    ["standard-webhooks", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+  ] as [SignatureType, string, string][])("signs as %s does, in a shell", (type, variable, secret) => {
+    const body = `{"text":"it's $HOME"}`;
+    // In the place of curl, a function that writes its arguments.
+    const script = `curl() { printf '%s\\n' "$@"; }\n${curlOfHook({ url: "http://gw/hooks/x", verify: type, body })}`;
+    const said = execFileSync("sh", ["-c", script], { env: { ...process.env, [variable]: secret }, encoding: "utf8" });
+    const lines = said.trimEnd().split("\n");
+    const headers = Object.fromEntries(
+      lines.flatMap((line, n) =>
+        lines[n - 1] === "-H" ? [line.split(/: (.*)/s).slice(0, 2) as [string, string]] : [],
+      ),
+    );
+    const scheme = schemes[type];
+    const claim = scheme.claimOf(headers);
+    expect(lines.at(-1)).toBe(body);
+    expect(claim && signedWith(scheme.keysOf(secret), claim, Buffer.from(body), scheme.encoding)).toBe(0);
+  });
+});
