@@ -20,7 +20,7 @@ import { Tester } from "./tester.tsx";
 import "./webhooks.css";
 
 const COLUMNS: readonly Column<HookAddress>[] = [
-  { name: "Name", width: "150px", narrow: "first", cell: ({ name }) => name },
+  { name: "Name", width: "124px", narrow: "first", cell: ({ name }) => name },
   {
     name: "Address",
     narrow: "first",
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<HookAddress>[] = [
       </span>
     ),
   },
-  { name: "What it takes", width: "38%", cell: ({ does }) => <span title={does}>{does}</span> },
+  { name: "What it takes", width: "36%", cell: ({ does }) => <span title={does}>{does}</span> },
   {
     name: "Secret",
     width: "150px",
