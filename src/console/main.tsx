@@ -1,10 +1,12 @@
+// First of all: it says in which order the layers of all other styles count.
+import "./styles/main.css";
+
 import { render } from "preact";
 import { identify } from "./app/api.ts";
 import { identity, isChecking, signIn, signInReason, signOut, takeToken } from "./app/session.ts";
 import "./app/settings.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
-import "./styles/main.css";
 
 const App = () => {
   if (isChecking.value) return <p class="checking">Signing in…</p>;
