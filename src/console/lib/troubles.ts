@@ -25,7 +25,7 @@ const partOf = ({ name, detail }: Health["parts"][number]): Wrong => {
   return {
     what: NAMES[kind] ?? name,
     detail: words,
-    path: kind === "queue" ? "/activity?outcome=queued" : "/settings/gateway",
+    path: kind === "queue" ? "/activity?outcome=queued" : "/settings/configuration",
   };
 };
 

@@ -3,15 +3,18 @@ import { useEffect, useRef } from "preact/hooks";
 import { TroubleNote } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
-/** A native dialog, open as long as it is there. Escape and the ground around it close it. */
+/** A native dialog, open as long as it is there. Escape and the ground around it close it, but where it is `isFirm`. */
 export const Dialog = ({
   title,
   close,
   size = "",
+  isFirm = false,
   children,
 }: {
   title: string;
   close: () => void;
+  /** Only its buttons close it: what it shows is not shown again. */
+  isFirm?: boolean;
   size?: "" | "wide" | "huge" | "wide palette";
   children: ComponentChildren;
 }) => {
@@ -29,9 +32,9 @@ export const Dialog = ({
       onClose={close}
       onCancel={(event) => {
         event.preventDefault();
-        close();
+        if (!isFirm) close();
       }}
-      onMouseDown={(event) => event.target === dialog.current && close()}
+      onMouseDown={(event) => event.target === dialog.current && !isFirm && close()}
     >
       <div class="dialog-body">
         <h2>{title}</h2>

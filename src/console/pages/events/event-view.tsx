@@ -12,12 +12,16 @@ import { Icon } from "#console/parts/icon.tsx";
 import { Body } from "#console/parts/json.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
-import { Exact } from "#console/parts/time.tsx";
+import { Countdown, Exact } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
+import { EventRequests } from "./event-requests.tsx";
+import type { Beats } from "./page.tsx";
+
+type Shown = { id: string; beats: Beats; back: () => void; changed: () => void };
 
 /** One system event: what it says, what became of it, and how to queue it again. */
-export const EventView = ({ id, back, changed }: { id: string; back: () => void; changed: () => void }) => {
+export const EventView = ({ id, beats, back, changed }: Shown) => {
   const loaded = useLoaded((signal) => rest().call("events.get", { path: { event_id: id } }, { signal }), [id]);
   const isAsking = useSignal(false);
   useEffect(
@@ -53,13 +57,14 @@ export const EventView = ({ id, back, changed }: { id: string; back: () => void;
         </div>
         <div class="bar-actions">
           <ActionButton
-            why={event.status === "dead" ? undefined : "Only an event that was given up can be queued again."}
+            why={event.status === "dead" ? undefined : "Only a dead event can be replayed."}
             onClick={() => {
               isAsking.value = true;
             }}
           >
-            <Icon name="rotate-ccw" size={14} /> Queue it again
+            <Icon name="rotate-ccw" size={14} /> Replay
           </ActionButton>
+          {/* @TODO "Beat now" stands here, once the contract has `agents.beat`. */}
         </div>
       </header>
       {event.reason !== null && (
@@ -70,7 +75,7 @@ export const EventView = ({ id, back, changed }: { id: string; back: () => void;
           <p>{event.reason}</p>
         </Note>
       )}
-      <pre class="step-text">{event.text}</pre>
+      <pre class="step-text event-text">{event.text}</pre>
       <Facts
         of={[
           [
@@ -81,7 +86,8 @@ export const EventView = ({ id, back, changed }: { id: string; back: () => void;
           ],
           ["Sent by", event.caller],
           ["Queued", <Exact key="c" at={event.created_at} />],
-          ["Ended", <Exact key="e" at={event.ended_at} />],
+          event.status === "queued" && ["Next beat", <Beat key="b" at={beats.get(event.agent)} />],
+          event.ended_at !== null && ["Ended", <Exact key="e" at={event.ended_at} />],
           ["Attempts", String(event.attempts)],
           event.turn_id !== null && [
             "Turn",
@@ -99,10 +105,11 @@ export const EventView = ({ id, back, changed }: { id: string; back: () => void;
           <Body text={JSON.stringify(event.metadata, null, 2)} what="the metadata" />
         </section>
       )}
+      <EventRequests id={id} />
       {isAsking.value && (
         <Confirm
-          title="Queue this event again?"
-          act="Queue it"
+          title="Replay this event?"
+          act="Replay"
           close={() => {
             isAsking.value = false;
           }}
@@ -119,3 +126,10 @@ export const EventView = ({ id, back, changed }: { id: string; back: () => void;
     </article>
   );
 };
+
+const Beat = ({ at }: { at: string | null | undefined }) =>
+  at === null ? (
+    <>The agent has no heartbeat, so nothing takes the event. Set its heartbeat.every.</>
+  ) : (
+    <Countdown to={at} over="now" />
+  );

@@ -9,13 +9,14 @@ import { Command } from "#console/parts/copy.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
-import { State } from "#console/parts/state.tsx";
 import { type Column, More, Table } from "#console/parts/table.tsx";
+import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { EventStatus, SystemEvent } from "#generated/clients/rest.ts";
 import { EventView } from "./event-view.tsx";
+import "./events.css";
 
 const TABS: readonly (readonly [status: EventStatus, word: string, none: string])[] = [
   ["queued", "Waiting", "No event waits."],
@@ -23,25 +24,37 @@ const TABS: readonly (readonly [status: EventStatus, word: string, none: string]
   ["dead", "Dead", "No event was given up."],
 ];
 
+/** When each agent beats next, by its name; null where its heartbeat is off. */
+export type Beats = ReadonlyMap<string, string | null>;
+const NO_BEATS: Beats = new Map();
+
 /** When each agent beats next, by its name. Without the console token nobody can ask. */
-const readBeats = async (): Promise<ReadonlyMap<string, string | null>> => {
+const readBeats = async (): Promise<Beats> => {
   if (!isConsole.peek()) return new Map();
   const { agents } = await rpc().agent.list();
   return new Map(agents.map(({ agentName, heartbeat }) => [agentName, heartbeat.nextAt]));
 };
 
-const columnsOf = (status: EventStatus, beats: ReadonlyMap<string, string | null>): Column<SystemEvent>[] => [
-  { name: "Event", narrow: "first", cell: ({ text }) => text },
+/** When an agent takes what waits; undefined where nobody can ask, null where it never does. */
+const NextBeat = ({ at }: { at: string | null | undefined }) =>
+  at === null ? <span class="muted">no heartbeat</span> : <Countdown to={at} over="now" />;
+
+const columnsOf = (status: EventStatus, beats: Beats): Column<SystemEvent>[] => [
+  {
+    name: "Event",
+    narrow: "first",
+    cell: ({ text, reason }) => (
+      <>
+        {text}
+        {status === "dead" && reason !== null && <span class="event-reason"> {reason}</span>}
+      </>
+    ),
+  },
   { name: "Agent", width: "110px", narrow: "second", cell: ({ agent }) => agent },
   status === "queued"
-    ? { name: "Next beat", width: "130px", cell: ({ agent }) => <Countdown to={beats.get(agent)} over="now" /> }
+    ? { name: "Next beat", width: "130px", cell: ({ agent }) => <NextBeat at={beats.get(agent)} /> }
     : { name: "Ended", width: "100px", cell: ({ ended_at }) => <Ago at={ended_at} /> },
-  {
-    name: "State",
-    width: "110px",
-    narrow: "first",
-    cell: ({ status: state }) => <State of={state} word={state === "queued" ? "waiting" : state} />,
-  },
+  { name: "Attempts", width: "80px", align: "end", narrow: "none", cell: ({ attempts }) => String(attempts) },
   { name: "Queued", width: "88px", align: "end", cell: ({ created_at }) => <Ago at={created_at} /> },
 ];
 
@@ -83,6 +96,35 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
   const back = () => go(`/events${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const { items, hasMore } = rows.list.value;
+  const body = (
+    <>
+      {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
+      {items.length === 0 && rows.isLoading.value ? (
+        <Skeleton rows={6} />
+      ) : items.length === 0 && rows.error.value === undefined ? (
+        <Empty title={none}>
+          {status === "queued" && (
+            <>
+              <p class="muted">An event waits here until its agent's next beat. This queues one:</p>
+              <Command
+                text={`curl ${location.origin}/hooks/wake -H "Authorization: Bearer $WEBHOOK_TOKEN" -H 'Content-Type: application/json' -d '{"text":"The nightly build is green."}'`}
+              />
+            </>
+          )}
+        </Empty>
+      ) : (
+        <Table
+          label={`${status} events, newest first`}
+          rows={items}
+          columns={columnsOf(status, beats.value.value ?? NO_BEATS)}
+          keyOf={({ event_id }) => event_id}
+          hrefOf={({ event_id }) => hrefOf(`/e/${event_id}${location.search}`)}
+          selected={event}
+        />
+      )}
+      {hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
+    </>
+  );
   return (
     <>
       <PageHead
@@ -93,49 +135,24 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
       />
       <Split
         list={
-          <>
-            <div class="segmented events-tabs" role="group" aria-label="State">
-              {TABS.map(([one, word]) => (
-                <button
-                  key={one}
-                  type="button"
-                  aria-pressed={one === status}
-                  onClick={() => setQuery({ status: one === "queued" ? "" : one })}
-                >
-                  {word}
-                </button>
-              ))}
-            </div>
-            {rows.error.value !== undefined && (
-              <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />
-            )}
-            {items.length === 0 && rows.isLoading.value ? (
-              <Skeleton rows={6} />
-            ) : items.length === 0 && rows.error.value === undefined ? (
-              <Empty title={none}>
-                {status === "queued" && (
-                  <>
-                    <p class="muted">An event waits here until its agent's next beat. This queues one:</p>
-                    <Command
-                      text={`curl ${location.origin}/hooks/wake -H "Authorization: Bearer $WEBHOOK_TOKEN" -H 'Content-Type: application/json' -d '{"text":"The nightly build is green."}'`}
-                    />
-                  </>
-                )}
-              </Empty>
-            ) : (
-              <Table
-                label={`${status} events, newest first`}
-                rows={items}
-                columns={columnsOf(status, beats.value.value ?? new Map())}
-                keyOf={({ event_id }) => event_id}
-                hrefOf={({ event_id }) => hrefOf(`/e/${event_id}${location.search}`)}
-                selected={event}
-              />
-            )}
-            {hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
-          </>
+          <Tabs
+            label="State of the events"
+            open={status}
+            onOpen={(one) => setQuery({ status: one === "queued" ? "" : one })}
+            tabs={TABS.map(([id, name]) => ({ id, name, body: () => body }))}
+          />
         }
-        inspector={event && <EventView key={event} id={event} back={back} changed={() => void rows.reload()} />}
+        inspector={
+          event && (
+            <EventView
+              key={event}
+              id={event}
+              beats={beats.value.value ?? NO_BEATS}
+              back={back}
+              changed={() => void rows.reload()}
+            />
+          )
+        }
       />
     </>
   );

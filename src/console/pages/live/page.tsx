@@ -16,6 +16,7 @@ import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { FirstRequest } from "../activity/first-request.tsx";
 import type { Row } from "../activity/page.tsx";
+import { Refusals } from "./refusals.tsx";
 import { Spark } from "./spark.tsx";
 import "./live.css";
 
@@ -100,6 +101,7 @@ const Page = () => {
         <Note tone="warning">{RPC_REASON}</Note>
       )}
       <Figures rows={items} waiting={waiting.value.value} />
+      <Refusals refused={items.filter(isFreshRefusal)} />
       <section class="section" aria-labelledby="live-requests">
         <header>
           <h2 id="live-requests">Requests</h2>
@@ -204,16 +206,16 @@ const AgentsNow = ({ agents, error }: { agents: Agents | undefined; error: unkno
 
 type Waiting = Awaited<ReturnType<typeof readWaiting>>;
 
-/** The few numbers that say something: requests a minute, refusals, events that wait. */
+const isFreshRefusal = ({ outcome, at }: Row): boolean =>
+  outcome === "refused" && now.value - Date.parse(at) < 3_600_000;
+
+/** The few numbers that say something: requests a minute, and events that wait. */
 const Figures = ({ rows, waiting }: { rows: readonly Row[]; waiting: Waiting | undefined }) => {
   const counts = perMinute(
     rows.filter(({ outcome }) => outcome !== "refused").map(({ at }) => Date.parse(at)),
     now.value,
     MINUTES,
   );
-  const refused = rows.filter(
-    ({ outcome, at }) => outcome === "refused" && now.value - Date.parse(at) < 3_600_000,
-  ).length;
   if (rows.length === 0) return null;
   return (
     <section class="figures" aria-label="Figures">
@@ -221,14 +223,6 @@ const Figures = ({ rows, waiting }: { rows: readonly Row[]; waiting: Waiting | u
         <figcaption>Requests a minute, the last hour</figcaption>
         <Spark counts={counts} />
       </figure>
-      {refused > 0 && (
-        <p>
-          <a href={hrefOf("/activity?outcome=refused&hours=1")}>
-            <State of="refused" word={plural(refused, "refusal")} />
-          </a>{" "}
-          <span class="muted">in the last hour</span>
-        </p>
-      )}
       {waiting !== undefined && waiting.count > 0 && (
         <p>
           <a href={hrefOf("/events")}>

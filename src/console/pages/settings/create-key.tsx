@@ -1,41 +1,22 @@
 import { useSignal } from "@preact/signals";
 import { rest } from "#console/app/api.ts";
+import { now } from "#console/app/clock.ts";
+import { expiryOf, LIFETIMES } from "#console/lib/key-expiry.ts";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Field } from "#console/parts/fields.tsx";
+import { Exact } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { MintedKey } from "#generated/clients/rest.ts";
 
 const SCOPES = [
-  ["chat", "Chat", "Sends messages, triggers skills, and reads its turns."],
-  ["admin", "Admin", "All of that, and what operators need: deliveries, events, mappings."],
+  ["chat", "Chat", "Sends messages, triggers skills and reads turns. For an application."],
+  [
+    "admin",
+    "Admin",
+    "Does what Chat does. Also reads and replays deliveries and events, and tries mappings. For an operator.",
+  ],
 ] as const;
-
-const DAY_MS = 86_400_000;
-
-/** How long a key is good, as a choice of days; an empty one is for ever. */
-export const ExpiryChoice = ({ days, onChange }: { days: string; onChange: (days: string) => void }) => {
-  const at = days === "" ? undefined : new Date(Date.now() + Number(days) * DAY_MS);
-  return (
-    <Field
-      word="Expires"
-      hint={
-        at
-          ? `It is good until ${at.toLocaleDateString("en-GB", { dateStyle: "long" })}.`
-          : "It is good until it is revoked."
-      }
-    >
-      <select value={days} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
-        <option value="30">In 30 days</option>
-        <option value="90">In 90 days</option>
-        <option value="365">In 365 days</option>
-        <option value="">Never</option>
-      </select>
-    </Field>
-  );
-};
-export const expiryOf = (days: string): { expires_at?: string } =>
-  days === "" ? {} : { expires_at: new Date(Date.now() + Number(days) * DAY_MS).toISOString() };
 
 /** Asks what a key is for and what it may do, and makes it. */
 export const CreateKey = ({ close, created }: { close: () => void; created: (key: MintedKey) => void }) => {
@@ -43,11 +24,9 @@ export const CreateKey = ({ close, created }: { close: () => void; created: (key
   const scope = useSignal<"chat" | "admin">("chat");
   const days = useSignal("90");
   const action = useAction(async () => {
-    created(
-      await rest().call("keys.create", {
-        body: { name: name.value.trim(), scopes: [scope.value], ...expiryOf(days.value) },
-      }),
-    );
+    const expires_at = expiryOf(days.value, Date.now());
+    const body = { name: name.value.trim(), scopes: [scope.value], ...(expires_at !== null && { expires_at }) };
+    created(await rest().call("keys.create", { body }));
   });
   return (
     <Dialog title="Create a key" close={close}>
@@ -90,12 +69,7 @@ export const CreateKey = ({ close, created }: { close: () => void; created: (key
             </label>
           ))}
         </fieldset>
-        <ExpiryChoice
-          days={days.value}
-          onChange={(next) => {
-            days.value = next;
-          }}
-        />
+        <Expiry days={days.value} choose={(next) => (days.value = next)} />
         {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
         <div class="dialog-actions">
           <button type="button" class="button" onClick={close}>
@@ -107,5 +81,21 @@ export const CreateKey = ({ close, created }: { close: () => void; created: (key
         </div>
       </form>
     </Dialog>
+  );
+};
+
+/** How long a key is good for, with the date that it comes to. */
+export const Expiry = ({ days, choose }: { days: string; choose: (days: string) => void }) => {
+  const at = expiryOf(days, now.value);
+  return (
+    <Field word="Expires" hint={at === null ? "The key works until somebody revokes it." : <Exact at={at} />}>
+      <select value={days} onChange={({ currentTarget }) => choose(currentTarget.value)}>
+        {LIFETIMES.map(([value, word]) => (
+          <option key={value} value={value}>
+            {word}
+          </option>
+        ))}
+      </select>
+    </Field>
   );
 };

@@ -2,9 +2,8 @@ import { useSignal } from "@preact/signals";
 import { rest } from "#console/app/api.ts";
 import { now } from "#console/app/clock.ts";
 import { isConsole, KEYS_REASON } from "#console/app/session.ts";
-import { say } from "#console/app/toasts.ts";
-import { relative } from "#console/lib/format.ts";
-import { Confirm } from "#console/parts/dialog.tsx";
+import { keyState } from "#console/lib/key-expiry.ts";
+import { Id } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Empty, Skeleton } from "#console/parts/page.tsx";
@@ -14,9 +13,9 @@ import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { KeyList, MintedKey } from "#generated/clients/rest.ts";
+import { Revoke, Rotate } from "./change-key.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { NewKey } from "./new-key.tsx";
-import { RotateKey } from "./rotate-key.tsx";
 
 type Key = KeyList["keys"][number];
 
@@ -75,14 +74,14 @@ export const KeysTab = () => {
         <Table
           label="API keys"
           rows={keys}
-          columns={columns(
-            (key) => {
+          columns={columnsOf({
+            rotate: (key) => {
               rotating.value = key;
             },
-            (key) => {
+            revoke: (key) => {
               revoking.value = key;
             },
-          )}
+          })}
           keyOf={(key) => key.key_id ?? `config:${key.name}`}
         />
       )}
@@ -107,13 +106,12 @@ export const KeysTab = () => {
         />
       )}
       {rotating.value && (
-        <RotateKey
+        <Rotate
           rotated={rotating.value}
           close={() => {
             rotating.value = undefined;
           }}
-          created={(key) => {
-            rotating.value = undefined;
+          done={(key) => {
             minted.value = key;
             void loaded.reload();
           }}
@@ -132,7 +130,28 @@ export const KeysTab = () => {
   );
 };
 
-const columns = (rotate: (key: Key) => void, revoke: (key: Key) => void): Column<Key>[] => [
+const IN_FILE = "This key stands in the configuration. Change gateway.rest.auth.keys in the file.";
+
+const STATE_WORDS = { active: "", expiring: "expires soon", expired: "expired", replaced: "replaced" } as const;
+
+/** Until when a key works, and what took its place. */
+const Expires = ({ of: { expires_at, replaced_by, source } }: { of: Key }) => {
+  const state = keyState({ expires_at, replaced_by }, now.value);
+  return (
+    <>
+      {expires_at ? <Ago at={expires_at} /> : <span class="faint">{source === "config" ? "–" : "never"}</span>}{" "}
+      {state !== "active" && <State of={state === "expired" ? "expired" : "paused"} word={STATE_WORDS[state]} quiet />}
+      {replaced_by && (
+        <>
+          {" by "}
+          <Id id={replaced_by} most={14} />
+        </>
+      )}
+    </>
+  );
+};
+
+const columnsOf = ({ rotate, revoke }: Record<"rotate" | "revoke", (key: Key) => void>): Column<Key>[] => [
   { name: "Name", narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
   {
     name: "Prefix",
@@ -147,7 +166,7 @@ const columns = (rotate: (key: Key) => void, revoke: (key: Key) => void): Column
     cell: ({ created_at }) => (created_at === null ? <span class="faint">–</span> : <Ago at={created_at} />),
   },
   { name: "Last used", width: "110px", cell: ({ last_used_at }) => <Ago at={last_used_at} /> },
-  { name: "Expires", width: "120px", cell: (key) => <Expiry of={key} /> },
+  { name: "Expires", width: "190px", cell: (key) => <Expires of={key} /> },
   {
     name: "Source",
     width: "120px",
@@ -155,76 +174,21 @@ const columns = (rotate: (key: Key) => void, revoke: (key: Key) => void): Column
     cell: ({ source }) => (source === "config" ? "Configuration" : "Console"),
   },
   {
-    name: "Action",
+    name: "Actions",
     width: "170px",
     align: "end",
-    cell: (key) => (
-      <>
-        {key.key_id !== null && (
-          <ActionButton
-            why={
-              key.replaced_by !== null
-                ? "Another key was made in its place."
-                : isExpired(key)
-                  ? "It has expired: create a new one."
-                  : undefined
-            }
-            onClick={() => rotate(key)}
-          >
+    cell: (key) => {
+      const why = key.key_id === null ? IN_FILE : undefined;
+      return (
+        <span class="key-actions">
+          <ActionButton why={why} onClick={() => rotate(key)}>
             Rotate
           </ActionButton>
-        )}{" "}
-        <ActionButton
-          kind="danger"
-          why={
-            key.key_id === null
-              ? "It stands in the configuration: take it out of gateway.rest.auth.keys there."
-              : undefined
-          }
-          onClick={() => revoke(key)}
-        >
-          Revoke
-        </ActionButton>
-      </>
-    ),
+          <ActionButton kind="danger" why={why} onClick={() => revoke(key)}>
+            Revoke
+          </ActionButton>
+        </span>
+      );
+    },
   },
 ];
-
-const isExpired = ({ expires_at }: Key): boolean => expires_at !== null && Date.parse(expires_at) <= now.value;
-
-const Expiry = ({ of }: { of: Key }) => {
-  if (of.expires_at === null) return <span class="faint">never</span>;
-  if (isExpired(of)) return <State of="expired" />;
-  return <Ago at={of.expires_at} />;
-};
-
-const Revoke = ({
-  revoked: { key_id, name, last_used_at },
-  close,
-  done,
-}: {
-  revoked: Key;
-  close: () => void;
-  done: () => void;
-}) => (
-  <Confirm
-    title={`Revoke the key ${name}?`}
-    act="Revoke the key"
-    isDanger
-    close={close}
-    run={async () => {
-      await rest().call("keys.revoke", { path: { key_id: key_id ?? "" } });
-      say(`The key ${name} is revoked.`);
-      done();
-    }}
-  >
-    <p>
-      From now on every call with it is refused, and its streams end. Turns that it started go on.{" "}
-      <strong>
-        {last_used_at === null
-          ? "It was never used."
-          : `It was last used ${relative(new Date(last_used_at).getTime(), Date.now())}.`}
-      </strong>
-    </p>
-  </Confirm>
-);

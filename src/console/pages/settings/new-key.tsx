@@ -1,12 +1,19 @@
 import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
+import { Exact } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import type { MintedKey } from "#generated/clients/rest.ts";
 
 /** A new key, this once, with a call that uses it. */
-export const NewKey = ({ minted: { name, key, config_line }, close }: { minted: MintedKey; close: () => void }) => (
-  <Dialog title={`The key ${name}`} close={close} size="wide">
-    <Note tone="warning">Copy it now. The gateway keeps its hash alone, so nobody can show it again.</Note>
+export const NewKey = ({
+  minted: { name, key, config_line, expires_at },
+  close,
+}: {
+  minted: MintedKey;
+  close: () => void;
+}) => (
+  <Dialog title={`The key ${name}`} close={close} size="wide" isFirm>
+    <Note tone="warning">Copy it now. The gateway keeps only its hash, so this key is never shown again.</Note>
     <div class="new-key">
       <output class="mono">{key}</output>
       <CopyButton text={key} what="Copy the key" label="Copy" />
@@ -15,6 +22,11 @@ export const NewKey = ({ minted: { name, key, config_line }, close }: { minted: 
     <Command
       text={`curl ${location.origin}/api/v1/chat/send -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'`}
     />
+    {expires_at && (
+      <p>
+        It expires on <Exact at={expires_at} />.
+      </p>
+    )}
     <details>
       <summary>Keep it in the configuration</summary>
       <p class="hint">

@@ -2,8 +2,9 @@ import { go } from "#console/app/router.ts";
 import { PageHead } from "#console/parts/page.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { BrowserTab } from "./browser-tab.tsx";
-import { GatewayTab } from "./gateway-tab.tsx";
+import { ConfigTab } from "./config-tab.tsx";
 import { KeysTab } from "./keys-tab.tsx";
+import { TokensTab } from "./tokens-tab.tsx";
 import "./settings.css";
 
 /** Keys, what the gateway runs with, and what this browser has chosen. */
@@ -16,7 +17,8 @@ const Page = ({ params: { tab = "keys" } }: { params: Record<string, string> }) 
       onOpen={(id) => go(id === "keys" ? "/settings" : `/settings/${id}`, { replace: true })}
       tabs={[
         { id: "keys", name: "API keys", body: () => <KeysTab /> },
-        { id: "gateway", name: "Gateway", body: () => <GatewayTab /> },
+        { id: "tokens", name: "RPC tokens", body: () => <TokensTab /> },
+        { id: "configuration", name: "Configuration", body: () => <ConfigTab /> },
         { id: "browser", name: "This browser", body: () => <BrowserTab /> },
       ]}
     />

@@ -1,10 +1,9 @@
 import { rpc } from "#console/app/api.ts";
-import { query } from "#console/app/router.ts";
+import { query, setQuery } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { zone } from "#console/app/settings.ts";
 import { count, duration, exact } from "#console/lib/format.ts";
 import { csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
-import { FilterSelect, Filters } from "#console/parts/fields.tsx";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
@@ -65,10 +64,10 @@ const Page = () => {
           Download CSV
         </button>
       </PageHead>
-      <Filters names={["days", "by"]}>
-        <FilterSelect name="days" word="Span" values={DAYS} />
-        <FilterSelect name="by" word="By" values={GROUPS} />
-      </Filters>
+      <div class="filters">
+        <Choice name="days" word="Span" value={String(days)} values={DAYS} />
+        <Choice name="by" word="By" value={by} values={GROUPS} />
+      </div>
       {loaded.error.value !== undefined && (
         <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
       )}
@@ -110,6 +109,22 @@ const Page = () => {
     </>
   );
 };
+
+type Choices = { name: string; word: string; value: string; values: readonly (readonly [string, string])[] };
+
+/** A choice that always has a value, kept in the address. */
+const Choice = ({ name, word, value, values }: Choices) => (
+  <label class="usage-choice">
+    <span>{word}</span>
+    <select value={value} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
+      {values.map(([one, text]) => (
+        <option key={one} value={one}>
+          {text}
+        </option>
+      ))}
+    </select>
+  </label>
+);
 
 const Totals = ({ total: { messages, completed, failed, input, output, cost, latencyMs } }: { total: UsageRow }) => (
   <dl class="totals">

@@ -4,6 +4,8 @@ import { theme } from "#console/app/settings.ts";
 import type { UsageRow } from "#console/lib/usage-rows.ts";
 
 const HEIGHT = 200;
+/** How far apart the marks of days may be, in seconds. */
+const DAY_STEPS = [1, 2, 7, 14, 28].map((days) => days * 86_400);
 
 /** Tokens in and out over time, as stacked bars. The table beside it says the same. */
 export const Plot = ({ rows, step }: { rows: readonly UsageRow[]; step: "hour" | "day" }) => {
@@ -31,7 +33,12 @@ export const Plot = ({ rows, step }: { rows: readonly UsageRow[]; step: "hour" |
           legend: { show: false },
           cursor: { show: false },
           scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(1, most)] } },
-          axes: [axis, { ...axis, size: 60 }],
+          // Days begin in UTC, and a day has one mark.
+          ...(step === "day" && { tzDate: (at: number) => UPlot.tzDate(new Date(at * 1_000), "Etc/UTC") }),
+          axes: [
+            { ...axis, ...(step === "day" && { incrs: DAY_STEPS }) },
+            { ...axis, size: 60 },
+          ],
           series: [
             {},
             { label: "in and out", fill: colour("--accent"), ...(bars && { paths: bars }), points: { show: false } },

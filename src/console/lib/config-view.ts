@@ -1,0 +1,90 @@
+export type ConfigOrigin = "file" | "environment" | "flag" | "default" | "try-out";
+
+/** One value of the running configuration, and where it was set. */
+export type ConfigValue = {
+  path: string;
+  value: unknown;
+  origin: ConfigOrigin;
+  line?: number | null;
+  column?: number | null;
+  /** The environment variable, or the flag, that set it. */
+  variable?: string | null;
+};
+
+export type ConfigProblem = { file: string | null; line: number | null; column: number | null; message: string };
+
+export type ConfigReload = {
+  at: string;
+  cause: string;
+  reloaded: boolean;
+  changed: readonly string[];
+  needs_restart: readonly string[];
+  problems: readonly ConfigProblem[];
+};
+
+/** What `GET /api/v1/config` answers. */
+export type ConfigReply = {
+  file: string | null;
+  loaded_at: string;
+  values: readonly ConfigValue[];
+  last_reload: ConfigReload | null;
+};
+
+/** The section that a value is listed under: `agents.main` for `agents.main.backend`, `store` for `store.type`. */
+export const sectionOf = (path: string): string => {
+  const parts = path.split(".");
+  return parts.slice(0, Math.min(2, Math.max(1, parts.length - 1))).join(".");
+};
+
+/** A value on one line. */
+export const valueText = (value: unknown): string =>
+  typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+
+/** Where a value was set, in words. */
+export const originText = ({ origin, line, column, variable }: ConfigValue): string => {
+  if (origin === "file") return line ? `file, line ${line}${column ? `:${column}` : ""}` : "file";
+  if (origin === "environment") return variable ? `environment, ${variable}` : "environment";
+  if (origin === "flag") return variable ? `flag ${variable}` : "flag";
+  return origin === "try-out" ? "try-out" : "default";
+};
+
+export type ConfigSection = { name: string; values: ConfigValue[] };
+
+/** The values by section, in the order given. A search fits the path, the value or the origin; `origin` keeps one kind. */
+export const sectionsOf = (values: readonly ConfigValue[], search = "", origin = ""): ConfigSection[] => {
+  const wanted = search.trim().toLowerCase();
+  const sections = new Map<string, ConfigSection>();
+  for (const one of values) {
+    if (origin !== "" && one.origin !== origin) continue;
+    const text = `${one.path}\n${valueText(one.value)}\n${originText(one)}`.toLowerCase();
+    if (!text.includes(wanted)) continue;
+    const name = sectionOf(one.path);
+    const section = sections.get(name) ?? { name, values: [] };
+    section.values.push(one);
+    sections.set(name, section);
+  }
+  return [...sections.values()];
+};
+
+export type RpcToken = { index: number; name: string; permissions: readonly string[] };
+
+const TOKEN_PART = /^gateway\.rpc\.auth\.tokens\.(\d+)\.(name|permissions)(?:\.\d+)?$/;
+
+/** The RPC tokens of the configuration, with what each may call. Secrets are no part of it. */
+export const tokensOf = (values: readonly ConfigValue[]): RpcToken[] => {
+  const tokens = new Map<number, { index: number; name: string; permissions: string[] }>();
+  for (const { path, value } of values) {
+    const [, number, part] = TOKEN_PART.exec(path) ?? [];
+    if (number === undefined) continue;
+    const index = Number(number);
+    const token = tokens.get(index) ?? { index, name: `token ${index + 1}`, permissions: [] };
+    if (part === "name") token.name = valueText(value);
+    else token.permissions.push(...(Array.isArray(value) ? value.map(valueText) : [valueText(value)]));
+    tokens.set(index, token);
+  }
+  return [...tokens.values()].sort((one, other) => one.index - other.index);
+};
+
+/** Whether a token may call a method: permissions are names of methods, or `*` for all. */
+export const isAllowed = ({ permissions }: RpcToken, method: string): boolean =>
+  permissions.includes("*") || permissions.includes(method);

@@ -1,0 +1,148 @@
+import { useSignal } from "@preact/signals";
+import { rpc } from "#console/app/api.ts";
+import { query } from "#console/app/router.ts";
+import { isConsole, RPC_REASON } from "#console/app/session.ts";
+import { type ConfigReply, type ConfigValue, originText, sectionsOf, valueText } from "#console/lib/config-view.ts";
+import { plural } from "#console/lib/format.ts";
+import { ActionButton, FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { Empty, Facts, Skeleton } from "#console/parts/page.tsx";
+import { State } from "#console/parts/state.tsx";
+import { type Column, Table } from "#console/parts/table.tsx";
+import { Ago } from "#console/parts/time.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction, useLoaded } from "#console/parts/use.ts";
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+import { readConfig } from "./read-config.ts";
+import { ReloadResult } from "./reload-result.tsx";
+
+type Info = RpcMethods["system.info"]["result"];
+type Reload = RpcMethods["system.reload"]["result"];
+
+const ORIGINS = [
+  ["file", "File"],
+  ["environment", "Environment"],
+  ["flag", "Flag"],
+  ["default", "Default"],
+  ["try-out", "Try-out"],
+] as const;
+
+/** What this gateway runs with, where each value was set, and reading the file again. */
+export const ConfigTab = () => {
+  const config = useLoaded(readConfig);
+  const info = useLoaded(() => (isConsole.peek() ? rpc().system.info() : Promise.resolve(undefined)));
+  const result = useSignal<Reload | undefined>(undefined);
+  const action = useAction(async () => {
+    result.value = await rpc().system.reload();
+    await Promise.all([config.reload(), info.reload()]);
+  });
+  const why = isConsole.value ? undefined : RPC_REASON;
+  const shown = config.value.value;
+  const last = shown?.last_reload;
+  return (
+    <section class="section" aria-label="Configuration">
+      <header>
+        {shown && (
+          <p class="muted">
+            <span class="mono break">{shown.file ?? "No file: the gateway runs as a try-out"}</span>, read{" "}
+            <Ago at={shown.loaded_at} />
+          </p>
+        )}
+        <div class="actions">
+          <ActionButton why={why} isRunning={action.isRunning.value} onClick={() => void action.run()}>
+            <Icon name="refresh-cw" size={14} /> {action.isRunning.value ? "Reading…" : "Reload now"}
+          </ActionButton>
+        </div>
+      </header>
+      {why && <Note tone="warning">{why}</Note>}
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      {result.value ? (
+        <ReloadResult {...result.value} />
+      ) : (
+        last &&
+        !last.reloaded && (
+          <>
+            <p class="muted">
+              Last reload (<span class="mono">{last.cause}</span>), <Ago at={last.at} />:
+            </p>
+            <ReloadResult {...last} needsRestart={last.needs_restart} />
+          </>
+        )
+      )}
+      {info.error.value !== undefined && <TroubleNote error={info.error.value} retry={() => void info.reload()} />}
+      {info.value.value && <InfoShown info={info.value.value} />}
+      {config.error.value !== undefined && (
+        <TroubleNote error={config.error.value} retry={() => void config.reload()} />
+      )}
+      {shown ? (
+        <Values config={shown} />
+      ) : config.isLoading.value ? (
+        <Skeleton rows={8} />
+      ) : (
+        config.error.value === undefined && <Note>This gateway does not tell its configuration yet.</Note>
+      )}
+    </section>
+  );
+};
+
+const COLUMNS: readonly Column<ConfigValue>[] = [
+  { name: "Setting", width: "38%", narrow: "first", cell: ({ path }) => <span class="mono break">{path}</span> },
+  { name: "Value", cell: ({ value }) => <span class="mono break">{valueText(value)}</span> },
+  {
+    name: "Set by",
+    width: "220px",
+    cell: (value) => <span class={value.origin === "default" ? "faint" : ""}>{originText(value)}</span>,
+  },
+];
+
+/** Every value, by section. */
+const Values = ({ config: { values } }: { config: ConfigReply }) => {
+  const sections = sectionsOf(values, query.value.get("find") ?? "", query.value.get("origin") ?? "");
+  return (
+    <>
+      <Filters names={["find", "origin"]}>
+        <FilterText name="find" word="Find" placeholder="A setting or value" />
+        <FilterSelect name="origin" word="Set by" values={ORIGINS} />
+      </Filters>
+      {sections.length === 0 && <Empty title="No setting fits." />}
+      {sections.map(({ name, values: inside }) => (
+        <section key={name} class="config-section" aria-label={name}>
+          <h2 class="mono">{name}</h2>
+          <Table label={`Settings of ${name}`} rows={inside} columns={COLUMNS} keyOf={({ path }) => path} />
+        </section>
+      ))}
+    </>
+  );
+};
+
+const InfoShown = ({ info: { version, node, startedAt, surfaces, methods } }: { info: Info }) => (
+  <Facts
+    of={[
+      [
+        "Version",
+        <span key="v">
+          <span class="mono">{version}</span> on {node.runtime}
+        </span>,
+      ],
+      [
+        "Node",
+        <span key="n" class="mono">
+          {node.id}
+        </span>,
+      ],
+      ["Started", <Ago key="s" at={startedAt} />],
+      [
+        "Surfaces",
+        <span key="f" class="surfaces">
+          {surfaces.map(({ name, enabled, path }) => (
+            <span key={name}>
+              <State of={enabled ? "ok" : "gone"} word={enabled ? name : `${name} is off`} quiet />{" "}
+              <span class="mono faint">{path}</span>
+            </span>
+          ))}
+        </span>,
+      ],
+      ["RPC", plural(methods.length, "method")],
+    ]}
+  />
+);

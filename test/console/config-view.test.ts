@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { type ConfigValue, isAllowed, originText, sectionOf, sectionsOf, tokensOf } from "#console/lib/config-view.ts";
+import { expiryOf, keyState } from "#console/lib/key-expiry.ts";
+
+const value = (path: string, of: unknown, more: Partial<ConfigValue> = {}): ConfigValue => ({
+  ...{ path, value: of, origin: "file" },
+  ...more,
+});
+const VALUES = [
+  value("gateway.port", 18789, { origin: "flag", variable: "--port" }),
+  value("gateway.rpc.auth.tokens.1.permissions.0", "agent.list"),
+  value("gateway.rpc.auth.tokens.1.permissions.1", "system.info"),
+  value("gateway.rpc.auth.tokens.0.name", "ops", { line: 4, column: 12 }),
+  value("gateway.rpc.auth.tokens.0.permissions", "*"),
+  value("gateway.rpc.auth.tokens.1.name", "dashboard"),
+  value("store.type", "memory", { origin: "default" }),
+];
+
+test("a value stands in the section of its first two parts", () => {
+  expect(["version", "store.type", "agents.main.backend", "gateway.rpc.auth.type"].map(sectionOf)).toEqual([
+    ...["version", "store", "agents.main", "gateway.rpc"],
+  ]);
+});
+
+test("a search fits the path, the value and the origin", () => {
+  const found = (search: string, origin = "") =>
+    sectionsOf(VALUES, search, origin).flatMap(({ values }) => values.map(({ path }) => path));
+  expect(found("MEMORY")).toEqual(["store.type"]);
+  expect(found("--port")).toEqual(["gateway.port"]);
+  expect(found("", "default")).toEqual(["store.type"]);
+  expect(found("nowhere")).toEqual([]);
+});
+
+test("an origin is told with its line, its variable or its flag", () => {
+  expect(originText(value("a", 1, { line: 4, column: 12 }))).toBe("file, line 4:12");
+  expect(originText(value("a", 1, { origin: "environment", variable: "PORT" }))).toBe("environment, PORT");
+  expect(originText(value("a", 1, { origin: "flag", variable: "--port" }))).toBe("flag --port");
+});
+
+test("tokens keep their order and may call what their permissions name", () => {
+  const [ops, dashboard] = tokensOf(VALUES);
+  expect([ops?.name, dashboard?.name]).toEqual(["ops", "dashboard"]);
+  expect(ops && isAllowed(ops, "system.reload")).toBe(true);
+  expect(dashboard && ["agent.list", "system.info", "system.reload"].map((one) => isAllowed(dashboard, one))).toEqual([
+    ...[true, true, false],
+  ]);
+});
+
+test("permissions may come as one list", () => {
+  const [token] = tokensOf([value("gateway.rpc.auth.tokens.0.permissions", ["agent.list", "usage.stats"])]);
+  expect(token).toEqual({ index: 0, name: "token 1", permissions: ["agent.list", "usage.stats"] });
+});
+
+test("a key's lifetime comes to a date, and its state to a word", () => {
+  const now = Date.UTC(2026, 10, 24);
+  expect(expiryOf("30", now)).toBe("2026-12-24T00:00:00.000Z");
+  expect(expiryOf("", now)).toBe(null);
+  const state = (days: string, replaced_by: string | null = null) =>
+    keyState({ expires_at: expiryOf(days, now), replaced_by }, now);
+  expect([state(""), state("3"), state("-1"), state("30", "key_2"), keyState({}, now)]).toEqual([
+    ...["active", "expiring", "expired", "replaced", "active"],
+  ]);
+});
