@@ -84,6 +84,8 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#events.get">GET /api/v1/events/{event_id}</a>
 <a href="#events.replay">POST /api/v1/events/{event_id}/replay</a>
 <a href="#mappings.dryRun">POST /api/v1/mappings/dry-run</a>
+<b><a href="#of-config">config</a></b>
+<a href="#config.get">GET /api/v1/config</a>
 <b><a href="#of-keys">keys</a></b>
 <a href="#keys.list">GET /api/v1/keys</a>
 <a href="#keys.create">POST /api/v1/keys</a>
@@ -1343,6 +1345,95 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 }</pre></figure>
 <h4>Errors</h4>
 <p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
+</section>
+<h2 id="of-config">config</h2>
+<p>The configuration in force, with the origin of each value.</p>
+
+<section id="config.get">
+<h3><a href="#config.get"><code class="verb">GET</code> <code>/api/v1/config</code></a></h3>
+<p class="summary">Get the configuration</p>
+<p class="who"><code>config.get</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>The configuration in force with the origin of each value, and what came of the last reload. Secrets are hidden. A value that needs a restart is the one in force, not the one in the file.</p>
+<h4>200</h4>
+<p>The configuration.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>file</code> <i>string or null</i></dt><dd>The name of the configuration file; null where there is none. Such as <code>gateway.json5</code>.</dd>
+<dt><code>loaded_at</code> <i>string</i></dt><dd>When it was last read and found valid. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>values</code> <i>list of <a href="#http-ConfigValue">ConfigValue</a></i></dt><dd>Every value, in the order of the configuration. An empty list or object is a value.</dd>
+<dt><code>last_reload</code> <i><a href="#http-LastReload">LastReload</a> or null</i></dt><dd>The last time that it was read again, taken or refused; null if it was not since the start.</dd>
+</dl>
+<figure><figcaption>A configuration whose last change was refused</figcaption><pre>{
+  &quot;file&quot;: &quot;gateway.json5&quot;,
+  &quot;loaded_at&quot;: &quot;2026-11-21T08:54:00.000Z&quot;,
+  &quot;values&quot;: [
+    {
+      &quot;path&quot;: &quot;gateway.port&quot;,
+      &quot;value&quot;: 8080,
+      &quot;origin&quot;: &quot;environment&quot;,
+      &quot;line&quot;: null,
+      &quot;column&quot;: null,
+      &quot;variable&quot;: &quot;GATEWAY_PORT&quot;
+    },
+    {
+      &quot;path&quot;: &quot;gateway.rest.auth.keys.0.name&quot;,
+      &quot;value&quot;: &quot;ci&quot;,
+      &quot;origin&quot;: &quot;file&quot;,
+      &quot;line&quot;: 3,
+      &quot;column&quot;: 35,
+      &quot;variable&quot;: null
+    },
+    {
+      &quot;path&quot;: &quot;gateway.rest.auth.keys.0.key&quot;,
+      &quot;value&quot;: &quot;[hidden]&quot;,
+      &quot;origin&quot;: &quot;environment&quot;,
+      &quot;line&quot;: 3,
+      &quot;column&quot;: 46,
+      &quot;variable&quot;: &quot;REST_API_KEY&quot;
+    },
+    {
+      &quot;path&quot;: &quot;store.type&quot;,
+      &quot;value&quot;: &quot;memory&quot;,
+      &quot;origin&quot;: &quot;default&quot;,
+      &quot;line&quot;: null,
+      &quot;column&quot;: null,
+      &quot;variable&quot;: null
+    }
+  ],
+  &quot;last_reload&quot;: {
+    &quot;at&quot;: &quot;2026-11-21T09:12:30.105Z&quot;,
+    &quot;cause&quot;: &quot;file&quot;,
+    &quot;reloaded&quot;: false,
+    &quot;changed&quot;: [],
+    &quot;needs_restart&quot;: [],
+    &quot;problems&quot;: [
+      {
+        &quot;file&quot;: &quot;gateway.json5&quot;,
+        &quot;line&quot;: 7,
+        &quot;column&quot;: 5,
+        &quot;key&quot;: &quot;webhooks.tokn&quot;,
+        &quot;message&quot;: &quot;is no key of webhooks; did you mean \`token\`?&quot;
+      }
+    ]
+  }
+}</pre></figure>
+<figure><figcaption>A start without a configuration</figcaption><pre>{
+  &quot;file&quot;: null,
+  &quot;loaded_at&quot;: &quot;2026-11-21T08:54:00.000Z&quot;,
+  &quot;values&quot;: [
+    {
+      &quot;path&quot;: &quot;gateway.rest.auth.keys.0.key&quot;,
+      &quot;value&quot;: &quot;[hidden]&quot;,
+      &quot;origin&quot;: &quot;try-out&quot;,
+      &quot;line&quot;: null,
+      &quot;column&quot;: null,
+      &quot;variable&quot;: null
+    }
+  ],
+  &quot;last_reload&quot;: null
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a></p>
 </section>
 <h2 id="of-keys">keys</h2>
 <p>REST keys. The console token alone may use these.</p>
@@ -3845,6 +3936,21 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>What they cost, where prices are configured.</dd>
 <dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>The agent did not tell, and the zeros stand for that. Otherwise absent.</dd>
 </dl></section>
+<section id="http-ConfigProblem"><h3>ConfigProblem</h3><p>One fault of the configuration.</p><dl>
+<dt><code>file</code> <i>string or null</i></dt><dd>The name of the file; null where no file is at fault. Such as <code>gateway.json5</code>.</dd>
+<dt><code>line</code> <i>integer or null</i></dt><dd>The line, from 1; null where no line is at fault. At least 1.</dd>
+<dt><code>column</code> <i>integer or null</i></dt><dd>The column, from 1; null where no line is at fault. At least 1.</dd>
+<dt><code>key</code> <i>string</i></dt><dd>The key, dotted; empty where the whole file is meant. Such as <code>webhooks.token</code>.</dd>
+<dt><code>message</code> <i>string</i></dt><dd>What is wrong, and what to do. Such as <code>is empty: set the variable WEBHOOK_TOKEN.</code>.</dd>
+</dl></section>
+<section id="http-ConfigValue"><h3>ConfigValue</h3><p>One value of the configuration.</p><dl>
+<dt><code>path</code> <i>string</i></dt><dd>Keys and list indexes, with dots between them. Such as <code>gateway.rest.auth.keys.0.name</code>.</dd>
+<dt><code>value</code> <i>string or number or boolean or null or list of any value or object</i></dt><dd>The value as it is written; <code>[hidden]</code> for a secret.</dd>
+<dt><code>origin</code> <i><code>&quot;file&quot;</code> or <code>&quot;environment&quot;</code> or <code>&quot;flag&quot;</code> or <code>&quot;default&quot;</code> or <code>&quot;try-out&quot;</code></i></dt><dd>Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration.</dd>
+<dt><code>line</code> <i>integer or null</i></dt><dd>Its line in the file, from 1; null where no file has it. At least 1.</dd>
+<dt><code>column</code> <i>integer or null</i></dt><dd>Its column in the file, from 1; null where no file has it. At least 1.</dd>
+<dt><code>variable</code> <i>string or null</i></dt><dd>The variable that it is taken from, the first where there are several; null for other origins. Such as <code>REST_API_KEY</code>.</dd>
+</dl></section>
 <section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
 <dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>When it came. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
@@ -3882,6 +3988,14 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>created_at</code> <i>string or null</i></dt><dd>Null for a key of the configuration.</dd>
 <dt><code>last_used_at</code> <i>string or null</i></dt><dd>When it was last used, to the minute; null if never.</dd>
 <dt><code>source</code> <i><code>&quot;config&quot;</code> or <code>&quot;console&quot;</code></i></dt><dd>Where the key comes from: the configuration file, or minted with the console token.</dd>
+</dl></section>
+<section id="http-LastReload"><h3>LastReload</h3><p>What came of the last time that the configuration was read again.</p><dl>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>cause</code> <i><code>&quot;file&quot;</code> or <code>&quot;signal&quot;</code> or <code>&quot;rpc&quot;</code></i></dt><dd>Why it was read again: a file changed, SIGHUP came, or a reload method was called.</dd>
+<dt><code>reloaded</code> <i>boolean</i></dt><dd><code>true</code> if the configuration was read and is in force; <code>false</code> if it is not valid, so that the last good one goes on.</dd>
+<dt><code>changed</code> <i>list of string</i></dt><dd>The keys that were different, dotted.</dd>
+<dt><code>needs_restart</code> <i>list of string</i></dt><dd>Keys that are different in the file but keep their old value until the gateway starts again. Such as <code>[&quot;gateway.port&quot;]</code>.</dd>
+<dt><code>problems</code> <i>list of <a href="#http-ConfigProblem">ConfigProblem</a></i></dt><dd>What is wrong with the configuration; empty if nothing is.</dd>
 </dl></section>
 <section id="http-MappedByNameReply"><h3>MappedByNameReply</h3><p>What became of the payload.</p><p class="type"><a href="#http-MappedReply">MappedReply</a> or <a href="#http-UnmatchedReply">UnmatchedReply</a> or <a href="#http-ChallengeReply">ChallengeReply</a></p></section>
 <section id="http-MappedReply"><h3>MappedReply</h3><p>A mapping matched; its turn is stored and will run.</p><dl>

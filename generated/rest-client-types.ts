@@ -278,6 +278,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the configuration
+         * @description The configuration in force with the origin of each value, and what came of the last reload. Secrets are hidden. A value that needs a
+         *     restart is the one in force, not the one in the file.
+         */
+        get: operations["config.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/keys": {
         parameters: {
             query?: never;
@@ -946,6 +967,52 @@ export interface components {
              */
             unknown?: true;
         };
+        /** @description One fault of the configuration. */
+        ConfigProblem: {
+            /**
+             * @description The name of the file; null where no file is at fault.
+             * @example gateway.json5
+             */
+            file: string | null;
+            /** @description The line, from 1; null where no line is at fault. */
+            line: number | null;
+            /** @description The column, from 1; null where no line is at fault. */
+            column: number | null;
+            /**
+             * @description The key, dotted; empty where the whole file is meant.
+             * @example webhooks.token
+             */
+            key: string;
+            /**
+             * @description What is wrong, and what to do.
+             * @example is empty: set the variable WEBHOOK_TOKEN.
+             */
+            message: string;
+        };
+        /** @description One value of the configuration. */
+        ConfigValue: {
+            /**
+             * @description Keys and list indexes, with dots between them.
+             * @example gateway.rest.auth.keys.0.name
+             */
+            path: string;
+            /** @description The value as it is written; `[hidden]` for a secret. */
+            value: string | number | boolean | null | unknown[] | Record<string, unknown>;
+            /**
+             * @description Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration.
+             * @enum {string}
+             */
+            origin: "file" | "environment" | "flag" | "default" | "try-out";
+            /** @description Its line in the file, from 1; null where no file has it. */
+            line: number | null;
+            /** @description Its column in the file, from 1; null where no file has it. */
+            column: number | null;
+            /**
+             * @description The variable that it is taken from, the first where there are several; null for other origins.
+             * @example REST_API_KEY
+             */
+            variable: string | null;
+        };
         /**
          * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
@@ -1175,6 +1242,20 @@ export interface components {
             };
             body: components["schemas"]["MappedPayload"];
         };
+        /** @description The configuration in force, and where each value comes from. */
+        EffectiveConfig: {
+            /**
+             * @description The name of the configuration file; null where there is none.
+             * @example gateway.json5
+             */
+            file: string | null;
+            /** @description When it was last read and found valid. */
+            loaded_at: components["schemas"]["Timestamp"];
+            /** @description Every value, in the order of the configuration. An empty list or object is a value. */
+            values: components["schemas"]["ConfigValue"][];
+            /** @description The last time that it was read again, taken or refused; null if it was not since the start. */
+            last_reload: components["schemas"]["LastReload"] | null;
+        };
         /**
          * @description The name of an error, a row of the error table. Names are added over time, never changed.
          * @example turn-failed
@@ -1327,6 +1408,20 @@ export interface components {
          * @enum {string}
          */
         KeySource: "config" | "console";
+        /** @description What came of the last time that the configuration was read again. */
+        LastReload: {
+            at: components["schemas"]["Timestamp"];
+            /**
+             * @description Why it was read again: a file changed, SIGHUP came, or a reload method was called.
+             * @enum {string}
+             */
+            cause: "file" | "signal" | "rpc";
+            reloaded: components["schemas"]["Reloaded"];
+            /** @description The keys that were different, dotted. */
+            changed: string[];
+            needs_restart: components["schemas"]["NeedsRestart"];
+            problems: components["schemas"]["Problems"];
+        };
         /** @description What became of the payload. */
         MappedByNameReply: components["schemas"]["MappedReply"] | components["schemas"]["UnmatchedReply"] | components["schemas"]["ChallengeReply"];
         /** @description Whatever the sender sends, a JSON object or array. Mappings match it and take values from it. */
@@ -1432,6 +1527,13 @@ export interface components {
          */
         ModelName: string;
         /**
+         * @description Keys that are different in the file but keep their old value until the gateway starts again.
+         * @example [
+         *       "gateway.port"
+         *     ]
+         */
+        NeedsRestart: string[];
+        /**
          * @description The cursor of the next page; null on the last.
          * @example null
          */
@@ -1487,6 +1589,8 @@ export interface components {
             /** @description When the same request may succeed, in milliseconds. `Retry-After` says the same in whole seconds. */
             retry_after_ms?: number;
         };
+        /** @description What is wrong with the configuration; empty if nothing is. */
+        Problems: components["schemas"]["ConfigProblem"][];
         /** @description Whether the gateway takes work. */
         Readiness: {
             /** @description True when every part is `ok`. */
@@ -1501,6 +1605,8 @@ export interface components {
             /** @description Why not, where it is not. */
             detail?: string;
         };
+        /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
+        Reloaded: boolean;
         /**
          * @description `queued`: a turn or a system event. `unmatched`: no mapping matches it today, and nothing was started.
          * @enum {string}
@@ -3313,6 +3419,35 @@ export interface operations {
             500: components["responses"]["Internal"];
         };
     };
+    "config.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EffectiveConfig"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+        };
+    };
     "keys.list": {
         parameters: {
             query?: {
@@ -3994,6 +4129,8 @@ export type ChatTextPart = components["schemas"]["ChatTextPart"];
 export type ChunkStream = components["schemas"]["ChunkStream"];
 export type CompletionId = components["schemas"]["CompletionId"];
 export type CompletionUsage = components["schemas"]["CompletionUsage"];
+export type ConfigProblem = components["schemas"]["ConfigProblem"];
+export type ConfigValue = components["schemas"]["ConfigValue"];
 export type Cursor = components["schemas"]["Cursor"];
 export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
@@ -4006,6 +4143,7 @@ export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type Document = components["schemas"]["Document"];
 export type DryRun = components["schemas"]["DryRun"];
 export type DryRunRequest = components["schemas"]["DryRunRequest"];
+export type EffectiveConfig = components["schemas"]["EffectiveConfig"];
 export type ErrorName = components["schemas"]["ErrorName"];
 export type EventId = components["schemas"]["EventId"];
 export type EventStatus = components["schemas"]["EventStatus"];
@@ -4028,6 +4166,7 @@ export type KeyRequest = components["schemas"]["KeyRequest"];
 export type KeyScope = components["schemas"]["KeyScope"];
 export type KeyScopes = components["schemas"]["KeyScopes"];
 export type KeySource = components["schemas"]["KeySource"];
+export type LastReload = components["schemas"]["LastReload"];
 export type MappedByNameReply = components["schemas"]["MappedByNameReply"];
 export type MappedPayload = components["schemas"]["MappedPayload"];
 export type MappedReply = components["schemas"]["MappedReply"];
@@ -4039,12 +4178,15 @@ export type MintedKey = components["schemas"]["MintedKey"];
 export type Model = components["schemas"]["Model"];
 export type ModelList = components["schemas"]["ModelList"];
 export type ModelName = components["schemas"]["ModelName"];
+export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NextCursor = components["schemas"]["NextCursor"];
 export type OpenAiError = components["schemas"]["OpenAiError"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Problem = components["schemas"]["Problem"];
+export type Problems = components["schemas"]["Problems"];
 export type Readiness = components["schemas"]["Readiness"];
 export type ReadinessPart = components["schemas"]["ReadinessPart"];
+export type Reloaded = components["schemas"]["Reloaded"];
 export type ReplayOutcome = components["schemas"]["ReplayOutcome"];
 export type RequestId = components["schemas"]["RequestId"];
 export type ResolvedChannel = components["schemas"]["ResolvedChannel"];

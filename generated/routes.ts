@@ -179,6 +179,18 @@ export const routes = [
     replies: { ok: { status: 200, type: "application/json" } },
   },
   {
+    operation: "config.get",
+    surface: "rest",
+    method: "GET",
+    path: "/api/v1/config",
+    scope: "admin",
+    errors: ["invalid-request", "unauthenticated", "forbidden", "tls-required", "origin-not-allowed", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal"],
+    idempotent: false,
+    bodyLimit: null,
+    stream: false,
+    replies: { ok: { status: 200, type: "application/json" } },
+  },
+  {
     operation: "keys.list",
     surface: "rest",
     method: "GET",
