@@ -83,6 +83,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#events.list">GET /api/v1/events</a>
 <a href="#events.get">GET /api/v1/events/{event_id}</a>
 <a href="#events.replay">POST /api/v1/events/{event_id}/replay</a>
+<a href="#mappings.list">GET /api/v1/mappings</a>
 <a href="#mappings.dryRun">POST /api/v1/mappings/dry-run</a>
 <b><a href="#of-config">config</a></b>
 <a href="#config.get">GET /api/v1/config</a>
@@ -1234,6 +1235,63 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 }</pre></figure>
 <h4>Errors</h4>
 <p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
+</section>
+<section id="mappings.list">
+<h3><a href="#mappings.list"><code class="verb">GET</code> <code>/api/v1/mappings</code></a></h3>
+<p class="summary">List mappings</p>
+<p class="who"><code>mappings.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>The mappings of the configuration, in the order in which they are tried, without their secrets.</p>
+<h4>200</h4>
+<p>The mappings.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>mappings</code> <i>list of <a href="#http-ConfiguredMapping">ConfiguredMapping</a></i></dt><dd>All of them, in the configuration's order.</dd>
+<dt><code>next_cursor</code> <i>null</i></dt><dd>Always null: the list is whole.</dd>
+</dl>
+<figure><figcaption>One that is signed and one for the shared token</figcaption><pre>{
+  &quot;mappings&quot;: [
+    {
+      &quot;name&quot;: &quot;github-push&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;match&quot;: {
+        &quot;headers.x-github-event&quot;: [
+          &quot;push&quot;
+        ],
+        &quot;body.ref&quot;: [
+          &quot;refs/heads/main&quot;
+        ]
+      },
+      &quot;message&quot;: &quot;{body.pusher.name} pushed {body.head_commit.message}&quot;,
+      &quot;agent&quot;: &quot;main&quot;,
+      &quot;session&quot;: &quot;webhook:github&quot;,
+      &quot;model&quot;: &quot;fast&quot;,
+      &quot;channel&quot;: null,
+      &quot;delivery&quot;: &quot;announce&quot;,
+      &quot;announce_to&quot;: &quot;ops&quot;,
+      &quot;verify&quot;: &quot;github&quot;
+    },
+    {
+      &quot;name&quot;: &quot;alert&quot;,
+      &quot;path&quot;: &quot;/hooks/alert&quot;,
+      &quot;match&quot;: {
+        &quot;body.status&quot;: [
+          &quot;firing&quot;,
+          &quot;resolved&quot;
+        ]
+      },
+      &quot;message&quot;: &quot;{body.status}&quot;,
+      &quot;agent&quot;: &quot;main&quot;,
+      &quot;session&quot;: null,
+      &quot;model&quot;: null,
+      &quot;channel&quot;: null,
+      &quot;delivery&quot;: &quot;none&quot;,
+      &quot;announce_to&quot;: null,
+      &quot;verify&quot;: null
+    }
+  ],
+  &quot;next_cursor&quot;: null
+}</pre></figure>
+
 </section>
 <section id="mappings.dryRun">
 <h3><a href="#mappings.dryRun"><code class="verb">POST</code> <code>/api/v1/mappings/dry-run</code></a></h3>
@@ -3950,6 +4008,19 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>line</code> <i>integer or null</i></dt><dd>Its line in the file, from 1; null where no file has it. At least 1.</dd>
 <dt><code>column</code> <i>integer or null</i></dt><dd>Its column in the file, from 1; null where no file has it. At least 1.</dd>
 <dt><code>variable</code> <i>string or null</i></dt><dd>The variable that it is taken from, the first where there are several; null for other origins. Such as <code>REST_API_KEY</code>.</dd>
+</dl></section>
+<section id="http-ConfiguredMapping"><h3>ConfiguredMapping</h3><p>A mapping as it is configured, without its secret.</p><dl>
+<dt><code>name</code> <i>string</i></dt><dd>The mapping, by its key in <code>webhooks.mappings</code>. Such as <code>github-push</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>Where it is reached alone. One with <code>verify</code> is reached nowhere else; the others also at <code>webhooks.path</code>. Such as <code>/hooks/github-push</code>.</dd>
+<dt><code>match</code> <i>object of list of string</i></dt><dd>Places in the request, each with the values, any of which it must have; <code>[hidden]</code> where the place is named like a secret.</dd>
+<dt><code>message</code> <i>string</i></dt><dd>The template of what the agent is told. Such as <code>{body.pusher.name} pushed {body.head_commit.message}</code>.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>Whose turn it is: the default agent where the mapping names none. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>session</code> <i>string or null</i></dt><dd>The session that it goes on with; null where each turn gets a fresh one.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model of the turn; null where it is the agent's own.</dd>
+<dt><code>channel</code> <i>string or null</i></dt><dd>The channel of the session; null if none was named.</dd>
+<dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
+<dt><code>announce_to</code> <i>string or null</i></dt><dd>The configured channel that the reply would be sent to; null where it reaches subscribers alone. Such as <code>ops</code>.</dd>
+<dt><code>verify</code> <i><code>&quot;standard-webhooks&quot;</code> or <code>&quot;github&quot;</code> or <code>&quot;stripe&quot;</code> or <code>&quot;slack&quot;</code> or <code>null</code></i></dt><dd>How its sender has to sign; null where the shared token counts.</dd>
 </dl></section>
 <section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
 <dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>

@@ -257,6 +257,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/mappings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List mappings
+         * @description The mappings of the configuration, in the order in which they are tried, without their secrets.
+         */
+        get: operations["mappings.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/mappings/dry-run": {
         parameters: {
             query?: never;
@@ -709,6 +729,11 @@ export interface components {
          * @example main
          */
         AgentName: string;
+        /**
+         * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
+         * @example ops
+         */
+        AnnounceTo: string | null;
         /** @description The turn that completed. */
         AnnouncedTurn: {
             turnId: components["schemas"]["TurnId"];
@@ -1012,6 +1037,30 @@ export interface components {
              * @example REST_API_KEY
              */
             variable: string | null;
+        };
+        /** @description A mapping as it is configured, without its secret. */
+        ConfiguredMapping: {
+            name: components["schemas"]["MappingName"];
+            path: components["schemas"]["MappingPath"];
+            /** @description Places in the request, each with the values, any of which it must have; `[hidden]` where the place is named like a secret. */
+            match: {
+                [key: string]: string[];
+            };
+            /**
+             * @description The template of what the agent is told.
+             * @example {body.pusher.name} pushed {body.head_commit.message}
+             */
+            message: string;
+            /** @description Whose turn it is: the default agent where the mapping names none. */
+            agent: components["schemas"]["AgentName"];
+            /** @description The session that it goes on with; null where each turn gets a fresh one. */
+            session: components["schemas"]["WebhookSessionId"] | null;
+            /** @description The model of the turn; null where it is the agent's own. */
+            model: components["schemas"]["ModelName"] | null;
+            channel: components["schemas"]["ResolvedChannel"];
+            delivery: components["schemas"]["DeliveryMode"];
+            announce_to: components["schemas"]["AnnounceTo"];
+            verify: components["schemas"]["VerifyType"];
         };
         /**
          * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
@@ -1442,11 +1491,22 @@ export interface components {
             warning?: components["schemas"]["HookWarning"];
             mapping: components["schemas"]["MappingName"];
         };
+        MappingList: {
+            /** @description All of them, in the configuration's order. */
+            mappings: components["schemas"]["ConfiguredMapping"][];
+            /** @description Always null: the list is whole. */
+            next_cursor: null;
+        };
         /**
          * @description The mapping, by its key in `webhooks.mappings`.
          * @example github-push
          */
         MappingName: string;
+        /**
+         * @description Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`.
+         * @example /hooks/github-push
+         */
+        MappingPath: string;
         /** @description The whole of a message that the agent has written. */
         MessageCompletedEvent: {
             /** @constant */
@@ -1563,11 +1623,7 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
-            /**
-             * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
-             * @example ops
-             */
-            announce_to: string | null;
+            announce_to: components["schemas"]["AnnounceTo"];
         };
         /** @description What went wrong (RFC 9457). */
         Problem: {
@@ -1784,16 +1840,8 @@ export interface components {
         /** @description What one mapping makes of the request. */
         TriedMapping: {
             mapping: components["schemas"]["MappingName"];
-            /**
-             * @description Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`.
-             * @example /hooks/github-push
-             */
-            path: string;
-            /**
-             * @description How its sender has to sign; null where the shared token counts.
-             * @enum {string|null}
-             */
-            verify: "standard-webhooks" | "github" | "stripe" | "slack" | null;
+            path: components["schemas"]["MappingPath"];
+            verify: components["schemas"]["VerifyType"];
             /** @description Whether every pair of its `match` is equal. */
             matched: boolean;
             /** @description The first pair that is not equal; null where it matched. */
@@ -1971,6 +2019,11 @@ export interface components {
          * @example ada
          */
         UserId: string;
+        /**
+         * @description How its sender has to sign; null where the shared token counts.
+         * @enum {string|null}
+         */
+        VerifyType: "standard-webhooks" | "github" | "stripe" | "slack" | null;
         /**
          * @description The gateway's version.
          * @example 0.1.0
@@ -3383,6 +3436,35 @@ export interface operations {
             503: components["responses"]["UnavailableToKeep"];
         };
     };
+    "mappings.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The mappings. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MappingList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+        };
+    };
     "mappings.dryRun": {
         parameters: {
             query?: never;
@@ -4113,6 +4195,7 @@ export interface operations {
 export type AgentHookReply = components["schemas"]["AgentHookReply"];
 export type AgentHookRequest = components["schemas"]["AgentHookRequest"];
 export type AgentName = components["schemas"]["AgentName"];
+export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
 export type Announcement = components["schemas"]["Announcement"];
 export type Attempt = components["schemas"]["Attempt"];
@@ -4131,6 +4214,7 @@ export type CompletionId = components["schemas"]["CompletionId"];
 export type CompletionUsage = components["schemas"]["CompletionUsage"];
 export type ConfigProblem = components["schemas"]["ConfigProblem"];
 export type ConfigValue = components["schemas"]["ConfigValue"];
+export type ConfiguredMapping = components["schemas"]["ConfiguredMapping"];
 export type Cursor = components["schemas"]["Cursor"];
 export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
@@ -4170,7 +4254,9 @@ export type LastReload = components["schemas"]["LastReload"];
 export type MappedByNameReply = components["schemas"]["MappedByNameReply"];
 export type MappedPayload = components["schemas"]["MappedPayload"];
 export type MappedReply = components["schemas"]["MappedReply"];
+export type MappingList = components["schemas"]["MappingList"];
 export type MappingName = components["schemas"]["MappingName"];
+export type MappingPath = components["schemas"]["MappingPath"];
 export type MessageCompletedEvent = components["schemas"]["MessageCompletedEvent"];
 export type MessageDeltaEvent = components["schemas"]["MessageDeltaEvent"];
 export type MessageId = components["schemas"]["MessageId"];
@@ -4216,6 +4302,7 @@ export type UnmatchedReply = components["schemas"]["UnmatchedReply"];
 export type Uptime = components["schemas"]["Uptime"];
 export type Usage = components["schemas"]["Usage"];
 export type UserId = components["schemas"]["UserId"];
+export type VerifyType = components["schemas"]["VerifyType"];
 export type Version = components["schemas"]["Version"];
 export type WakeMode = components["schemas"]["WakeMode"];
 export type WakeReply = components["schemas"]["WakeReply"];

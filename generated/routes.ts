@@ -167,6 +167,18 @@ export const routes = [
     replies: { ok: { status: 200, type: "application/json" } },
   },
   {
+    operation: "mappings.list",
+    surface: "rest",
+    method: "GET",
+    path: "/api/v1/mappings",
+    scope: "admin",
+    errors: ["invalid-request", "unauthenticated", "forbidden", "tls-required", "origin-not-allowed", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal"],
+    idempotent: false,
+    bodyLimit: null,
+    stream: false,
+    replies: { ok: { status: 200, type: "application/json" } },
+  },
+  {
     operation: "mappings.dryRun",
     surface: "rest",
     method: "POST",
