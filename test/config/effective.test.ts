@@ -131,3 +131,36 @@ describe("after a reload", () => {
     expect(watch.state.lastReload).toMatchObject({ cause: "rpc", reloaded: false, problems: [problem] });
   });
 });
+
+test("wherever a secret can stand, it is hidden", async () => {
+  const L = "LEAK-aaaaaaaaaaaaaaaa";
+  const text = JSON.stringify({
+    gateway: { defaultAgent: "main", rest: { auth: { keys: [{ name: "a", key: `sha256:${"ab".repeat(32)}` }] } } },
+    webhooks: {
+      token: [`${L}1`, { name: "old", value: `${L}2`, since: "2026-01-01" }],
+      mappings: { p: { match: {}, message: "x", verify: { type: "slack", secret: [`${L}3`, `${L}4`] } } },
+    },
+    channels: {
+      s: { type: "slack", url: `https://hooks.slack.com/services/${L}` },
+      w: { type: "webhook", url: `https://e.com/?k=${L}`, secret: `${L}5` },
+    },
+    providers: { o: { type: "openai-compatible", apiKey: L, baseUrl: "https://e.com/v1", headers: { "x-a": L } } },
+    tools: {
+      t: { type: "stdio", run: ["cat", `--token=${L}`, `API_KEY=${L}`, "--secret", L], env: { A: L } },
+      h: { type: "http", url: `https://u:${L}@e.com`, headers: { A: L } },
+    },
+    store: { type: "postgres", url: [`postgres://u:${L}@h1/db`, `postgres://h2/db?password=${L}`] },
+    agents: {
+      main: {
+        backend: "model",
+        model: "m",
+        models: { m: { provider: "o", model: "z", options: { apiKey: L, more: { token: [L] } } } },
+        instructions: `Authorization: Bearer ${L}`,
+      },
+      h: { backend: "http", http: { url: "https://e.com", secret: `${L}6` } },
+    },
+  });
+  const { values } = await valuesOf({ file: written(text) });
+  expect(values.filter(({ value }) => /LEAK|abab/.test(String(value)))).toEqual([]);
+  expect(values.filter(({ value }) => value === "[hidden]").length).toBeGreaterThan(18);
+});
