@@ -4,6 +4,7 @@ import type { Clock } from "#core/clock.ts";
 import type { Core } from "#core/core.ts";
 import { createLatch } from "#core/latch.ts";
 import type { Reloads } from "#core/reload.ts";
+import type { ConfigState } from "#handlers/rest/config.ts";
 import { restHandlers } from "#handlers/rest/table.ts";
 import type { Events } from "#observe/events.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
@@ -45,6 +46,7 @@ type DoorsParts = {
   config: Config;
   core: Core;
   reloads: Reloads;
+  configState: () => ConfigState;
   clock: Clock;
   events: Events;
   registry: Registry;
@@ -120,6 +122,7 @@ export const createDoors = (parts: DoorsParts) => {
     handlers: restHandlers(core, {
       callHook: (place, raw, ctx) => hooks.call(place, raw, ctx),
       recordBodies: () => config.recorder.bodies,
+      configState: parts.configState,
     }),
     hold: holdHot((...request) => {
       const validate = validation.value();

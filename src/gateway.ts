@@ -3,7 +3,7 @@ import type { Backend } from "#backends/backend.ts";
 import { gathering } from "#backends/outbound/gathering.ts";
 import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
-import type { ReloadCause } from "#config/watch.ts";
+import type { ConfigState, ReloadCause } from "#config/watch.ts";
 import { restMsOf } from "#core/agents.ts";
 import { systemClock } from "#core/clock.ts";
 import { type Core, createCore } from "#core/core.ts";
@@ -44,6 +44,8 @@ export type GatewayOptions = {
   logger: Logger;
   /** How the configuration is read again when a caller asks; without it there is none to read. */
   readConfig?: ReadConfig;
+  /** What is known of the configuration in force since it is watched; without it, that is what the gateway started with. */
+  configState?: () => ConfigState | undefined;
   /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
   makeBackend?: (name: string, agent: AgentConfig) => Backend;
   wrapStore?: (store: Store) => Store;
@@ -135,8 +137,11 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     isShort,
     lag,
   };
+  const { file, values, loadedAt } = loaded;
+  const atStart = { file, values, loadedAt, lastReload: undefined };
   const doors = createDoors({
     ...parts,
+    configState: () => options.configState?.() ?? atStart,
     began,
     config,
     hideSecrets: logger.hideIn,

@@ -79,7 +79,9 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
     may: ["src/wire/", "generated/", "src/observe/", "src/core/secrets.ts", NEAREST, ...SHARED],
     types: ["src/core/", STORE],
   },
-  "src/config/": { may: ["src/config/", "generated/", ...MAPPING_GRAMMAR, NEAREST, EVENTS] },
+  "src/config/": {
+    may: ["src/config/", "generated/", "src/core/secret-headers.ts", ...MAPPING_GRAMMAR, NEAREST, EVENTS],
+  },
   "src/observe/": { may: ["src/observe/", "generated/"] },
   "src/console/": { may: ["src/console/", "generated/clients/"] },
   "src/cli/": {

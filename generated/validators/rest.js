@@ -4925,22 +4925,547 @@ validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 const x10 = validate38;
 
 const x11 = validate40;
-const schema105 = {"type":"object","additionalProperties":false,"required":["starts","mappings"],"properties":{"starts":{"type":["string","null"]},"mappings":{"type":"array","items":{"$ref":"shape:TriedMapping"}}}};
-const schema106 = {"type":"object","additionalProperties":false,"required":["mapping","path","verify","matched","failed","message","turn"],"properties":{"mapping":{"$ref":"shape:MappingName"},"path":{"type":"string"},"verify":{"type":["string","null"],"enum":["standard-webhooks","github","stripe","slack",null]},"matched":{"type":"boolean"},"failed":{"oneOf":[{"$ref":"shape:FailedPair"},{"type":"null"}]},"message":{"type":["string","null"]},"turn":{"oneOf":[{"$ref":"shape:PlannedTurn"},{"type":"null"}]}}};
+const schema105 = {"type":"object","additionalProperties":false,"required":["mappings","next_cursor"],"properties":{"mappings":{"type":"array","items":{"$ref":"shape:ConfiguredMapping"}},"next_cursor":{"type":"null"}}};
+const schema106 = {"type":"object","additionalProperties":false,"required":["name","path","match","message","agent","session","model","channel","delivery","announce_to","verify"],"properties":{"name":{"$ref":"shape:MappingName"},"path":{"$ref":"shape:MappingPath"},"match":{"type":"object","additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}}},"message":{"type":"string"},"agent":{"$ref":"shape:AgentName"},"session":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"oneOf":[{"$ref":"shape:ModelName"},{"type":"null"}]},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"$ref":"shape:AnnounceTo"},"verify":{"$ref":"shape:VerifyType"}}};
 const schema107 = {"type":"string","pattern":"^[a-z][a-z0-9-]*$"};
-const schema108 = {"type":"object","additionalProperties":false,"required":["path","expected","found"],"properties":{"path":{"type":"string"},"expected":{"type":"array","minItems":1,"items":{"type":"string"}},"found":{"type":["string","null"]}}};
-const pattern45 = new RegExp("^[a-z][a-z0-9-]*$", "u");
-const schema109 = {"type":"object","additionalProperties":false,"required":["agent","session_id","model","channel","delivery","announce_to"],"properties":{"agent":{"$ref":"shape:AgentName"},"session_id":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"type":["string","null"]}}};
-const schema111 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
+const schema108 = {"type":"string"};
+const schema110 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
 const schema112 = {"type":["string","null"]};
-const schema113 = {"type":["string","null"]};
-const schema114 = {"type":"string","enum":["none","announce"]};
+const schema113 = {"type":"string","enum":["none","announce"]};
+const schema114 = {"type":["string","null"]};
+const schema115 = {"type":["string","null"],"enum":["standard-webhooks","github","stripe","slack",null]};
+const pattern45 = new RegExp("^[a-z][a-z0-9-]*$", "u");
 const pattern46 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
 
-function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate42.evaluated;
+const evaluated0 = validate41.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((((((((data.name === undefined) && (missing0 = "name")) || ((data.path === undefined) && (missing0 = "path"))) || ((data.match === undefined) && (missing0 = "match"))) || ((data.message === undefined) && (missing0 = "message"))) || ((data.agent === undefined) && (missing0 = "agent"))) || ((data.session === undefined) && (missing0 = "session"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.channel === undefined) && (missing0 = "channel"))) || ((data.delivery === undefined) && (missing0 = "delivery"))) || ((data.announce_to === undefined) && (missing0 = "announce_to"))) || ((data.verify === undefined) && (missing0 = "verify"))){
+validate41.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func5.call(schema106.properties, key0))){
+validate41.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern45.test(data0)){
+validate41.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
+return false;
+}
+}
+else {
+validate41.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.path !== undefined){
+const _errs5 = errors;
+if(typeof data.path !== "string"){
+validate41.errors = [{instancePath:instancePath+"/path",schemaPath:"shape:MappingPath/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.match !== undefined){
+let data2 = data.match;
+const _errs8 = errors;
+if(errors === _errs8){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+for(const key1 in data2){
+let data3 = data2[key1];
+const _errs11 = errors;
+if(errors === _errs11){
+if(Array.isArray(data3)){
+if(data3.length < 1){
+validate41.errors = [{instancePath:instancePath+"/match/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/match/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+return false;
+}
+else {
+var valid4 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs13 = errors;
+if(typeof data3[i0] !== "string"){
+validate41.errors = [{instancePath:instancePath+"/match/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i0,schemaPath:"#/properties/match/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid4 = _errs13 === errors;
+if(!valid4){
+break;
+}
+}
+}
+}
+else {
+validate41.errors = [{instancePath:instancePath+"/match/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/match/additionalProperties/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid3 = _errs11 === errors;
+if(!valid3){
+break;
+}
+}
+}
+else {
+validate41.errors = [{instancePath:instancePath+"/match",schemaPath:"#/properties/match/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.message !== undefined){
+const _errs15 = errors;
+if(typeof data.message !== "string"){
+validate41.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.agent !== undefined){
+let data6 = data.agent;
+const _errs17 = errors;
+const _errs18 = errors;
+if(errors === _errs18){
+if(typeof data6 === "string"){
+if(isLonger(data6, 64)){
+validate41.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+else {
+if(isShorter(data6, 1)){
+validate41.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate41.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.session !== undefined){
+let data7 = data.session;
+const _errs20 = errors;
+const _errs21 = errors;
+let valid6 = false;
+let passing0 = null;
+const _errs22 = errors;
+const _errs23 = errors;
+if(errors === _errs23){
+if(typeof data7 === "string"){
+if(isLonger(data7, 256)){
+const err0 = {instancePath:instancePath+"/session",schemaPath:"shape:WebhookSessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+if(!pattern46.test(data7)){
+const err1 = {instancePath:instancePath+"/session",schemaPath:"shape:WebhookSessionId/pattern",keyword:"pattern",params:{pattern: "^webhook:(?:[ -~]{0,247}[!-~])$"},message:"must match pattern \""+"^webhook:(?:[ -~]{0,247}[!-~])$"+"\""};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+}
+else {
+const err2 = {instancePath:instancePath+"/session",schemaPath:"shape:WebhookSessionId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+var _valid0 = _errs22 === errors;
+if(_valid0){
+valid6 = true;
+passing0 = 0;
+}
+const _errs25 = errors;
+if(data7 !== null){
+const err3 = {instancePath:instancePath+"/session",schemaPath:"#/properties/session/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+var _valid0 = _errs25 === errors;
+if(_valid0 && valid6){
+valid6 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid6 = true;
+passing0 = 1;
+}
+}
+if(!valid6){
+const err4 = {instancePath:instancePath+"/session",schemaPath:"#/properties/session/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+validate41.errors = vErrors;
+return false;
+}
+else {
+errors = _errs21;
+if(vErrors !== null){
+if(_errs21){
+vErrors.length = _errs21;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs20 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.model !== undefined){
+let data8 = data.model;
+const _errs27 = errors;
+const _errs28 = errors;
+let valid8 = false;
+let passing1 = null;
+const _errs29 = errors;
+const _errs30 = errors;
+if(errors === _errs30){
+if(typeof data8 === "string"){
+if(isLonger(data8, 128)){
+const err5 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+else {
+if(isShorter(data8, 1)){
+const err6 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/model",schemaPath:"shape:ModelName/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+var _valid1 = _errs29 === errors;
+if(_valid1){
+valid8 = true;
+passing1 = 0;
+}
+const _errs32 = errors;
+if(data8 !== null){
+const err8 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+var _valid1 = _errs32 === errors;
+if(_valid1 && valid8){
+valid8 = false;
+passing1 = [passing1, 1];
+}
+else {
+if(_valid1){
+valid8 = true;
+passing1 = 1;
+}
+}
+if(!valid8){
+const err9 = {instancePath:instancePath+"/model",schemaPath:"#/properties/model/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+validate41.errors = vErrors;
+return false;
+}
+else {
+errors = _errs28;
+if(vErrors !== null){
+if(_errs28){
+vErrors.length = _errs28;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.channel !== undefined){
+let data9 = data.channel;
+const _errs34 = errors;
+if((typeof data9 !== "string") && (data9 !== null)){
+validate41.errors = [{instancePath:instancePath+"/channel",schemaPath:"shape:ResolvedChannel/type",keyword:"type",params:{type: schema112.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs34 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.delivery !== undefined){
+let data10 = data.delivery;
+const _errs37 = errors;
+if(typeof data10 !== "string"){
+validate41.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data10 === "none") || (data10 === "announce"))){
+validate41.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema113.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs37 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.announce_to !== undefined){
+let data11 = data.announce_to;
+const _errs40 = errors;
+if((typeof data11 !== "string") && (data11 !== null)){
+validate41.errors = [{instancePath:instancePath+"/announce_to",schemaPath:"shape:AnnounceTo/type",keyword:"type",params:{type: schema114.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs40 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.verify !== undefined){
+let data12 = data.verify;
+const _errs43 = errors;
+if((typeof data12 !== "string") && (data12 !== null)){
+validate41.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/type",keyword:"type",params:{type: schema115.type},message:"must be string,null"}];
+return false;
+}
+if(!(((((data12 === "standard-webhooks") || (data12 === "github")) || (data12 === "stripe")) || (data12 === "slack")) || (data12 === null))){
+validate41.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/enum",keyword:"enum",params:{allowedValues: schema115.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs43 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate41.errors = vErrors;
+return errors === 0;
+}
+validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate40(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate40.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.mappings === undefined) && (missing0 = "mappings")) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
+validate40.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "mappings") || (key0 === "next_cursor"))){
+validate40.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.mappings !== undefined){
+let data0 = data.mappings;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate41(data0[i0], {instancePath:instancePath+"/mappings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate41.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate40.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.next_cursor !== undefined){
+const _errs5 = errors;
+if(data.next_cursor !== null){
+validate40.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"#/properties/next_cursor/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate40.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate40.errors = vErrors;
+return errors === 0;
+}
+validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x12 = validate43;
+const schema116 = {"type":"object","additionalProperties":false,"required":["starts","mappings"],"properties":{"starts":{"type":["string","null"]},"mappings":{"type":"array","items":{"$ref":"shape:TriedMapping"}}}};
+const schema117 = {"type":"object","additionalProperties":false,"required":["mapping","path","verify","matched","failed","message","turn"],"properties":{"mapping":{"$ref":"shape:MappingName"},"path":{"$ref":"shape:MappingPath"},"verify":{"$ref":"shape:VerifyType"},"matched":{"type":"boolean"},"failed":{"oneOf":[{"$ref":"shape:FailedPair"},{"type":"null"}]},"message":{"type":["string","null"]},"turn":{"oneOf":[{"$ref":"shape:PlannedTurn"},{"type":"null"}]}}};
+const schema121 = {"type":"object","additionalProperties":false,"required":["path","expected","found"],"properties":{"path":{"type":"string"},"expected":{"type":"array","minItems":1,"items":{"type":"string"}},"found":{"type":["string","null"]}}};
+const schema122 = {"type":"object","additionalProperties":false,"required":["agent","session_id","model","channel","delivery","announce_to"],"properties":{"agent":{"$ref":"shape:AgentName"},"session_id":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"$ref":"shape:AnnounceTo"}}};
+const schema125 = {"type":["string","null"]};
+
+function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate45.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4951,14 +5476,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.agent === undefined) && (missing0 = "agent")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.channel === undefined) && (missing0 = "channel"))) || ((data.delivery === undefined) && (missing0 = "delivery"))) || ((data.announce_to === undefined) && (missing0 = "announce_to"))){
-validate42.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate45.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "agent") || (key0 === "session_id")) || (key0 === "model")) || (key0 === "channel")) || (key0 === "delivery")) || (key0 === "announce_to"))){
-validate42.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate45.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4971,18 +5496,18 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(isLonger(data0, 64)){
-validate42.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate45.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data0, 1)){
-validate42.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate45.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate45.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5072,7 +5597,7 @@ else {
 vErrors.push(err4);
 }
 errors++;
-validate42.errors = vErrors;
+validate45.errors = vErrors;
 return false;
 }
 else {
@@ -5096,7 +5621,7 @@ if(data.model !== undefined){
 let data2 = data.model;
 const _errs12 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate42.errors = [{instancePath:instancePath+"/model",schemaPath:"shape:ResolvedModel/type",keyword:"type",params:{type: schema112.type},message:"must be string,null"}];
+validate45.errors = [{instancePath:instancePath+"/model",schemaPath:"shape:ResolvedModel/type",keyword:"type",params:{type: schema125.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -5109,7 +5634,7 @@ if(data.channel !== undefined){
 let data3 = data.channel;
 const _errs15 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate42.errors = [{instancePath:instancePath+"/channel",schemaPath:"shape:ResolvedChannel/type",keyword:"type",params:{type: schema113.type},message:"must be string,null"}];
+validate45.errors = [{instancePath:instancePath+"/channel",schemaPath:"shape:ResolvedChannel/type",keyword:"type",params:{type: schema112.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -5122,11 +5647,11 @@ if(data.delivery !== undefined){
 let data4 = data.delivery;
 const _errs18 = errors;
 if(typeof data4 !== "string"){
-validate42.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate45.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data4 === "none") || (data4 === "announce"))){
-validate42.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema114.enum},message:"must be equal to one of the allowed values"}];
+validate45.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema113.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -5139,7 +5664,7 @@ if(data.announce_to !== undefined){
 let data5 = data.announce_to;
 const _errs21 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate42.errors = [{instancePath:instancePath+"/announce_to",schemaPath:"#/properties/announce_to/type",keyword:"type",params:{type: schema109.properties.announce_to.type},message:"must be string,null"}];
+validate45.errors = [{instancePath:instancePath+"/announce_to",schemaPath:"shape:AnnounceTo/type",keyword:"type",params:{type: schema114.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -5156,20 +5681,20 @@ var valid0 = true;
 }
 }
 else {
-validate42.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate45.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate42.errors = vErrors;
+validate45.errors = vErrors;
 return errors === 0;
 }
-validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate41.evaluated;
+const evaluated0 = validate44.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5180,14 +5705,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.mapping === undefined) && (missing0 = "mapping")) || ((data.path === undefined) && (missing0 = "path"))) || ((data.verify === undefined) && (missing0 = "verify"))) || ((data.matched === undefined) && (missing0 = "matched"))) || ((data.failed === undefined) && (missing0 = "failed"))) || ((data.message === undefined) && (missing0 = "message"))) || ((data.turn === undefined) && (missing0 = "turn"))){
-validate41.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate44.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "mapping") || (key0 === "path")) || (key0 === "verify")) || (key0 === "matched")) || (key0 === "failed")) || (key0 === "message")) || (key0 === "turn"))){
-validate41.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate44.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -5200,12 +5725,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern45.test(data0)){
-validate41.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
+validate44.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
 return false;
 }
 }
 else {
-validate41.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5218,7 +5743,7 @@ if(valid0){
 if(data.path !== undefined){
 const _errs5 = errors;
 if(typeof data.path !== "string"){
-validate41.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/path",schemaPath:"shape:MappingPath/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -5229,28 +5754,28 @@ var valid0 = true;
 if(valid0){
 if(data.verify !== undefined){
 let data2 = data.verify;
-const _errs7 = errors;
+const _errs8 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate41.errors = [{instancePath:instancePath+"/verify",schemaPath:"#/properties/verify/type",keyword:"type",params:{type: schema106.properties.verify.type},message:"must be string,null"}];
+validate44.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/type",keyword:"type",params:{type: schema115.type},message:"must be string,null"}];
 return false;
 }
 if(!(((((data2 === "standard-webhooks") || (data2 === "github")) || (data2 === "stripe")) || (data2 === "slack")) || (data2 === null))){
-validate41.errors = [{instancePath:instancePath+"/verify",schemaPath:"#/properties/verify/enum",keyword:"enum",params:{allowedValues: schema106.properties.verify.enum},message:"must be equal to one of the allowed values"}];
+validate44.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/enum",keyword:"enum",params:{allowedValues: schema115.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-var valid0 = _errs7 === errors;
+var valid0 = _errs8 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.matched !== undefined){
-const _errs9 = errors;
+const _errs11 = errors;
 if(typeof data.matched !== "boolean"){
-validate41.errors = [{instancePath:instancePath+"/matched",schemaPath:"#/properties/matched/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate44.errors = [{instancePath:instancePath+"/matched",schemaPath:"#/properties/matched/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs9 === errors;
+var valid0 = _errs11 === errors;
 }
 else {
 var valid0 = true;
@@ -5258,13 +5783,13 @@ var valid0 = true;
 if(valid0){
 if(data.failed !== undefined){
 let data4 = data.failed;
-const _errs11 = errors;
-const _errs12 = errors;
-let valid2 = false;
-let passing0 = null;
 const _errs13 = errors;
 const _errs14 = errors;
-if(errors === _errs14){
+let valid4 = false;
+let passing0 = null;
+const _errs15 = errors;
+const _errs16 = errors;
+if(errors === _errs16){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 let missing1;
 if((((data4.path === undefined) && (missing1 = "path")) || ((data4.expected === undefined) && (missing1 = "expected"))) || ((data4.found === undefined) && (missing1 = "found"))){
@@ -5278,7 +5803,7 @@ vErrors.push(err0);
 errors++;
 }
 else {
-const _errs16 = errors;
+const _errs18 = errors;
 for(const key1 in data4){
 if(!(((key1 === "path") || (key1 === "expected")) || (key1 === "found"))){
 const err1 = {instancePath:instancePath+"/failed",schemaPath:"shape:FailedPair/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
@@ -5292,9 +5817,9 @@ errors++;
 break;
 }
 }
-if(_errs16 === errors){
+if(_errs18 === errors){
 if(data4.path !== undefined){
-const _errs17 = errors;
+const _errs19 = errors;
 if(typeof data4.path !== "string"){
 const err2 = {instancePath:instancePath+"/failed/path",schemaPath:"shape:FailedPair/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
@@ -5305,16 +5830,16 @@ vErrors.push(err2);
 }
 errors++;
 }
-var valid4 = _errs17 === errors;
+var valid6 = _errs19 === errors;
 }
 else {
-var valid4 = true;
+var valid6 = true;
 }
-if(valid4){
+if(valid6){
 if(data4.expected !== undefined){
 let data6 = data4.expected;
-const _errs19 = errors;
-if(errors === _errs19){
+const _errs21 = errors;
+if(errors === _errs21){
 if(Array.isArray(data6)){
 if(data6.length < 1){
 const err3 = {instancePath:instancePath+"/failed/expected",schemaPath:"shape:FailedPair/properties/expected/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
@@ -5327,10 +5852,10 @@ vErrors.push(err3);
 errors++;
 }
 else {
-var valid5 = true;
+var valid7 = true;
 const len0 = data6.length;
 for(let i0=0; i0<len0; i0++){
-const _errs21 = errors;
+const _errs23 = errors;
 if(typeof data6[i0] !== "string"){
 const err4 = {instancePath:instancePath+"/failed/expected/" + i0,schemaPath:"shape:FailedPair/properties/expected/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
@@ -5341,8 +5866,8 @@ vErrors.push(err4);
 }
 errors++;
 }
-var valid5 = _errs21 === errors;
-if(!valid5){
+var valid7 = _errs23 === errors;
+if(!valid7){
 break;
 }
 }
@@ -5359,17 +5884,17 @@ vErrors.push(err5);
 errors++;
 }
 }
-var valid4 = _errs19 === errors;
+var valid6 = _errs21 === errors;
 }
 else {
-var valid4 = true;
+var valid6 = true;
 }
-if(valid4){
+if(valid6){
 if(data4.found !== undefined){
 let data8 = data4.found;
-const _errs23 = errors;
+const _errs25 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err6 = {instancePath:instancePath+"/failed/found",schemaPath:"shape:FailedPair/properties/found/type",keyword:"type",params:{type: schema108.properties.found.type},message:"must be string,null"};
+const err6 = {instancePath:instancePath+"/failed/found",schemaPath:"shape:FailedPair/properties/found/type",keyword:"type",params:{type: schema121.properties.found.type},message:"must be string,null"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -5378,10 +5903,10 @@ vErrors.push(err6);
 }
 errors++;
 }
-var valid4 = _errs23 === errors;
+var valid6 = _errs25 === errors;
 }
 else {
-var valid4 = true;
+var valid6 = true;
 }
 }
 }
@@ -5399,12 +5924,12 @@ vErrors.push(err7);
 errors++;
 }
 }
-var _valid0 = _errs13 === errors;
+var _valid0 = _errs15 === errors;
 if(_valid0){
-valid2 = true;
+valid4 = true;
 passing0 = 0;
 }
-const _errs25 = errors;
+const _errs27 = errors;
 if(data4 !== null){
 const err8 = {instancePath:instancePath+"/failed",schemaPath:"#/properties/failed/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
@@ -5415,18 +5940,18 @@ vErrors.push(err8);
 }
 errors++;
 }
-var _valid0 = _errs25 === errors;
-if(_valid0 && valid2){
-valid2 = false;
+var _valid0 = _errs27 === errors;
+if(_valid0 && valid4){
+valid4 = false;
 passing0 = [passing0, 1];
 }
 else {
 if(_valid0){
-valid2 = true;
+valid4 = true;
 passing0 = 1;
 }
 }
-if(!valid2){
+if(!valid4){
 const err9 = {instancePath:instancePath+"/failed",schemaPath:"#/properties/failed/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
 vErrors = [err9];
@@ -5435,21 +5960,21 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate41.errors = vErrors;
+validate44.errors = vErrors;
 return false;
 }
 else {
-errors = _errs12;
+errors = _errs14;
 if(vErrors !== null){
-if(_errs12){
-vErrors.length = _errs12;
+if(_errs14){
+vErrors.length = _errs14;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs11 === errors;
+var valid0 = _errs13 === errors;
 }
 else {
 var valid0 = true;
@@ -5457,12 +5982,12 @@ var valid0 = true;
 if(valid0){
 if(data.message !== undefined){
 let data9 = data.message;
-const _errs27 = errors;
+const _errs29 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate41.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: schema106.properties.message.type},message:"must be string,null"}];
+validate44.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: schema117.properties.message.type},message:"must be string,null"}];
 return false;
 }
-var valid0 = _errs27 === errors;
+var valid0 = _errs29 === errors;
 }
 else {
 var valid0 = true;
@@ -5470,21 +5995,21 @@ var valid0 = true;
 if(valid0){
 if(data.turn !== undefined){
 let data10 = data.turn;
-const _errs29 = errors;
-const _errs30 = errors;
-let valid6 = false;
-let passing1 = null;
 const _errs31 = errors;
-if(!(validate42(data10, {instancePath:instancePath+"/turn",parentData:data,parentDataProperty:"turn",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate42.errors);
+const _errs32 = errors;
+let valid8 = false;
+let passing1 = null;
+const _errs33 = errors;
+if(!(validate45(data10, {instancePath:instancePath+"/turn",parentData:data,parentDataProperty:"turn",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate45.errors);
 errors = vErrors.length;
 }
-var _valid1 = _errs31 === errors;
+var _valid1 = _errs33 === errors;
 if(_valid1){
-valid6 = true;
+valid8 = true;
 passing1 = 0;
 }
-const _errs32 = errors;
+const _errs34 = errors;
 if(data10 !== null){
 const err10 = {instancePath:instancePath+"/turn",schemaPath:"#/properties/turn/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
@@ -5495,18 +6020,18 @@ vErrors.push(err10);
 }
 errors++;
 }
-var _valid1 = _errs32 === errors;
-if(_valid1 && valid6){
-valid6 = false;
+var _valid1 = _errs34 === errors;
+if(_valid1 && valid8){
+valid8 = false;
 passing1 = [passing1, 1];
 }
 else {
 if(_valid1){
-valid6 = true;
+valid8 = true;
 passing1 = 1;
 }
 }
-if(!valid6){
+if(!valid8){
 const err11 = {instancePath:instancePath+"/turn",schemaPath:"#/properties/turn/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
 vErrors = [err11];
@@ -5515,21 +6040,21 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate41.errors = vErrors;
+validate44.errors = vErrors;
 return false;
 }
 else {
-errors = _errs30;
+errors = _errs32;
 if(vErrors !== null){
-if(_errs30){
-vErrors.length = _errs30;
+if(_errs32){
+vErrors.length = _errs32;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs31 === errors;
 }
 else {
 var valid0 = true;
@@ -5544,20 +6069,20 @@ var valid0 = true;
 }
 }
 else {
-validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate44.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate41.errors = vErrors;
+validate44.errors = vErrors;
 return errors === 0;
 }
-validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate40(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate40.evaluated;
+const evaluated0 = validate43.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5568,14 +6093,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.starts === undefined) && (missing0 = "starts")) || ((data.mappings === undefined) && (missing0 = "mappings"))){
-validate40.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate43.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "starts") || (key0 === "mappings"))){
-validate40.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate43.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -5585,7 +6110,7 @@ if(data.starts !== undefined){
 let data0 = data.starts;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate40.errors = [{instancePath:instancePath+"/starts",schemaPath:"#/properties/starts/type",keyword:"type",params:{type: schema105.properties.starts.type},message:"must be string,null"}];
+validate43.errors = [{instancePath:instancePath+"/starts",schemaPath:"#/properties/starts/type",keyword:"type",params:{type: schema116.properties.starts.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -5603,8 +6128,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate41(data1[i0], {instancePath:instancePath+"/mappings/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate41.errors);
+if(!(validate44(data1[i0], {instancePath:instancePath+"/mappings/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate44.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -5614,7 +6139,7 @@ break;
 }
 }
 else {
-validate40.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate43.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -5628,30 +6153,648 @@ var valid0 = true;
 }
 }
 else {
-validate40.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate43.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate40.errors = vErrors;
+validate43.errors = vErrors;
 return errors === 0;
 }
-validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x12 = validate45;
-const schema115 = {"type":"object","additionalProperties":false,"required":["keys","next_cursor"],"properties":{"keys":{"type":"array","items":{"$ref":"shape:Key"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
-const schema116 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
-const schema117 = {"type":"string","pattern":"^key_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema118 = {"type":"string","minLength":1,"maxLength":64};
-const schema126 = {"type":"string","enum":["config","console"]};
-const pattern47 = new RegExp("^key_[0-9A-HJKMNP-TV-Z]{26}$", "u");
-const schema119 = {"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"shape:KeyScope"}};
-const schema120 = {"type":"string","enum":["chat","admin"]};
-const func0 = equal;
+const x13 = validate48;
+const schema129 = {"type":"object","additionalProperties":false,"required":["file","loaded_at","values","last_reload"],"properties":{"file":{"type":["string","null"]},"loaded_at":{"$ref":"shape:Timestamp"},"values":{"type":"array","items":{"$ref":"shape:ConfigValue"}},"last_reload":{"oneOf":[{"$ref":"shape:LastReload"},{"type":"null"}]}}};
+const schema131 = {"type":"object","additionalProperties":false,"required":["path","value","origin","line","column","variable"],"properties":{"path":{"type":"string"},"value":{"type":["string","number","boolean","null","array","object"]},"origin":{"type":"string","enum":["file","environment","flag","default","try-out"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"variable":{"type":["string","null"]}}};
+const schema132 = {"type":"object","additionalProperties":false,"required":["at","cause","reloaded","changed","needs_restart","problems"],"properties":{"at":{"$ref":"shape:Timestamp"},"cause":{"type":"string","enum":["file","signal","rpc"]},"reloaded":{"$ref":"shape:Reloaded"},"changed":{"type":"array","items":{"type":"string"}},"needs_restart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
+const schema134 = {"type":"boolean"};
+const schema135 = {"type":"array","items":{"type":"string"}};
+const schema136 = {"type":"array","items":{"$ref":"shape:ConfigProblem"}};
+const schema137 = {"type":"object","additionalProperties":false,"required":["file","line","column","key","message"],"properties":{"file":{"type":["string","null"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"key":{"type":"string"},"message":{"type":"string"}}};
 
-function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate47.evaluated;
+const evaluated0 = validate50.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(Array.isArray(data)){
+var valid0 = true;
+const len0 = data.length;
+for(let i0=0; i0<len0; i0++){
+let data0 = data[i0];
+const _errs1 = errors;
+const _errs2 = errors;
+if(errors === _errs2){
+if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
+let missing0;
+if((((((data0.file === undefined) && (missing0 = "file")) || ((data0.line === undefined) && (missing0 = "line"))) || ((data0.column === undefined) && (missing0 = "column"))) || ((data0.key === undefined) && (missing0 = "key"))) || ((data0.message === undefined) && (missing0 = "message"))){
+validate50.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs4 = errors;
+for(const key0 in data0){
+if(!(((((key0 === "file") || (key0 === "line")) || (key0 === "column")) || (key0 === "key")) || (key0 === "message"))){
+validate50.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs4 === errors){
+if(data0.file !== undefined){
+let data1 = data0.file;
+const _errs5 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
+validate50.errors = [{instancePath:instancePath+"/" + i0+"/file",schemaPath:"shape:ConfigProblem/properties/file/type",keyword:"type",params:{type: schema137.properties.file.type},message:"must be string,null"}];
+return false;
+}
+var valid2 = _errs5 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.line !== undefined){
+let data2 = data0.line;
+const _errs7 = errors;
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (data2 !== null)){
+validate50.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/type",keyword:"type",params:{type: schema137.properties.line.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 1 || isNaN(data2)){
+validate50.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid2 = _errs7 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.column !== undefined){
+let data3 = data0.column;
+const _errs9 = errors;
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (data3 !== null)){
+validate50.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/type",keyword:"type",params:{type: schema137.properties.column.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs9){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 1 || isNaN(data3)){
+validate50.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid2 = _errs9 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.key !== undefined){
+const _errs11 = errors;
+if(typeof data0.key !== "string"){
+validate50.errors = [{instancePath:instancePath+"/" + i0+"/key",schemaPath:"shape:ConfigProblem/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs11 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.message !== undefined){
+const _errs13 = errors;
+if(typeof data0.message !== "string"){
+validate50.errors = [{instancePath:instancePath+"/" + i0+"/message",schemaPath:"shape:ConfigProblem/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate50.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs1 === errors;
+if(!valid0){
+break;
+}
+}
+}
+else {
+validate50.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+validate50.errors = vErrors;
+return errors === 0;
+}
+validate50.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate49.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.at === undefined) && (missing0 = "at")) || ((data.cause === undefined) && (missing0 = "cause"))) || ((data.reloaded === undefined) && (missing0 = "reloaded"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.needs_restart === undefined) && (missing0 = "needs_restart"))) || ((data.problems === undefined) && (missing0 = "problems"))){
+validate49.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((key0 === "at") || (key0 === "cause")) || (key0 === "reloaded")) || (key0 === "changed")) || (key0 === "needs_restart")) || (key0 === "problems"))){
+validate49.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.at !== undefined){
+let data0 = data.at;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern15.test(data0)){
+validate49.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate49.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cause !== undefined){
+let data1 = data.cause;
+const _errs5 = errors;
+if(typeof data1 !== "string"){
+validate49.errors = [{instancePath:instancePath+"/cause",schemaPath:"#/properties/cause/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data1 === "file") || (data1 === "signal")) || (data1 === "rpc"))){
+validate49.errors = [{instancePath:instancePath+"/cause",schemaPath:"#/properties/cause/enum",keyword:"enum",params:{allowedValues: schema132.properties.cause.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reloaded !== undefined){
+const _errs7 = errors;
+if(typeof data.reloaded !== "boolean"){
+validate49.errors = [{instancePath:instancePath+"/reloaded",schemaPath:"shape:Reloaded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.changed !== undefined){
+let data3 = data.changed;
+const _errs10 = errors;
+if(errors === _errs10){
+if(Array.isArray(data3)){
+var valid3 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs12 = errors;
+if(typeof data3[i0] !== "string"){
+validate49.errors = [{instancePath:instancePath+"/changed/" + i0,schemaPath:"#/properties/changed/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs12 === errors;
+if(!valid3){
+break;
+}
+}
+}
+else {
+validate49.errors = [{instancePath:instancePath+"/changed",schemaPath:"#/properties/changed/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.needs_restart !== undefined){
+let data5 = data.needs_restart;
+const _errs14 = errors;
+const _errs15 = errors;
+if(errors === _errs15){
+if(Array.isArray(data5)){
+var valid5 = true;
+const len1 = data5.length;
+for(let i1=0; i1<len1; i1++){
+const _errs17 = errors;
+if(typeof data5[i1] !== "string"){
+validate49.errors = [{instancePath:instancePath+"/needs_restart/" + i1,schemaPath:"shape:NeedsRestart/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid5 = _errs17 === errors;
+if(!valid5){
+break;
+}
+}
+}
+else {
+validate49.errors = [{instancePath:instancePath+"/needs_restart",schemaPath:"shape:NeedsRestart/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.problems !== undefined){
+const _errs19 = errors;
+if(!(validate50(data.problems, {instancePath:instancePath+"/problems",parentData:data,parentDataProperty:"problems",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate50.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate49.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate49.errors = vErrors;
+return errors === 0;
+}
+validate49.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate48.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.file === undefined) && (missing0 = "file")) || ((data.loaded_at === undefined) && (missing0 = "loaded_at"))) || ((data.values === undefined) && (missing0 = "values"))) || ((data.last_reload === undefined) && (missing0 = "last_reload"))){
+validate48.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "file") || (key0 === "loaded_at")) || (key0 === "values")) || (key0 === "last_reload"))){
+validate48.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.file !== undefined){
+let data0 = data.file;
+const _errs2 = errors;
+if((typeof data0 !== "string") && (data0 !== null)){
+validate48.errors = [{instancePath:instancePath+"/file",schemaPath:"#/properties/file/type",keyword:"type",params:{type: schema129.properties.file.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.loaded_at !== undefined){
+let data1 = data.loaded_at;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(!pattern15.test(data1)){
+validate48.errors = [{instancePath:instancePath+"/loaded_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate48.errors = [{instancePath:instancePath+"/loaded_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.values !== undefined){
+let data2 = data.values;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data2)){
+var valid2 = true;
+const len0 = data2.length;
+for(let i0=0; i0<len0; i0++){
+let data3 = data2[i0];
+const _errs9 = errors;
+const _errs10 = errors;
+if(errors === _errs10){
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+let missing1;
+if(((((((data3.path === undefined) && (missing1 = "path")) || ((data3.value === undefined) && (missing1 = "value"))) || ((data3.origin === undefined) && (missing1 = "origin"))) || ((data3.line === undefined) && (missing1 = "line"))) || ((data3.column === undefined) && (missing1 = "column"))) || ((data3.variable === undefined) && (missing1 = "variable"))){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs12 = errors;
+for(const key1 in data3){
+if(!((((((key1 === "path") || (key1 === "value")) || (key1 === "origin")) || (key1 === "line")) || (key1 === "column")) || (key1 === "variable"))){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs12 === errors){
+if(data3.path !== undefined){
+const _errs13 = errors;
+if(typeof data3.path !== "string"){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/path",schemaPath:"shape:ConfigValue/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid4 = _errs13 === errors;
+}
+else {
+var valid4 = true;
+}
+if(valid4){
+if(data3.value !== undefined){
+let data5 = data3.value;
+const _errs15 = errors;
+if((((typeof data5 != "object") && (typeof data5 !== "string")) && (!((typeof data5 == "number") && (isFinite(data5))))) && (typeof data5 !== "boolean")){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/value",schemaPath:"shape:ConfigValue/properties/value/type",keyword:"type",params:{type: schema131.properties.value.type},message:"must be string,number,boolean,null,array,object"}];
+return false;
+}
+var valid4 = _errs15 === errors;
+}
+else {
+var valid4 = true;
+}
+if(valid4){
+if(data3.origin !== undefined){
+let data6 = data3.origin;
+const _errs17 = errors;
+if(typeof data6 !== "string"){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((((data6 === "file") || (data6 === "environment")) || (data6 === "flag")) || (data6 === "default")) || (data6 === "try-out"))){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/enum",keyword:"enum",params:{allowedValues: schema131.properties.origin.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid4 = _errs17 === errors;
+}
+else {
+var valid4 = true;
+}
+if(valid4){
+if(data3.line !== undefined){
+let data7 = data3.line;
+const _errs19 = errors;
+if((!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))) && (data7 !== null)){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/type",keyword:"type",params:{type: schema131.properties.line.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs19){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 1 || isNaN(data7)){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid4 = _errs19 === errors;
+}
+else {
+var valid4 = true;
+}
+if(valid4){
+if(data3.column !== undefined){
+let data8 = data3.column;
+const _errs21 = errors;
+if((!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))) && (data8 !== null)){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/type",keyword:"type",params:{type: schema131.properties.column.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs21){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 1 || isNaN(data8)){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid4 = _errs21 === errors;
+}
+else {
+var valid4 = true;
+}
+if(valid4){
+if(data3.variable !== undefined){
+let data9 = data3.variable;
+const _errs23 = errors;
+if((typeof data9 !== "string") && (data9 !== null)){
+validate48.errors = [{instancePath:instancePath+"/values/" + i0+"/variable",schemaPath:"shape:ConfigValue/properties/variable/type",keyword:"type",params:{type: schema131.properties.variable.type},message:"must be string,null"}];
+return false;
+}
+var valid4 = _errs23 === errors;
+}
+else {
+var valid4 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate48.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid2 = _errs9 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate48.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.last_reload !== undefined){
+let data10 = data.last_reload;
+const _errs25 = errors;
+const _errs26 = errors;
+let valid5 = false;
+let passing0 = null;
+const _errs27 = errors;
+if(!(validate49(data10, {instancePath:instancePath+"/last_reload",parentData:data,parentDataProperty:"last_reload",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate49.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs27 === errors;
+if(_valid0){
+valid5 = true;
+passing0 = 0;
+}
+const _errs28 = errors;
+if(data10 !== null){
+const err0 = {instancePath:instancePath+"/last_reload",schemaPath:"#/properties/last_reload/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+var _valid0 = _errs28 === errors;
+if(_valid0 && valid5){
+valid5 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid5 = true;
+passing0 = 1;
+}
+}
+if(!valid5){
+const err1 = {instancePath:instancePath+"/last_reload",schemaPath:"#/properties/last_reload/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+validate48.errors = vErrors;
+return false;
+}
+else {
+errors = _errs26;
+if(vErrors !== null){
+if(_errs26){
+vErrors.length = _errs26;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs25 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate48.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate48.errors = vErrors;
+return errors === 0;
+}
+validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x14 = validate53;
+const schema138 = {"type":"object","additionalProperties":false,"required":["keys","next_cursor"],"properties":{"keys":{"type":"array","items":{"$ref":"shape:Key"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
+const schema139 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
+const schema140 = {"type":"string","pattern":"^key_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema141 = {"type":"string","minLength":1,"maxLength":64};
+const schema146 = {"type":"string","enum":["config","console"]};
+const pattern51 = new RegExp("^key_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const schema142 = {"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"shape:KeyScope"}};
+const schema143 = {"type":"string","enum":["chat","admin"]};
+const func0 = equal;
+
+function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate55.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5661,7 +6804,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(Array.isArray(data)){
 if(data.length < 1){
-validate47.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate55.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -5671,11 +6814,11 @@ for(let i0=0; i0<len0; i0++){
 let data0 = data[i0];
 const _errs1 = errors;
 if(typeof data0 !== "string"){
-validate47.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate55.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "chat") || (data0 === "admin"))){
-validate47.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/enum",keyword:"enum",params:{allowedValues: schema120.enum},message:"must be equal to one of the allowed values"}];
+validate55.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/enum",keyword:"enum",params:{allowedValues: schema143.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -5691,7 +6834,7 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data[i1], data[j0])){
-validate47.errors = [{instancePath,schemaPath:"#/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"}];
+validate55.errors = [{instancePath,schemaPath:"#/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"}];
 return false;
 break outer0;
 }
@@ -5702,116 +6845,20 @@ break outer0;
 }
 }
 else {
-validate47.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate55.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-validate47.errors = vErrors;
+validate55.errors = vErrors;
 return errors === 0;
 }
-validate47.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+validate55.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema123 = {"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]};
 
-function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate54(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate49.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-const _errs0 = errors;
-let valid0 = false;
-let passing0 = null;
-const _errs1 = errors;
-const _errs2 = errors;
-if(errors === _errs2){
-if(typeof data === "string"){
-if(!pattern15.test(data)){
-const err0 = {instancePath,schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-}
-else {
-const err1 = {instancePath,schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-}
-var _valid0 = _errs1 === errors;
-if(_valid0){
-valid0 = true;
-passing0 = 0;
-}
-const _errs4 = errors;
-if(data !== null){
-const err2 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-var _valid0 = _errs4 === errors;
-if(_valid0 && valid0){
-valid0 = false;
-passing0 = [passing0, 1];
-}
-else {
-if(_valid0){
-valid0 = true;
-passing0 = 1;
-}
-}
-if(!valid0){
-const err3 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-validate49.errors = vErrors;
-return false;
-}
-else {
-errors = _errs0;
-if(vErrors !== null){
-if(_errs0){
-vErrors.length = _errs0;
-}
-else {
-vErrors = null;
-}
-}
-}
-validate49.errors = vErrors;
-return errors === 0;
-}
-validate49.evaluated = {"dynamicProps":false,"dynamicItems":false};
-
-
-function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate46.evaluated;
+const evaluated0 = validate54.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5821,15 +6868,15 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))){
-validate46.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.source === undefined) && (missing0 = "source"))){
+validate54.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema116.properties, key0))){
-validate46.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(((((((key0 === "key_id") || (key0 === "name")) || (key0 === "prefix")) || (key0 === "scopes")) || (key0 === "created_at")) || (key0 === "last_used_at")) || (key0 === "source"))){
+validate54.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -5845,7 +6892,7 @@ const _errs4 = errors;
 const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data0 === "string"){
-if(!pattern47.test(data0)){
+if(!pattern51.test(data0)){
 const err0 = {instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -5903,7 +6950,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate46.errors = vErrors;
+validate54.errors = vErrors;
 return false;
 }
 else {
@@ -5930,18 +6977,18 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate46.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate54.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate46.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate54.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate54.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5955,7 +7002,7 @@ if(data.prefix !== undefined){
 let data2 = data.prefix;
 const _errs12 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate46.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: schema116.properties.prefix.type},message:"must be string,null"}];
+validate54.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: schema139.properties.prefix.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -5966,8 +7013,8 @@ var valid0 = true;
 if(valid0){
 if(data.scopes !== undefined){
 const _errs14 = errors;
-if(!(validate47(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate47.errors);
+if(!(validate55(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate55.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs14 === errors;
@@ -6044,7 +7091,7 @@ else {
 vErrors.push(err7);
 }
 errors++;
-validate46.errors = vErrors;
+validate54.errors = vErrors;
 return false;
 }
 else {
@@ -6132,7 +7179,7 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate46.errors = vErrors;
+validate54.errors = vErrors;
 return false;
 }
 else {
@@ -6152,124 +7199,22 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.expires_at !== undefined){
+if(data.source !== undefined){
+let data6 = data.source;
 const _errs29 = errors;
-if(!(validate49(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate49.errors);
-errors = vErrors.length;
+if(typeof data6 !== "string"){
+validate54.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data6 === "config") || (data6 === "console"))){
+validate54.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema146.enum},message:"must be equal to one of the allowed values"}];
+return false;
 }
 var valid0 = _errs29 === errors;
 }
 else {
 var valid0 = true;
 }
-if(valid0){
-if(data.replaced_by !== undefined){
-let data7 = data.replaced_by;
-const _errs30 = errors;
-const _errs31 = errors;
-let valid8 = false;
-let passing3 = null;
-const _errs32 = errors;
-const _errs33 = errors;
-if(errors === _errs33){
-if(typeof data7 === "string"){
-if(!pattern47.test(data7)){
-const err12 = {instancePath:instancePath+"/replaced_by",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-else {
-const err13 = {instancePath:instancePath+"/replaced_by",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-}
-var _valid3 = _errs32 === errors;
-if(_valid3){
-valid8 = true;
-passing3 = 0;
-}
-const _errs35 = errors;
-if(data7 !== null){
-const err14 = {instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-var _valid3 = _errs35 === errors;
-if(_valid3 && valid8){
-valid8 = false;
-passing3 = [passing3, 1];
-}
-else {
-if(_valid3){
-valid8 = true;
-passing3 = 1;
-}
-}
-if(!valid8){
-const err15 = {instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/oneOf",keyword:"oneOf",params:{passingSchemas: passing3},message:"must match exactly one schema in oneOf"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-validate46.errors = vErrors;
-return false;
-}
-else {
-errors = _errs31;
-if(vErrors !== null){
-if(_errs31){
-vErrors.length = _errs31;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs30 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.source !== undefined){
-let data8 = data.source;
-const _errs37 = errors;
-if(typeof data8 !== "string"){
-validate46.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data8 === "config") || (data8 === "console"))){
-validate46.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema126.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs37 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
 }
 }
 }
@@ -6280,20 +7225,20 @@ var valid0 = true;
 }
 }
 else {
-validate46.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate54.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate46.errors = vErrors;
+validate54.errors = vErrors;
 return errors === 0;
 }
-validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate54.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate45.evaluated;
+const evaluated0 = validate53.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6304,14 +7249,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.keys === undefined) && (missing0 = "keys")) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
-validate45.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate53.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "keys") || (key0 === "next_cursor"))){
-validate45.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate53.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6326,8 +7271,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate46(data0[i0], {instancePath:instancePath+"/keys/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate46.errors);
+if(!(validate54(data0[i0], {instancePath:instancePath+"/keys/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate54.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -6337,7 +7282,7 @@ break;
 }
 }
 else {
-validate45.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate53.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -6352,13 +7297,13 @@ let data2 = data.next_cursor;
 const _errs5 = errors;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate45.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema74.type},message:"must be string,null"}];
+validate53.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema74.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(isLonger(data2, 512)){
-validate45.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate53.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 }
@@ -6373,537 +7318,18 @@ var valid0 = true;
 }
 }
 else {
-validate45.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate53.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate45.errors = vErrors;
+validate53.errors = vErrors;
 return errors === 0;
 }
-validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x13 = validate52;
-const schema128 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"}}};
-const schema132 = {"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"};
-const schema133 = {"type":"string"};
-const pattern54 = new RegExp("^gw_[A-Za-z0-9_-]{43}$", "u");
-
-function validate52(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate52.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))){
-validate52.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(func5.call(schema128.properties, key0))){
-validate52.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.key_id !== undefined){
-let data0 = data.key_id;
-const _errs2 = errors;
-const _errs3 = errors;
-if(errors === _errs3){
-if(typeof data0 === "string"){
-if(!pattern47.test(data0)){
-validate52.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate52.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.name !== undefined){
-let data1 = data.name;
-const _errs5 = errors;
-const _errs6 = errors;
-if(errors === _errs6){
-if(typeof data1 === "string"){
-if(isLonger(data1, 64)){
-validate52.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate52.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate52.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.prefix !== undefined){
-const _errs8 = errors;
-if(typeof data.prefix !== "string"){
-validate52.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.scopes !== undefined){
-const _errs10 = errors;
-if(!(validate47(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate47.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.created_at !== undefined){
-let data4 = data.created_at;
-const _errs11 = errors;
-const _errs12 = errors;
-if(errors === _errs12){
-if(typeof data4 === "string"){
-if(!pattern15.test(data4)){
-validate52.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
-return false;
-}
-}
-else {
-validate52.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.last_used_at !== undefined){
-const _errs14 = errors;
-if(data.last_used_at !== null){
-validate52.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
-return false;
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.expires_at !== undefined){
-const _errs16 = errors;
-if(!(validate49(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate49.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs16 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replaced_by !== undefined){
-const _errs17 = errors;
-if(data.replaced_by !== null){
-validate52.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
-return false;
-}
-var valid0 = _errs17 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.source !== undefined){
-let data8 = data.source;
-const _errs19 = errors;
-if(typeof data8 !== "string"){
-validate52.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("console" !== data8){
-validate52.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs19 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.key !== undefined){
-let data9 = data.key;
-const _errs21 = errors;
-const _errs22 = errors;
-if(errors === _errs22){
-if(typeof data9 === "string"){
-if(!pattern54.test(data9)){
-validate52.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
-return false;
-}
-}
-else {
-validate52.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs21 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.config_line !== undefined){
-const _errs24 = errors;
-if(typeof data.config_line !== "string"){
-validate52.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs24 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate52.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate52.errors = vErrors;
-return errors === 0;
-}
-validate52.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x14 = validate55;
-const schema134 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line","replaces","replaced_expires_at"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"},"replaces":{"$ref":"shape:KeyId"},"replaced_expires_at":{"$ref":"shape:Timestamp"}}};
-
-function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate55.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))) || ((data.replaces === undefined) && (missing0 = "replaces"))) || ((data.replaced_expires_at === undefined) && (missing0 = "replaced_expires_at"))){
-validate55.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(func5.call(schema134.properties, key0))){
-validate55.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.key_id !== undefined){
-let data0 = data.key_id;
-const _errs2 = errors;
-const _errs3 = errors;
-if(errors === _errs3){
-if(typeof data0 === "string"){
-if(!pattern47.test(data0)){
-validate55.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.name !== undefined){
-let data1 = data.name;
-const _errs5 = errors;
-const _errs6 = errors;
-if(errors === _errs6){
-if(typeof data1 === "string"){
-if(isLonger(data1, 64)){
-validate55.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate55.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.prefix !== undefined){
-const _errs8 = errors;
-if(typeof data.prefix !== "string"){
-validate55.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.scopes !== undefined){
-const _errs10 = errors;
-if(!(validate47(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate47.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.created_at !== undefined){
-let data4 = data.created_at;
-const _errs11 = errors;
-const _errs12 = errors;
-if(errors === _errs12){
-if(typeof data4 === "string"){
-if(!pattern15.test(data4)){
-validate55.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
-return false;
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.last_used_at !== undefined){
-const _errs14 = errors;
-if(data.last_used_at !== null){
-validate55.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
-return false;
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.expires_at !== undefined){
-const _errs16 = errors;
-if(!(validate49(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate49.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs16 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replaced_by !== undefined){
-const _errs17 = errors;
-if(data.replaced_by !== null){
-validate55.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
-return false;
-}
-var valid0 = _errs17 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.source !== undefined){
-let data8 = data.source;
-const _errs19 = errors;
-if(typeof data8 !== "string"){
-validate55.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("console" !== data8){
-validate55.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs19 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.key !== undefined){
-let data9 = data.key;
-const _errs21 = errors;
-const _errs22 = errors;
-if(errors === _errs22){
-if(typeof data9 === "string"){
-if(!pattern54.test(data9)){
-validate55.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
-return false;
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs21 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.config_line !== undefined){
-const _errs24 = errors;
-if(typeof data.config_line !== "string"){
-validate55.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs24 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replaces !== undefined){
-let data11 = data.replaces;
-const _errs27 = errors;
-const _errs28 = errors;
-if(errors === _errs28){
-if(typeof data11 === "string"){
-if(!pattern47.test(data11)){
-validate55.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs27 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replaced_expires_at !== undefined){
-let data12 = data.replaced_expires_at;
-const _errs30 = errors;
-const _errs31 = errors;
-if(errors === _errs31){
-if(typeof data12 === "string"){
-if(!pattern15.test(data12)){
-validate55.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
-return false;
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs30 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate55.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate55.errors = vErrors;
-return errors === 0;
-}
-validate55.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate53.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x15 = validate58;
-const schema142 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
-const schema143 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
+const schema148 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"},"config_line":{"type":"string"}}};
+const pattern56 = new RegExp("^gw_[A-Za-z0-9_-]{43}$", "u");
 
 function validate58(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6918,15 +7344,224 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((data.name === undefined) && (missing0 = "name")) || ((data.description === undefined) && (missing0 = "description"))) || ((data.paths === undefined) && (missing0 = "paths"))){
+if((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))){
 validate58.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "name") || (key0 === "description")) || (key0 === "paths"))){
+if(!(func5.call(schema148.properties, key0))){
 validate58.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.key_id !== undefined){
+let data0 = data.key_id;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern51.test(data0)){
+validate58.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate58.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.name !== undefined){
+let data1 = data.name;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 64)){
+validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.prefix !== undefined){
+const _errs8 = errors;
+if(typeof data.prefix !== "string"){
+validate58.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes !== undefined){
+const _errs10 = errors;
+if(!(validate55(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate55.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.created_at !== undefined){
+let data4 = data.created_at;
+const _errs11 = errors;
+const _errs12 = errors;
+if(errors === _errs12){
+if(typeof data4 === "string"){
+if(!pattern15.test(data4)){
+validate58.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate58.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.last_used_at !== undefined){
+const _errs14 = errors;
+if(data.last_used_at !== null){
+validate58.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.source !== undefined){
+let data6 = data.source;
+const _errs16 = errors;
+if(typeof data6 !== "string"){
+validate58.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("console" !== data6){
+validate58.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs16 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.key !== undefined){
+let data7 = data.key;
+const _errs18 = errors;
+if(errors === _errs18){
+if(typeof data7 === "string"){
+if(!pattern56.test(data7)){
+validate58.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
+return false;
+}
+}
+else {
+validate58.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.config_line !== undefined){
+const _errs20 = errors;
+if(typeof data.config_line !== "string"){
+validate58.errors = [{instancePath:instancePath+"/config_line",schemaPath:"#/properties/config_line/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs20 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate58.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate58.errors = vErrors;
+return errors === 0;
+}
+validate58.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x16 = validate60;
+const schema152 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
+const schema153 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
+
+function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate60.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.name === undefined) && (missing0 = "name")) || ((data.description === undefined) && (missing0 = "description"))) || ((data.paths === undefined) && (missing0 = "paths"))){
+validate60.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "name") || (key0 === "description")) || (key0 === "paths"))){
+validate60.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6936,11 +7571,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("agent-gateway" !== data0){
-validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
+validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -6952,7 +7587,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate58.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -6976,14 +7611,14 @@ if(errors === _errs9){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing1;
 if(((data3.path === undefined) && (missing1 = "path")) || ((data3.description === undefined) && (missing1 = "description"))){
-validate58.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate60.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs11 = errors;
 for(const key1 in data3){
 if(!((key1 === "path") || (key1 === "description"))){
-validate58.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate60.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6992,7 +7627,7 @@ if(_errs11 === errors){
 if(data3.path !== undefined){
 const _errs12 = errors;
 if(typeof data3.path !== "string"){
-validate58.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -7004,7 +7639,7 @@ if(valid3){
 if(data3.description !== undefined){
 const _errs14 = errors;
 if(typeof data3.description !== "string"){
-validate58.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs14 === errors;
@@ -7017,7 +7652,7 @@ var valid3 = true;
 }
 }
 else {
-validate58.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate60.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7028,130 +7663,11 @@ break;
 }
 }
 else {
-validate58.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate60.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
 var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate58.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate58.errors = vErrors;
-return errors === 0;
-}
-validate58.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x16 = validate59;
-const schema144 = {"type":"string"};
-
-function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate59.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(typeof data !== "string"){
-validate59.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-validate59.errors = vErrors;
-return errors === 0;
-}
-validate59.evaluated = {"dynamicProps":false,"dynamicItems":false};
-
-const x17 = validate60;
-const schema145 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
-const schema146 = {"type":"string"};
-const schema147 = {"type":"integer","minimum":0};
-
-function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate60.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.status === undefined) && (missing0 = "status")) || ((data.version === undefined) && (missing0 = "version"))) || ((data.uptime_ms === undefined) && (missing0 = "uptime_ms"))){
-validate60.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "status") || (key0 === "version")) || (key0 === "uptime_ms"))){
-validate60.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.status !== undefined){
-let data0 = data.status;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate60.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("ok" !== data0){
-validate60.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.version !== undefined){
-const _errs4 = errors;
-if(typeof data.version !== "string"){
-validate60.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.uptime_ms !== undefined){
-let data2 = data.uptime_ms;
-const _errs7 = errors;
-const _errs8 = errors;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate60.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs8){
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-validate60.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs7 === errors;
 }
 else {
 var valid0 = true;
@@ -7171,9 +7687,8 @@ return errors === 0;
 }
 validate60.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x18 = validate61;
-const schema148 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
-const schema149 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
+const x17 = validate61;
+const schema154 = {"type":"string"};
 
 function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -7185,18 +7700,138 @@ evaluated0.props = undefined;
 if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
+if(typeof data !== "string"){
+validate61.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+validate61.errors = vErrors;
+return errors === 0;
+}
+validate61.evaluated = {"dynamicProps":false,"dynamicItems":false};
+
+const x18 = validate62;
+const schema155 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
+const schema156 = {"type":"string"};
+const schema157 = {"type":"integer","minimum":0};
+
+function validate62(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate62.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.status === undefined) && (missing0 = "status")) || ((data.version === undefined) && (missing0 = "version"))) || ((data.uptime_ms === undefined) && (missing0 = "uptime_ms"))){
+validate62.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "status") || (key0 === "version")) || (key0 === "uptime_ms"))){
+validate62.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.status !== undefined){
+let data0 = data.status;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate62.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("ok" !== data0){
+validate62.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.version !== undefined){
+const _errs4 = errors;
+if(typeof data.version !== "string"){
+validate62.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.uptime_ms !== undefined){
+let data2 = data.uptime_ms;
+const _errs7 = errors;
+const _errs8 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate62.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs8){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate62.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate62.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate62.errors = vErrors;
+return errors === 0;
+}
+validate62.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x19 = validate63;
+const schema158 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
+const schema159 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
+
+function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate63.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.ready === undefined) && (missing0 = "ready")) || ((data.parts === undefined) && (missing0 = "parts"))){
-validate61.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate63.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "ready") || (key0 === "parts"))){
-validate61.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate63.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7205,7 +7840,7 @@ if(_errs1 === errors){
 if(data.ready !== undefined){
 const _errs2 = errors;
 if(typeof data.ready !== "boolean"){
-validate61.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate63.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7227,14 +7862,14 @@ if(errors === _errs8){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((data2.ok === undefined) && (missing1 = "ok")){
-validate61.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs10 = errors;
 for(const key2 in data2){
 if(!((key2 === "ok") || (key2 === "detail"))){
-validate61.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7243,7 +7878,7 @@ if(_errs10 === errors){
 if(data2.ok !== undefined){
 const _errs11 = errors;
 if(typeof data2.ok !== "boolean"){
-validate61.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid3 = _errs11 === errors;
@@ -7255,7 +7890,7 @@ if(valid3){
 if(data2.detail !== undefined){
 const _errs13 = errors;
 if(typeof data2.detail !== "string"){
-validate61.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs13 === errors;
@@ -7268,7 +7903,7 @@ var valid3 = true;
 }
 }
 else {
-validate61.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7279,7 +7914,7 @@ break;
 }
 }
 else {
-validate61.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate63.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7293,54 +7928,6 @@ var valid0 = true;
 }
 }
 else {
-validate61.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate61.errors = vErrors;
-return errors === 0;
-}
-validate61.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x19 = validate62;
-const schema150 = {"type":"string"};
-
-function validate62(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate62.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(typeof data !== "string"){
-validate62.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-validate62.errors = vErrors;
-return errors === 0;
-}
-validate62.evaluated = {"dynamicProps":false,"dynamicItems":false};
-
-const x20 = validate63;
-const schema151 = {"type":"object","additionalProperties":true};
-
-function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate63.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-}
-else {
 validate63.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
@@ -7350,8 +7937,8 @@ return errors === 0;
 }
 validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x21 = validate64;
-const schema152 = {"type":"string"};
+const x20 = validate64;
+const schema160 = {"type":"string"};
 
 function validate64(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -7372,11 +7959,34 @@ return errors === 0;
 }
 validate64.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
-const x22 = validate65;
-const schema153 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
-const schema154 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
-const schema155 = {"type":"string","minLength":1,"maxLength":255};
-const schema158 = {"type":"integer","minimum":0};
+const x21 = validate65;
+const schema161 = {"type":"object","additionalProperties":true};
+
+function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate65.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+}
+else {
+validate65.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate65.errors = vErrors;
+return errors === 0;
+}
+validate65.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x22 = validate66;
+const schema162 = {"type":"string"};
 
 function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -7388,219 +7998,20 @@ evaluated0.props = undefined;
 if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate66.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if(typeof data !== "string"){
+validate66.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate66.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.event !== undefined){
-let data0 = data.event;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate66.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("turn.started" !== data0){
-validate66.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.id !== undefined){
-let data1 = data.id;
-const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data1 === "string"){
-if(isLonger(data1, 255)){
-validate66.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate66.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate66.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.data !== undefined){
-let data2 = data.data;
-const _errs7 = errors;
-if(errors === _errs7){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-let missing1;
-if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.attempt === undefined) && (missing1 = "attempt"))){
-validate66.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
-return false;
-}
-else {
-const _errs9 = errors;
-for(const key1 in data2){
-if(!((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "attempt"))){
-validate66.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs9 === errors){
-if(data2.turn_id !== undefined){
-let data3 = data2.turn_id;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-validate66.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate66.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs10 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.session_id !== undefined){
-let data4 = data2.session_id;
-const _errs13 = errors;
-const _errs14 = errors;
-if(errors === _errs14){
-if(typeof data4 === "string"){
-if(isLonger(data4, 256)){
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
-return false;
-}
-else {
-if(isShorter(data4, 1)){
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-else {
-if(!pattern5.test(data4)){
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
-return false;
-}
-}
-}
-}
-else {
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs13 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.seq !== undefined){
-let data5 = data2.seq;
-const _errs16 = errors;
-const _errs17 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate66.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs17){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
-validate66.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs16 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.attempt !== undefined){
-let data6 = data2.attempt;
-const _errs19 = errors;
-const _errs20 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate66.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs20){
-if((typeof data6 == "number") && (isFinite(data6))){
-if(data6 < 0 || isNaN(data6)){
-validate66.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs19 === errors;
-}
-else {
-var valid2 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate66.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate66.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
 }
 validate66.errors = vErrors;
 return errors === 0;
 }
-validate66.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate66.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
-const schema160 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
+const x23 = validate67;
+const schema163 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
+const schema164 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
+const schema165 = {"type":"string","minLength":1,"maxLength":255};
+const schema168 = {"type":"integer","minimum":0};
 
 function validate68(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -7636,8 +8047,8 @@ if(typeof data0 !== "string"){
 validate68.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("message.delta" !== data0){
-validate68.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
+if("turn.started" !== data0){
+validate68.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7680,14 +8091,14 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.offset === undefined) && (missing1 = "offset"))) || ((data2.text === undefined) && (missing1 = "text"))){
+if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.attempt === undefined) && (missing1 = "attempt"))){
 validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!(((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "offset")) || (key1 === "text"))){
+if(!((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "attempt"))){
 validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -7716,19 +8127,31 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.message_id !== undefined){
-let data4 = data2.message_id;
+if(data2.session_id !== undefined){
+let data4 = data2.session_id;
 const _errs13 = errors;
 const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
-if(!pattern4.test(data4)){
-validate68.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(isLonger(data4, 256)){
+validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+return false;
+}
+else {
+if(isShorter(data4, 1)){
+validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern5.test(data4)){
+validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
+}
+}
 else {
-validate68.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7760,17 +8183,18 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.offset !== undefined){
-let data6 = data2.offset;
+if(data2.attempt !== undefined){
+let data6 = data2.attempt;
 const _errs19 = errors;
+const _errs20 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate68.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate68.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs19){
+if(errors === _errs20){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate68.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate68.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7779,19 +8203,6 @@ var valid2 = _errs19 === errors;
 }
 else {
 var valid2 = true;
-}
-if(valid2){
-if(data2.text !== undefined){
-const _errs21 = errors;
-if(typeof data2.text !== "string"){
-validate68.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs21 === errors;
-}
-else {
-var valid2 = true;
-}
 }
 }
 }
@@ -7824,7 +8235,7 @@ return errors === 0;
 }
 validate68.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema165 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
+const schema170 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
 
 function validate70(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -7860,8 +8271,8 @@ if(typeof data0 !== "string"){
 validate70.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("message.completed" !== data0){
-validate70.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
+if("message.delta" !== data0){
+validate70.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7904,14 +8315,14 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.text === undefined) && (missing1 = "text"))){
+if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.offset === undefined) && (missing1 = "offset"))) || ((data2.text === undefined) && (missing1 = "text"))){
 validate70.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "text"))){
+if(!(((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "offset")) || (key1 === "text"))){
 validate70.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -7984,16 +8395,38 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.text !== undefined){
+if(data2.offset !== undefined){
+let data6 = data2.offset;
 const _errs19 = errors;
-if(typeof data2.text !== "string"){
-validate70.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate70.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
+}
+if(errors === _errs19){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 < 0 || isNaN(data6)){
+validate70.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
 }
 var valid2 = _errs19 === errors;
 }
 else {
 var valid2 = true;
+}
+if(valid2){
+if(data2.text !== undefined){
+const _errs21 = errors;
+if(typeof data2.text !== "string"){
+validate70.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
 }
 }
 }
@@ -8026,7 +8459,7 @@ return errors === 0;
 }
 validate70.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema170 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
+const schema175 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
 
 function validate72(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -8062,8 +8495,8 @@ if(typeof data0 !== "string"){
 validate72.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.completed" !== data0){
-validate72.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
+if("message.completed" !== data0){
+validate72.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8106,14 +8539,14 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.text === undefined) && (missing1 = "text"))){
 validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
+if(!((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "text"))){
 validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -8142,31 +8575,19 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.session_id !== undefined){
-let data4 = data2.session_id;
+if(data2.message_id !== undefined){
+let data4 = data2.message_id;
 const _errs13 = errors;
 const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
-if(isLonger(data4, 256)){
-validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
-return false;
-}
-else {
-if(isShorter(data4, 1)){
-validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-else {
-if(!pattern5.test(data4)){
-validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+if(!pattern4.test(data4)){
+validate72.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
-}
-}
 else {
-validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate72.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8198,218 +8619,16 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.status !== undefined){
-let data6 = data2.status;
+if(data2.text !== undefined){
 const _errs19 = errors;
-if(typeof data6 !== "string"){
-validate72.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("completed" !== data6){
-validate72.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
+if(typeof data2.text !== "string"){
+validate72.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs19 === errors;
 }
 else {
 var valid2 = true;
-}
-if(valid2){
-if(data2.reply !== undefined){
-const _errs21 = errors;
-if(typeof data2.reply !== "string"){
-validate72.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs21 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.usage !== undefined){
-let data8 = data2.usage;
-const _errs23 = errors;
-const _errs24 = errors;
-if(errors === _errs24){
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-let missing2;
-if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate72.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
-return false;
-}
-else {
-const _errs26 = errors;
-for(const key2 in data8){
-if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate72.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs26 === errors){
-if(data8.input !== undefined){
-let data9 = data8.input;
-const _errs27 = errors;
-if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate72.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs27){
-if((typeof data9 == "number") && (isFinite(data9))){
-if(data9 < 0 || isNaN(data9)){
-validate72.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs27 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.output !== undefined){
-let data10 = data8.output;
-const _errs29 = errors;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate72.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs29){
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 < 0 || isNaN(data10)){
-validate72.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs29 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.total !== undefined){
-let data11 = data8.total;
-const _errs31 = errors;
-if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate72.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs31){
-if((typeof data11 == "number") && (isFinite(data11))){
-if(data11 < 0 || isNaN(data11)){
-validate72.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs31 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cached !== undefined){
-let data12 = data8.cached;
-const _errs33 = errors;
-if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate72.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs33){
-if((typeof data12 == "number") && (isFinite(data12))){
-if(data12 < 0 || isNaN(data12)){
-validate72.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs33 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.reasoning !== undefined){
-let data13 = data8.reasoning;
-const _errs35 = errors;
-if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate72.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs35){
-if((typeof data13 == "number") && (isFinite(data13))){
-if(data13 < 0 || isNaN(data13)){
-validate72.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs35 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cost !== undefined){
-let data14 = data8.cost;
-const _errs37 = errors;
-if(errors === _errs37){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 < 0 || isNaN(data14)){
-validate72.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-else {
-validate72.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
-return false;
-}
-}
-var valid7 = _errs37 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.unknown !== undefined){
-let data15 = data8.unknown;
-const _errs39 = errors;
-if(typeof data15 !== "boolean"){
-validate72.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-if(true !== data15){
-validate72.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
-return false;
-}
-var valid7 = _errs39 === errors;
-}
-else {
-var valid7 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate72.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid2 = _errs23 === errors;
-}
-else {
-var valid2 = true;
-}
-}
 }
 }
 }
@@ -8442,7 +8661,7 @@ return errors === 0;
 }
 validate72.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema176 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
+const schema180 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
 
 function validate74(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -8478,8 +8697,8 @@ if(typeof data0 !== "string"){
 validate74.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.failed" !== data0){
-validate74.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
+if("turn.completed" !== data0){
+validate74.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8522,14 +8741,14 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
 validate74.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
 validate74.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -8621,8 +8840,8 @@ if(typeof data6 !== "string"){
 validate74.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("failed" !== data6){
-validate74.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
+if("completed" !== data6){
+validate74.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -8631,11 +8850,11 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.error !== undefined){
+if(data2.reply !== undefined){
 const _errs21 = errors;
-if(!(validate28(data2.error, {instancePath:instancePath+"/data/error",parentData:data2,parentDataProperty:"error",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate28.errors);
-errors = vErrors.length;
+if(typeof data2.reply !== "string"){
+validate74.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
 }
 var valid2 = _errs21 === errors;
 }
@@ -8645,9 +8864,9 @@ var valid2 = true;
 if(valid2){
 if(data2.usage !== undefined){
 let data8 = data2.usage;
-const _errs22 = errors;
 const _errs23 = errors;
-if(errors === _errs23){
+const _errs24 = errors;
+if(errors === _errs24){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing2;
 if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
@@ -8655,7 +8874,7 @@ validate74.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:
 return false;
 }
 else {
-const _errs25 = errors;
+const _errs26 = errors;
 for(const key2 in data8){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
 validate74.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
@@ -8663,15 +8882,15 @@ return false;
 break;
 }
 }
-if(_errs25 === errors){
+if(_errs26 === errors){
 if(data8.input !== undefined){
 let data9 = data8.input;
-const _errs26 = errors;
+const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
 validate74.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs26){
+if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
 validate74.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
@@ -8679,7 +8898,7 @@ return false;
 }
 }
 }
-var valid7 = _errs26 === errors;
+var valid7 = _errs27 === errors;
 }
 else {
 var valid7 = true;
@@ -8687,12 +8906,12 @@ var valid7 = true;
 if(valid7){
 if(data8.output !== undefined){
 let data10 = data8.output;
-const _errs28 = errors;
+const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
 validate74.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs28){
+if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
 validate74.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
@@ -8700,7 +8919,7 @@ return false;
 }
 }
 }
-var valid7 = _errs28 === errors;
+var valid7 = _errs29 === errors;
 }
 else {
 var valid7 = true;
@@ -8708,12 +8927,12 @@ var valid7 = true;
 if(valid7){
 if(data8.total !== undefined){
 let data11 = data8.total;
-const _errs30 = errors;
+const _errs31 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
 validate74.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs30){
+if(errors === _errs31){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
 validate74.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
@@ -8721,7 +8940,7 @@ return false;
 }
 }
 }
-var valid7 = _errs30 === errors;
+var valid7 = _errs31 === errors;
 }
 else {
 var valid7 = true;
@@ -8729,12 +8948,12 @@ var valid7 = true;
 if(valid7){
 if(data8.cached !== undefined){
 let data12 = data8.cached;
-const _errs32 = errors;
+const _errs33 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
 validate74.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs32){
+if(errors === _errs33){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
 validate74.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
@@ -8742,7 +8961,7 @@ return false;
 }
 }
 }
-var valid7 = _errs32 === errors;
+var valid7 = _errs33 === errors;
 }
 else {
 var valid7 = true;
@@ -8750,12 +8969,12 @@ var valid7 = true;
 if(valid7){
 if(data8.reasoning !== undefined){
 let data13 = data8.reasoning;
-const _errs34 = errors;
+const _errs35 = errors;
 if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
 validate74.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if(errors === _errs34){
+if(errors === _errs35){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
 validate74.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
@@ -8763,7 +8982,7 @@ return false;
 }
 }
 }
-var valid7 = _errs34 === errors;
+var valid7 = _errs35 === errors;
 }
 else {
 var valid7 = true;
@@ -8771,8 +8990,8 @@ var valid7 = true;
 if(valid7){
 if(data8.cost !== undefined){
 let data14 = data8.cost;
-const _errs36 = errors;
-if(errors === _errs36){
+const _errs37 = errors;
+if(errors === _errs37){
 if((typeof data14 == "number") && (isFinite(data14))){
 if(data14 < 0 || isNaN(data14)){
 validate74.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
@@ -8784,7 +9003,7 @@ validate74.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"s
 return false;
 }
 }
-var valid7 = _errs36 === errors;
+var valid7 = _errs37 === errors;
 }
 else {
 var valid7 = true;
@@ -8792,7 +9011,7 @@ var valid7 = true;
 if(valid7){
 if(data8.unknown !== undefined){
 let data15 = data8.unknown;
-const _errs38 = errors;
+const _errs39 = errors;
 if(typeof data15 !== "boolean"){
 validate74.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
@@ -8801,7 +9020,7 @@ if(true !== data15){
 validate74.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
-var valid7 = _errs38 === errors;
+var valid7 = _errs39 === errors;
 }
 else {
 var valid7 = true;
@@ -8820,7 +9039,7 @@ validate74.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:
 return false;
 }
 }
-var valid2 = _errs22 === errors;
+var valid2 = _errs23 === errors;
 }
 else {
 var valid2 = true;
@@ -8858,12 +9077,12 @@ return errors === 0;
 }
 validate74.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema182 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+const schema186 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
 
-function validate77(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate76(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate77.evaluated;
+const evaluated0 = validate76.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8874,14 +9093,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate77.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate76.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate77.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate76.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8891,11 +9110,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate77.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate76.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.cancelled" !== data0){
-validate77.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+if("turn.failed" !== data0){
+validate76.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8911,18 +9130,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate77.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate76.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate77.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate76.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate77.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate76.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8938,15 +9157,15 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate77.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+validate76.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
-validate77.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
+validate76.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8959,12 +9178,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate77.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate76.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate77.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate76.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8981,24 +9200,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(isLonger(data4, 256)){
-validate77.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data4, 1)){
-validate77.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate77.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate77.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9013,13 +9232,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate77.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate76.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate77.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate76.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9034,11 +9253,427 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate77.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate76.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("failed" !== data6){
+validate76.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
+return false;
+}
+var valid2 = _errs19 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.error !== undefined){
+const _errs21 = errors;
+if(!(validate28(data2.error, {instancePath:instancePath+"/data/error",parentData:data2,parentDataProperty:"error",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate28.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.usage !== undefined){
+let data8 = data2.usage;
+const _errs22 = errors;
+const _errs23 = errors;
+if(errors === _errs23){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+let missing2;
+if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
+validate76.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+return false;
+}
+else {
+const _errs25 = errors;
+for(const key2 in data8){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
+validate76.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs25 === errors){
+if(data8.input !== undefined){
+let data9 = data8.input;
+const _errs26 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate76.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs26){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate76.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs26 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.output !== undefined){
+let data10 = data8.output;
+const _errs28 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate76.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs28){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate76.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs28 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.total !== undefined){
+let data11 = data8.total;
+const _errs30 = errors;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate76.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs30){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate76.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs30 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cached !== undefined){
+let data12 = data8.cached;
+const _errs32 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate76.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs32){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate76.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs32 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
+const _errs34 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate76.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs34){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate76.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs34 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs36 = errors;
+if(errors === _errs36){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
+validate76.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate76.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs36 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs38 = errors;
+if(typeof data15 !== "boolean"){
+validate76.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data15){
+validate76.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs38 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate76.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid2 = _errs22 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate76.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate76.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate76.errors = vErrors;
+return errors === 0;
+}
+validate76.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema192 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+
+function validate79(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate79.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
+validate79.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
+validate79.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.event !== undefined){
+let data0 = data.event;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate79.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("turn.cancelled" !== data0){
+validate79.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+let data1 = data.id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(isLonger(data1, 255)){
+validate79.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate79.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate79.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.data !== undefined){
+let data2 = data.data;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+validate79.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs9 = errors;
+for(const key1 in data2){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
+validate79.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.turn_id !== undefined){
+let data3 = data2.turn_id;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+validate79.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate79.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs10 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.session_id !== undefined){
+let data4 = data2.session_id;
+const _errs13 = errors;
+const _errs14 = errors;
+if(errors === _errs14){
+if(typeof data4 === "string"){
+if(isLonger(data4, 256)){
+validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+return false;
+}
+else {
+if(isShorter(data4, 1)){
+validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern5.test(data4)){
+validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+return false;
+}
+}
+}
+}
+else {
+validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.seq !== undefined){
+let data5 = data2.seq;
+const _errs16 = errors;
+const _errs17 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate79.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate79.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.status !== undefined){
+let data6 = data2.status;
+const _errs19 = errors;
+if(typeof data6 !== "string"){
+validate79.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("cancelled" !== data6){
-validate77.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
+validate79.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -9055,14 +9690,14 @@ if(errors === _errs22){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing2;
 if((((data7.input === undefined) && (missing2 = "input")) || ((data7.output === undefined) && (missing2 = "output"))) || ((data7.total === undefined) && (missing2 = "total"))){
-validate77.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs24 = errors;
 for(const key2 in data7){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate77.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9072,13 +9707,13 @@ if(data7.input !== undefined){
 let data8 = data7.input;
 const _errs25 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate77.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs25){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 0 || isNaN(data8)){
-validate77.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9093,13 +9728,13 @@ if(data7.output !== undefined){
 let data9 = data7.output;
 const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate77.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate77.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9114,13 +9749,13 @@ if(data7.total !== undefined){
 let data10 = data7.total;
 const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate77.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate77.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9135,13 +9770,13 @@ if(data7.cached !== undefined){
 let data11 = data7.cached;
 const _errs31 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate77.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate77.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9156,13 +9791,13 @@ if(data7.reasoning !== undefined){
 let data12 = data7.reasoning;
 const _errs33 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate77.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs33){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
-validate77.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9179,12 +9814,12 @@ const _errs35 = errors;
 if(errors === _errs35){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate77.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 else {
-validate77.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -9198,11 +9833,11 @@ if(data7.unknown !== undefined){
 let data14 = data7.unknown;
 const _errs37 = errors;
 if(typeof data14 !== "boolean"){
-validate77.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 if(true !== data14){
-validate77.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid7 = _errs37 === errors;
@@ -9220,7 +9855,7 @@ var valid7 = true;
 }
 }
 else {
-validate77.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate79.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -9233,7 +9868,7 @@ if(valid2){
 if(data2.reply !== undefined){
 const _errs39 = errors;
 if(typeof data2.reply !== "string"){
-validate77.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate79.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs39 === errors;
@@ -9250,7 +9885,7 @@ var valid2 = true;
 }
 }
 else {
-validate77.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate79.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -9265,20 +9900,20 @@ var valid0 = true;
 }
 }
 else {
-validate77.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate79.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate77.errors = vErrors;
+validate79.errors = vErrors;
 return errors === 0;
 }
-validate77.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate79.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate67(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate65.evaluated;
+const evaluated0 = validate67.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9289,8 +9924,8 @@ const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate66(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate66.errors);
+if(!(validate68(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate68.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -9300,8 +9935,8 @@ passing0 = 0;
 var props0 = true;
 }
 const _errs2 = errors;
-if(!(validate68(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate68.errors);
+if(!(validate70(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate70.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -9318,8 +9953,8 @@ props0 = true;
 }
 }
 const _errs3 = errors;
-if(!(validate70(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate70.errors);
+if(!(validate72(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate72.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs3 === errors;
@@ -9336,8 +9971,8 @@ props0 = true;
 }
 }
 const _errs4 = errors;
-if(!(validate72(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate72.errors);
+if(!(validate74(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate74.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -9354,8 +9989,8 @@ props0 = true;
 }
 }
 const _errs5 = errors;
-if(!(validate74(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate74.errors);
+if(!(validate76(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate76.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs5 === errors;
@@ -9372,8 +10007,8 @@ props0 = true;
 }
 }
 const _errs6 = errors;
-if(!(validate77(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate77.errors);
+if(!(validate79(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate79.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs6 === errors;
@@ -9403,7 +10038,7 @@ else {
 vErrors.push(err0);
 }
 errors++;
-validate65.errors = vErrors;
+validate67.errors = vErrors;
 return false;
 }
 else {
@@ -9417,11 +10052,11 @@ vErrors = null;
 }
 }
 }
-validate65.errors = vErrors;
+validate67.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate65.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate67.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
   return {
     replies: {
@@ -9586,7 +10221,17 @@ validate65.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "events.replay 431 application/problem+json": x3,
       "events.replay 500 application/problem+json": x3,
       "events.replay 503 application/problem+json": x3,
-      "mappings.dryRun 200 application/json": x11,
+      "mappings.list 200 application/json": x11,
+      "mappings.list 400 application/problem+json": x3,
+      "mappings.list 401 application/problem+json": x3,
+      "mappings.list 403 application/problem+json": x3,
+      "mappings.list 405 application/problem+json": x3,
+      "mappings.list 408 application/problem+json": x3,
+      "mappings.list 414 application/problem+json": x3,
+      "mappings.list 429 application/problem+json": x3,
+      "mappings.list 431 application/problem+json": x3,
+      "mappings.list 500 application/problem+json": x3,
+      "mappings.dryRun 200 application/json": x12,
       "mappings.dryRun 400 application/problem+json": x3,
       "mappings.dryRun 401 application/problem+json": x3,
       "mappings.dryRun 403 application/problem+json": x3,
@@ -9599,7 +10244,17 @@ validate65.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "mappings.dryRun 429 application/problem+json": x3,
       "mappings.dryRun 431 application/problem+json": x3,
       "mappings.dryRun 500 application/problem+json": x3,
-      "keys.list 200 application/json": x12,
+      "config.get 200 application/json": x13,
+      "config.get 400 application/problem+json": x3,
+      "config.get 401 application/problem+json": x3,
+      "config.get 403 application/problem+json": x3,
+      "config.get 405 application/problem+json": x3,
+      "config.get 408 application/problem+json": x3,
+      "config.get 414 application/problem+json": x3,
+      "config.get 429 application/problem+json": x3,
+      "config.get 431 application/problem+json": x3,
+      "config.get 500 application/problem+json": x3,
+      "keys.list 200 application/json": x14,
       "keys.list 400 application/problem+json": x3,
       "keys.list 401 application/problem+json": x3,
       "keys.list 403 application/problem+json": x3,
@@ -9610,7 +10265,7 @@ validate65.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "keys.list 431 application/problem+json": x3,
       "keys.list 500 application/problem+json": x3,
       "keys.list 503 application/problem+json": x3,
-      "keys.create 201 application/json": x13,
+      "keys.create 201 application/json": x15,
       "keys.create 400 application/problem+json": x3,
       "keys.create 401 application/problem+json": x3,
       "keys.create 403 application/problem+json": x3,
@@ -9634,45 +10289,30 @@ validate65.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "keys.revoke 431 application/problem+json": x3,
       "keys.revoke 500 application/problem+json": x3,
       "keys.revoke 503 application/problem+json": x3,
-      "keys.rotate 201 application/json": x14,
-      "keys.rotate 400 application/problem+json": x3,
-      "keys.rotate 401 application/problem+json": x3,
-      "keys.rotate 403 application/problem+json": x3,
-      "keys.rotate 404 application/problem+json": x3,
-      "keys.rotate 405 application/problem+json": x3,
-      "keys.rotate 408 application/problem+json": x3,
-      "keys.rotate 409 application/problem+json": x3,
-      "keys.rotate 413 application/problem+json": x3,
-      "keys.rotate 414 application/problem+json": x3,
-      "keys.rotate 415 application/problem+json": x3,
-      "keys.rotate 429 application/problem+json": x3,
-      "keys.rotate 431 application/problem+json": x3,
-      "keys.rotate 500 application/problem+json": x3,
-      "keys.rotate 503 application/problem+json": x3,
-      "ops.index 200 application/json": x15,
-      "ops.index 200 text/html": x16,
+      "ops.index 200 application/json": x16,
+      "ops.index 200 text/html": x17,
       "ops.index 400 application/problem+json": x3,
       "ops.index 405 application/problem+json": x3,
       "ops.index 408 application/problem+json": x3,
       "ops.index 414 application/problem+json": x3,
       "ops.index 431 application/problem+json": x3,
       "ops.index 500 application/problem+json": x3,
-      "ops.healthz 200 application/json": x17,
+      "ops.healthz 200 application/json": x18,
       "ops.healthz 400 application/problem+json": x3,
       "ops.healthz 405 application/problem+json": x3,
       "ops.healthz 408 application/problem+json": x3,
       "ops.healthz 414 application/problem+json": x3,
       "ops.healthz 431 application/problem+json": x3,
       "ops.healthz 500 application/problem+json": x3,
-      "ops.readyz 200 application/json": x18,
+      "ops.readyz 200 application/json": x19,
       "ops.readyz 400 application/problem+json": x3,
       "ops.readyz 405 application/problem+json": x3,
       "ops.readyz 408 application/problem+json": x3,
       "ops.readyz 414 application/problem+json": x3,
       "ops.readyz 431 application/problem+json": x3,
       "ops.readyz 500 application/problem+json": x3,
-      "ops.readyz 503 application/json": x18,
-      "ops.metrics 200 text/plain": x19,
+      "ops.readyz 503 application/json": x19,
+      "ops.metrics 200 text/plain": x20,
       "ops.metrics 400 application/problem+json": x3,
       "ops.metrics 401 application/problem+json": x3,
       "ops.metrics 403 application/problem+json": x3,
@@ -9681,21 +10321,21 @@ validate65.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "ops.metrics 414 application/problem+json": x3,
       "ops.metrics 431 application/problem+json": x3,
       "ops.metrics 500 application/problem+json": x3,
-      "ops.openapi 200 application/json": x20,
+      "ops.openapi 200 application/json": x21,
       "ops.openapi 400 application/problem+json": x3,
       "ops.openapi 405 application/problem+json": x3,
       "ops.openapi 408 application/problem+json": x3,
       "ops.openapi 414 application/problem+json": x3,
       "ops.openapi 431 application/problem+json": x3,
       "ops.openapi 500 application/problem+json": x3,
-      "ops.openrpc 200 application/json": x20,
+      "ops.openrpc 200 application/json": x21,
       "ops.openrpc 400 application/problem+json": x3,
       "ops.openrpc 405 application/problem+json": x3,
       "ops.openrpc 408 application/problem+json": x3,
       "ops.openrpc 414 application/problem+json": x3,
       "ops.openrpc 431 application/problem+json": x3,
       "ops.openrpc 500 application/problem+json": x3,
-      "ops.docs 200 text/html": x21,
+      "ops.docs 200 text/html": x22,
       "ops.docs 400 application/problem+json": x3,
       "ops.docs 405 application/problem+json": x3,
       "ops.docs 408 application/problem+json": x3,
@@ -9703,7 +10343,7 @@ validate65.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "ops.docs 431 application/problem+json": x3,
       "ops.docs 500 application/problem+json": x3,
     },
-    events: x22,
+    events: x23,
     problem: x3,
   };
 })();

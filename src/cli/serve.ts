@@ -84,7 +84,9 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   const readConfig = async (agent?: string) => watch?.reload("rpc", agent) ?? UNCHANGED;
   // A start may wait for its store on nothing but timers that do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
-  const gateway = await startGateway({ loaded, logger, readConfig }).finally(() => clearInterval(alive));
+  const gateway = await startGateway({ loaded, logger, readConfig, configState: () => watch?.state }).finally(() =>
+    clearInterval(alive),
+  );
   if (loaded.tryOut) process.stdout.write(banner(gateway, loaded.tryOut, process.cwd()));
   watch = watchFile(gateway, loaded, load, logger);
   return { gateway, logger, watch };

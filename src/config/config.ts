@@ -1,3 +1,5 @@
+import type { EffectiveValue } from "./effective.ts";
+
 /** The configuration as the gateway uses it: whole, checked, frozen; spans in milliseconds, sizes in bytes, tokens as hashes. */
 export type Config = {
   gateway: {
@@ -165,5 +167,8 @@ export type LoadedConfig = {
   /** The files it was read from, itself and the certificates, each with what tells this version of it from another. */
   files: Readonly<Record<string, string>>;
   warnings: readonly string[];
+  /** Its values as an operator may see them, with their origins, and when they were read. */
+  values: readonly EffectiveValue[];
+  loadedAt: number;
   tryOut: TryOut | null;
 };

@@ -12,6 +12,7 @@ import { checkSecrets } from "./check-secrets.ts";
 import { checkSkills } from "./check-skills.ts";
 import type { LoadedConfig } from "./config.ts";
 import { conform } from "./conform.ts";
+import { effectiveValues, type Override } from "./effective.ts";
 import { readInstructions } from "./instructions.ts";
 import { parseConfig } from "./parse.ts";
 import { ConfigError, type ConfigProblem, dotted, type Fault, showProblem } from "./problems.ts";
@@ -45,8 +46,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     const loaded = await settle(await parseConfig(file, await readConfig(file)), options);
     return { ...loaded, files: { ...trace, ...loaded.files } };
   }
-  const { value, tryOut, names } = tryOutConfig(options.env);
-  return { ...(await settle(unwritten(value, names), options)), tryOut };
+  const { value, tryOut, names, from } = tryOutConfig(options.env);
+  return { ...(await settle(unwritten(value, names, from), options)), tryOut };
 }
 
 /** Makes a configuration of what was written: references, schema, checks, and the form that the gateway uses. */
@@ -87,6 +88,8 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
     file: source.file,
     files: { ...certificates, ...texts },
     warnings: checks.flatMap(({ warnings }) => warnings.map((fault) => showProblem(locate(source, fault)))),
+    values: effectiveValues(checked, source, address.overrides),
+    loadedAt: Date.now(),
     tryOut: null,
   };
 }
@@ -116,7 +119,21 @@ function addressFrom({ host, port, env }: LoadOptions) {
       message: "is no port: give a whole number from 0 to 65535.",
     });
   }
-  return { host: host ?? (env.GATEWAY_HOST?.trim() || undefined), port: given, problems };
+  const named = env.GATEWAY_HOST?.trim() || undefined;
+  const overrides = {
+    host: overrideOf(host, named, "GATEWAY_HOST"),
+    port: overrideOf(port, written === undefined ? undefined : given, "GATEWAY_PORT"),
+  };
+  return { host: host ?? named, port: given, problems, overrides };
+}
+
+function overrideOf(
+  flag: string | number | undefined,
+  named: string | number | undefined,
+  variable: string,
+): Override | undefined {
+  if (flag !== undefined) return { value: flag, origin: "flag", variable: null };
+  return named === undefined ? undefined : { value: named, origin: "environment", variable };
 }
 
 function freeze<T>(value: T): T {

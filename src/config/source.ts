@@ -11,11 +11,13 @@ export type Source = {
   place(path: Path, on: "key" | "value"): Position | undefined;
   /** What the person who chose a value calls it, where that is not its key. */
   names?: Readonly<Record<string, string>>;
+  /** The variables that values were taken from, by their paths, where no text refers to them. */
+  from?: Readonly<Record<string, string>>;
 };
 
 /** A configuration that no file holds. */
-export const unwritten = (value: unknown, names: Source["names"] = {}): Source => {
-  return { file: null, value, place: () => undefined, names };
+export const unwritten = (value: unknown, names: Source["names"] = {}, from: Source["from"] = {}): Source => {
+  return { file: null, value, place: () => undefined, names, from };
 };
 
 export function locate(source: Source, { path, on, message }: Fault): ConfigProblem {

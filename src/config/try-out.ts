@@ -15,6 +15,8 @@ export function tryOutConfig(env: NodeJS.ProcessEnv): {
   value: ConfigFile;
   tryOut: TryOut;
   names: Readonly<Record<string, string>>;
+  /** The variables that are set, by the paths of their values. */
+  from: Readonly<Record<string, string>>;
 } {
   const secret = (name: string): string => env[name]?.trim() || randomBytes(24).toString("base64url");
   const tryOut: TryOut = {
@@ -33,5 +35,7 @@ export function tryOutConfig(env: NodeJS.ProcessEnv): {
     webhooks: { token: tryOut.webhookToken },
     agents: { main: { backend: "echo", description: "Repeats what it is told." } },
   };
-  return { value, tryOut, names: VARIABLES };
+  const set = Object.entries(VARIABLES).filter(([, variable]) => env[variable]?.trim());
+  const from = Object.fromEntries(set.map(([key, variable]) => [key.replace("[0]", ".0"), variable]));
+  return { value, tryOut, names: VARIABLES, from };
 }

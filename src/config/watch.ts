@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { modelFlaw } from "./check-mappings.ts";
 import type { Config, LoadedConfig } from "./config.ts";
 import { applyReload, type Difference, diffConfig } from "./diff.ts";
+import { valuesAfter } from "./effective.ts";
 import { ConfigError, type ConfigProblem, dotted } from "./problems.ts";
 import { tracesOf } from "./trace.ts";
 import { type Watcher, watchFolder } from "./watch-folder.ts";
@@ -14,7 +15,14 @@ export type Reload =
 /** Why it was read again: somebody changed a file, sent SIGHUP, or called a reload method. */
 export type ReloadCause = "file" | "signal" | "rpc";
 
+/** What an operator is told of the configuration in force. */
+export type ConfigState = Pick<LoadedConfig, "file" | "values" | "loadedAt"> & {
+  /** The last time that it was read again, taken or refused. */
+  lastReload: (Omit<Reload, "warnings"> & { at: number; cause: ReloadCause }) | undefined;
+};
+
 export type ConfigWatch = {
+  readonly state: ConfigState;
   /** The configuration in force. */
   readonly config: Config;
   /**
@@ -39,7 +47,8 @@ export type WatchOptions = {
 
 /** Keeps the configuration up to date with its file, and the last good one in force. */
 export function watchConfig({ running, load, onChange, onInvalid, signal, settleMs = 50 }: WatchOptions): ConfigWatch {
-  let { config, files } = running;
+  let { config, files, values, loadedAt } = running;
+  let lastReload: ConfigState["lastReload"];
   /** The files as they were when they were last read, well or not. */
   let seen = tell(files);
   let queue: Promise<unknown> = Promise.resolve();
@@ -53,12 +62,19 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
     get config() {
       return config;
     },
+    get state() {
+      return { file: running.file, values, loadedAt, lastReload };
+    },
     reload,
   };
 
   /** One at a time, in the order of asking; each reads the file anew. */
   function reload(cause: ReloadCause, agent?: string): Promise<Reload> {
-    const result = queue.then(() => readAgain(cause, agent));
+    const result = queue.then(async () => {
+      const { warnings, ...came } = await readAgain(cause, agent);
+      lastReload = { at: Date.now(), cause, ...came };
+      return { ...came, warnings } as Reload;
+    });
     queue = result.catch(() => {});
     return result;
   }
@@ -74,7 +90,15 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
         seen = tell(files);
         watchFolders();
       }
-      return apply(loaded, agent === undefined ? loaded.config : withAgent(config, loaded, agent), cause);
+      const reload = apply(loaded, agent === undefined ? loaded.config : withAgent(config, loaded, agent), cause);
+      values = valuesAfter(
+        values,
+        loaded.values,
+        reload.needsRestart,
+        agent === undefined ? undefined : { name: agent, all: Object.keys(loaded.config.agents) },
+      );
+      ({ loadedAt } = loaded);
+      return reload;
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       seen = before;

@@ -142,6 +142,13 @@ export const createMappings = (first: MappingsSettings) => {
   };
   return {
     find,
+    /** All of them in the order in which they are tried, each with the template of its message. */
+    list: (): { mapping: Mapping; message: string; match: Record<string, readonly string[]> }[] =>
+      settings.mappings.map(({ name, message }) => {
+        const mapping = get(name);
+        const told = mapping.pairs.map(({ path, expected, hidden }) => [path, hidden ? [HIDDEN] : expected] as const);
+        return { mapping, message, match: Object.fromEntries(told) };
+      }),
     /** The mapping that takes a request: the named one or, of those that the shared token reaches, the first that matches. */
     choose: (request: MappedRequest, name?: string): Choice =>
       chooseMapping(name === undefined ? shared : [get(name)], request, settings.longestMessage),

@@ -83,4 +83,4 @@ export type Reloads = ReturnType<typeof createReloads>;
 
 /** A file or folder without the way to it: where on the machine it lies is nobody's business who calls. */
 const lastOf = (path: string): string => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
-const nameOf = (file: string | null): string | null => (file === null ? null : lastOf(file));
+export const nameOf = (file: string | null): string | null => (file === null ? null : lastOf(file));

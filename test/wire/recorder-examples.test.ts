@@ -126,6 +126,9 @@ const producers: Record<string, Produce> = {
     by: async (gateway) =>
       (await gateway.console.call("events.replay", { path: { event_id: await bury(gateway) } })).json,
   },
+  "mappings.list 200 application/json two": {
+    by: async ({ console }) => (await console.call("mappings.list")).json,
+  },
   "mappings.dryRun 200 application/json matched": { by: (gateway) => dryRun(gateway, one) },
   "mappings.dryRun 200 application/json unmatched": { by: (gateway) => dryRun(gateway, everything) },
 };

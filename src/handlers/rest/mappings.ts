@@ -3,9 +3,14 @@ import type { Core } from "#core/core.ts";
 import type { Mapping, Trial } from "#core/mappings.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 
+type Configured = RestReplies["mappings.list"]["mappings"][number];
 type Tried = RestReplies["mappings.dryRun"]["mappings"][number];
 
-export const mappings = (core: Core): Pick<RestHandlers<CallContext>, "mappings.dryRun"> => ({
+export const mappings = (core: Core): Pick<RestHandlers<CallContext>, "mappings.list" | "mappings.dryRun"> => ({
+  "mappings.list": async () => ({
+    mappings: core.mappings.list().map((one) => configuredOf(core, one)),
+    next_cursor: null,
+  }),
   "mappings.dryRun": async ({ body: { name, headers, body } }) => {
     const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
     const trials = core.mappings.tryAll({ headers: sent, body }, name);
@@ -15,11 +20,36 @@ export const mappings = (core: Core): Pick<RestHandlers<CallContext>, "mappings.
   },
 });
 
+const configuredOf = (
+  core: Core,
+  { mapping, message, match }: ReturnType<Core["mappings"]["list"]>[number],
+): Configured => {
+  const { name, agent, session, model, channel, delivery, verify } = mapping;
+  return {
+    name,
+    path: pathOf(core, mapping),
+    match: Object.fromEntries(Object.entries(match).map(([path, texts]) => [path, [...texts]])),
+    message,
+    agent,
+    session: session ?? null,
+    model: model ?? null,
+    channel: channel ?? null,
+    delivery,
+    announce_to: announceToOf(core, mapping),
+    verify: verify ?? null,
+  };
+};
+
+const pathOf = (core: Core, { name }: Mapping): string => `${core.mappings.path()}/${name}`;
+
+const announceToOf = (core: Core, { delivery, channel }: Mapping): string | null =>
+  core.announce({ delivery, channel, hops: 0 })?.channel ?? null;
+
 const triedOf = (core: Core, trial: Trial): Tried => {
   const { mapping } = trial;
   const where = {
     mapping: mapping.name,
-    path: `${core.mappings.path()}/${mapping.name}`,
+    path: pathOf(core, mapping),
     verify: mapping.verify ?? null,
   };
   if ("message" in trial)
@@ -28,11 +58,14 @@ const triedOf = (core: Core, trial: Trial): Tried => {
   return { ...where, matched: false, failed: { path, expected: [...expected], found }, message: null, turn: null };
 };
 
-const plannedOf = (core: Core, { agent, session, model, channel, delivery }: Mapping): Tried["turn"] => ({
-  agent,
-  session_id: session ?? null,
-  model: model ?? core.agents.find(agent)?.model ?? null,
-  channel: channel ?? null,
-  delivery,
-  announce_to: core.announce({ delivery, channel, hops: 0 })?.channel ?? null,
-});
+const plannedOf = (core: Core, mapping: Mapping): Tried["turn"] => {
+  const { agent, session, model, channel, delivery } = mapping;
+  return {
+    agent,
+    session_id: session ?? null,
+    model: model ?? core.agents.find(agent)?.model ?? null,
+    channel: channel ?? null,
+    delivery,
+    announce_to: announceToOf(core, mapping),
+  };
+};

@@ -2,6 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { chat } from "./chat.ts";
+import { type ConfigParts, config } from "./config.ts";
 import { deliveries } from "./deliveries.ts";
 import { events } from "./events.ts";
 import { keys } from "./keys.ts";
@@ -11,7 +12,7 @@ import { skills } from "./skills.ts";
 import { turns } from "./turns.ts";
 
 /** The body of every REST operation. One that is missing does not compile. */
-export const restHandlers = (core: Core, parts: ReplayParts) =>
+export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts) =>
   ({
     ...chat(core),
     ...skills(core),
@@ -19,5 +20,6 @@ export const restHandlers = (core: Core, parts: ReplayParts) =>
     ...deliveries(core, parts),
     ...events(core),
     ...mappings(core),
+    ...config(parts),
     ...keys(core),
   }) satisfies RestHandlers<CallContext>;

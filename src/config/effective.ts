@@ -1,0 +1,184 @@
+import { isSecretHeader } from "#core/secret-headers.ts";
+import { secretsOf } from "./check-secrets.ts";
+import type { CheckedConfig } from "./conform.ts";
+import type { Path } from "./problems.ts";
+import { resolveReferences } from "./references.ts";
+import type { Source } from "./source.ts";
+import { surfacesOn } from "./surfaces.ts";
+
+/** A value of the configuration in force. A secret is never in it, nor its hash. */
+export type EffectiveValue = {
+  /** Keys and indexes, with dots between them. */
+  path: string;
+  value: unknown;
+  origin: "file" | "environment" | "flag" | "default" | "try-out";
+  line: number | null;
+  column: number | null;
+  variable: string | null;
+};
+
+/** Where an address comes from that the file does not give. */
+export type Override = { value: string | number; origin: "flag" | "environment"; variable: string | null };
+export type Overrides = { host: Override | undefined; port: Override | undefined };
+
+const HIDDEN = "[hidden]";
+
+/** Every leaf of a checked configuration with its origin. Made while it is read, so that nothing holds its secrets afterwards. */
+export function effectiveValues(checked: CheckedConfig, source: Source, overrides: Overrides): EffectiveValue[] {
+  const found = secretsOf(checked);
+  const secrets = new Set(found.map(({ path }) => pathText(path)));
+  const texts = new Set<unknown>(found.map(({ value }) => value));
+  const variables = new Set(found.flatMap(({ path }) => variablesOf(valueAt(source.value, path))));
+  // A secret may stand in a second place, whose key does not say so.
+  const isRepeated = (value: unknown, written: unknown) =>
+    texts.has(value) || variablesOf(written).some((name) => variables.has(name));
+  const { tree, listener } = withDerived(checked);
+  const overridden = new Map<string, Override>();
+  for (const key of ["host", "port"] as const) {
+    const override = overrides[key];
+    if (override) overridden.set(pathText([...listener, key]), override);
+  }
+  return leavesOf(tree, []).map(([path, value]): EffectiveValue => {
+    const name = pathText(path);
+    const override = overridden.get(name);
+    if (override) return { path: name, ...override, line: null, column: null };
+    const written = valueAt(source.value, path);
+    const isHidden = secrets.has(name) || isRepeated(value, written) || isSecret(path, value, written, checked);
+    return { path: name, value: isHidden ? HIDDEN : value, ...originOf(source, path, written) };
+  });
+}
+
+/**
+ * The values in force after a reload: those that were read, but for the keys that need a restart. `agent` alone is taken where a reload
+ * is of one agent.
+ */
+export function valuesAfter(
+  running: readonly EffectiveValue[],
+  read: readonly EffectiveValue[],
+  needsRestart: readonly string[],
+  agent?: { name: string; all: readonly string[] },
+): EffectiveValue[] {
+  if (agent !== undefined) {
+    const { name, all } = agent;
+    const others = all.filter((other) => other.startsWith(`${name}.`));
+    const isOf = (path: string, one: string) => isWithin(path, `agents.${one}`);
+    return replaced(read, running, (path) => isOf(path, name) && !others.some((other) => isOf(path, other)));
+  }
+  // An address can be written in two ways; the one that the gateway listens on stays whole.
+  const fixed = needsRestart.flatMap((key) => (ADDRESS.some((part) => isWithin(key, part)) ? ADDRESS : [key]));
+  return replaced(running, read, (path) => fixed.some((key) => isWithin(path, key)));
+}
+
+const ADDRESS = ["gateway.host", "gateway.port", "gateway.listeners"];
+
+/** The second list, with what the first has where `takes` says so in the place of its own. */
+function replaced(
+  first: readonly EffectiveValue[],
+  second: readonly EffectiveValue[],
+  takes: (path: string) => boolean,
+): EffectiveValue[] {
+  const at = second.findIndex(({ path }) => takes(path));
+  const rest = second.filter(({ path }) => !takes(path));
+  const index = at < 0 ? rest.length : at;
+  return [...rest.slice(0, index), ...first.filter(({ path }) => takes(path)), ...rest.slice(index)];
+}
+
+const isWithin = (path: string, key: string): boolean => path === key || path.startsWith(`${key}.`);
+
+/** The configuration with the defaults that other keys decide, and the path of the address that options can replace. */
+function withDerived(checked: CheckedConfig): { tree: object; listener: Path } {
+  const { gateway, webhooks, agents } = checked;
+  const on = surfacesOn(checked);
+  const { host, port, ...rest } = gateway;
+  const address = gateway.listeners === undefined ? { host, port } : {};
+  const defaultAgent = gateway.defaultAgent ?? Object.keys(agents)[0];
+  const mappings = Object.entries(webhooks.mappings).map(([name, mapping]) => [
+    name,
+    { ...mapping, agent: mapping.agent ?? defaultAgent },
+  ]);
+  const tree = {
+    ...checked,
+    gateway: {
+      ...address,
+      ...rest,
+      defaultAgent,
+      rest: { ...gateway.rest, enabled: on.rest },
+      rpc: { ...gateway.rpc, enabled: on.rpc },
+      console: { ...gateway.console, enabled: on.console },
+    },
+    webhooks: { ...webhooks, enabled: on.webhooks, mappings: Object.fromEntries(mappings) },
+  };
+  return { tree, listener: gateway.listeners === undefined ? ["gateway"] : ["gateway", "listeners", 0] };
+}
+
+function leavesOf(value: unknown, path: Path): [Path, unknown][] {
+  if (value === undefined) return [];
+  if (typeof value !== "object" || value === null) return [[path, value]];
+  const inside: [string | number, unknown][] = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
+  if (inside.length === 0) return [[path, value]];
+  return inside.flatMap(([step, item]) => leavesOf(item, [...path, step]));
+}
+
+function originOf(source: Source, path: Path, written: unknown): Omit<EffectiveValue, "path" | "value"> {
+  const nowhere = { line: null, column: null, variable: null };
+  if (written === undefined) return { origin: "default", ...nowhere };
+  if (source.file === null) {
+    const variable = source.from?.[pathText(path)] ?? null;
+    return { origin: variable === null ? "try-out" : "environment", ...nowhere, variable };
+  }
+  const at = source.place(path, "value");
+  const variable = variablesOf(written)[0] ?? null;
+  const origin = variable === null ? "file" : "environment";
+  return { origin, line: at?.line ?? null, column: at?.column ?? null, variable };
+}
+
+/** The variables that a text refers to. */
+function variablesOf(written: unknown): string[] {
+  if (typeof written !== "string" || !written.includes("${")) return [];
+  const names: string[] = [];
+  resolveReferences(written, new Proxy({}, { get: (_, name) => names.push(String(name)) && "x" }));
+  return names;
+}
+
+/** Whether a text is, or may hold, a secret: by its key, by its variable, or as an address with credentials. */
+function isSecret(path: Path, value: unknown, written: unknown, checked: CheckedConfig): boolean {
+  if (typeof value !== "string") return false;
+  const key = String(path.findLast((step) => typeof step === "string"));
+  const parents = path.slice(0, -1);
+  // Of agents, providers and servers of tools; a mapping only compares headers.
+  if (path[0] !== "webhooks" && parents.some((step) => step === "headers" || step === "env")) return true;
+  if (isSecretName(key)) return true;
+  if (parents.includes("options") && parents.some((step) => isSecretName(String(step)))) return true;
+  const variables = variablesOf(written);
+  if (variables.some(isSecretName)) return true;
+  if (/url$/i.test(key) && (variables.length > 0 || /[@?#]/.test(value))) return true;
+  if (key === "run" && (variables.length > 0 || isSecretArgument(path, value, checked))) return true;
+  return /:\/\/[^/\s]*@/.test(value) || /\b(bearer|basic)\s+\S{16}|\bgw_[\w-]{20}/i.test(value);
+}
+
+/** An argument like `--api-key=…`, or the one after `--api-key`. */
+function isSecretArgument(path: Path, value: string, checked: CheckedConfig): boolean {
+  const before = valueAt(checked, [...path.slice(0, -1), Number(path.at(-1)) - 1]);
+  const isFlag = (text: unknown) => typeof text === "string" && text.startsWith("-") && isSecretName(text);
+  return (isFlag(value) && value.includes("=")) || isFlag(before) || /^\w*(key|token|secret)\w*=/i.test(value);
+}
+
+/** `apiKey` and `API_KEY` as `api-key`. */
+const isSecretName = (name: string): boolean =>
+  isSecretHeader(
+    name
+      .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
+      .replaceAll("_", "-")
+      .toLowerCase(),
+  );
+
+const pathText = (path: Path): string => path.join(".");
+
+const valueAt = (root: unknown, path: Path): unknown =>
+  path.reduce<unknown>(
+    (node, step) =>
+      typeof node === "object" && node !== null && Object.hasOwn(node, step)
+        ? (node as Record<string | number, unknown>)[step]
+        : undefined,
+    root,
+  );
