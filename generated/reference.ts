@@ -91,6 +91,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#keys.list">GET /api/v1/keys</a>
 <a href="#keys.create">POST /api/v1/keys</a>
 <a href="#keys.revoke">DELETE /api/v1/keys/{key_id}</a>
+<a href="#keys.rotate">POST /api/v1/keys/{key_id}/rotate</a>
 <b><a href="#of-hooks">hooks</a></b>
 <a href="#hooks.wake">POST /hooks/wake</a>
 <a href="#hooks.agent">POST /hooks/agent</a>
@@ -145,6 +146,8 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#push-agent.reloaded">agent.reloaded</a>
 <a href="#push-system.reloaded">system.reloaded</a>
 <a href="#push-health.changed">health.changed</a>
+<a href="#push-delivery.recorded">delivery.recorded</a>
+<a href="#push-delivery.changed">delivery.changed</a>
 <a href="#push-stream.reset">stream.reset</a>
 <a href="#errors">Errors</a>
 <a href="#configuration">Configuration</a>
@@ -285,11 +288,11 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;status&quot;: &quot;running&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
 </section>
 <h2 id="of-skills">skills</h2>
 <p>See and trigger what agents can do.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="skills.list">
 <h3><a href="#skills.list"><code class="verb">GET</code> <code>/api/v1/skills/list</code></a></h3>
 <p class="summary">List skills</p>
@@ -426,7 +429,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-turns">turns</h2>
 <p>Read, follow and cancel runs of agents.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="turns.get">
 <h3><a href="#turns.get"><code class="verb">GET</code> <code>/api/v1/turns/{turn_id}</code></a></h3>
 <p class="summary">Read a turn</p>
@@ -731,7 +734,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;next_cursor&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="deliveries.get">
 <h3><a href="#deliveries.get"><code class="verb">GET</code> <code>/api/v1/deliveries/{delivery_id}</code></a></h3>
@@ -1028,7 +1031,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ]
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="deliveries.replay">
 <h3><a href="#deliveries.replay"><code class="verb">POST</code> <code>/api/v1/deliveries/{delivery_id}/replay</code></a></h3>
@@ -1087,7 +1090,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;event_id&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
 </section>
 <section id="events.list">
 <h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
@@ -1145,7 +1148,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;next_cursor&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="events.get">
 <h3><a href="#events.get"><code class="verb">GET</code> <code>/api/v1/events/{event_id}</code></a></h3>
@@ -1191,7 +1194,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="events.replay">
 <h3><a href="#events.replay"><code class="verb">POST</code> <code>/api/v1/events/{event_id}/replay</code></a></h3>
@@ -1234,7 +1237,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YJ4Z8CW0M3G8VS1FPY6BTR&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <section id="mappings.list">
 <h3><a href="#mappings.list"><code class="verb">GET</code> <code>/api/v1/mappings</code></a></h3>
@@ -1402,7 +1405,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ]
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
 </section>
 <h2 id="of-config">config</h2>
 <p>The configuration in force, with the origin of each value.</p>
@@ -1495,7 +1498,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-keys">keys</h2>
 <p>REST keys. The console token alone may use these.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="keys.list">
 <h3><a href="#keys.list"><code class="verb">GET</code> <code>/api/v1/keys</code></a></h3>
 <p class="summary">List keys</p>
@@ -1524,6 +1527,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       ],
       &quot;created_at&quot;: null,
       &quot;last_used_at&quot;: &quot;2026-11-21T08:54:00.000Z&quot;,
+      &quot;expires_at&quot;: null,
+      &quot;replaced_by&quot;: null,
       &quot;source&quot;: &quot;config&quot;
     },
     {
@@ -1535,6 +1540,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       ],
       &quot;created_at&quot;: &quot;2026-11-20T16:20:05.041Z&quot;,
       &quot;last_used_at&quot;: null,
+      &quot;expires_at&quot;: &quot;2027-02-18T16:20:05.041Z&quot;,
+      &quot;replaced_by&quot;: null,
       &quot;source&quot;: &quot;console&quot;
     }
   ],
@@ -1551,6 +1558,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dl>
 <dt><code>name</code> <i>string</i> <b>required</b></dt><dd>What the key is for. It appears in logs and in usage. 1 to 64 characters, such as <code>ci</code>.</dd>
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. Default <code>[&quot;chat&quot;]</code>, at least 1 item, none twice.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good: a moment to come, within ten years. Null, or nothing, for ever.</dd>
 </dl>
 <figure><figcaption>A key that sends and reads</figcaption><pre>POST /api/v1/keys
 
@@ -1565,6 +1573,12 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
     &quot;admin&quot;
   ]
 }</pre></figure>
+<figure><figcaption>A key with an end</figcaption><pre>POST /api/v1/keys
+
+{
+  &quot;name&quot;: &quot;partner&quot;,
+  &quot;expires_at&quot;: &quot;2035-01-31T00:00:00.000Z&quot;
+}</pre></figure>
 <h4>201</h4>
 <p>The key, shown this once.</p>
 <p class="type">application/json</p>
@@ -1575,6 +1589,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
 <dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>last_used_at</code> <i>null</i></dt><dd></dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>null</i></dt><dd></dd>
 <dt><code>source</code> <i><code>&quot;console&quot;</code></i></dt><dd></dd>
 <dt><code>key</code> <i>string</i></dt><dd>The key itself: send it as <code>Authorization: Bearer &lt;key&gt;</code>.</dd>
 <dt><code>config_line</code> <i>string</i></dt><dd>The line that keeps this key in <code>gateway.rest.auth.keys</code> of the configuration. With the memory store a minted key ends at restart without it.</dd>
@@ -1588,6 +1604,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ],
   &quot;created_at&quot;: &quot;2026-11-20T16:20:05.041Z&quot;,
   &quot;last_used_at&quot;: null,
+  &quot;expires_at&quot;: null,
+  &quot;replaced_by&quot;: null,
   &quot;source&quot;: &quot;console&quot;,
   &quot;key&quot;: &quot;gw_Jq3v0aXr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
   &quot;config_line&quot;: &quot;{ name: \\&quot;support desk\\&quot;, key: \\&quot;sha256:56f615528f744c4831269c70bf3b92f548b37ed13db8566e9bea17cecd91696a\\&quot;, scopes: [\\&quot;chat\\&quot;] }&quot;
@@ -1608,6 +1626,66 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <p>The key is revoked.</p>
 <h4>Errors</h4>
 <p class="errors"><a href="#error-key-not-found">key-not-found</a>, <a href="#error-store-full">store-full</a></p>
+</section>
+<section id="keys.rotate">
+<h3><a href="#keys.rotate"><code class="verb">POST</code> <code>/api/v1/keys/{key_id}/rotate</code></a></h3>
+<p class="summary">Put a new key in the place of another</p>
+<p class="who"><code>keys.rotate</code> <a href="#auth-consoleToken">consoleToken</a> · scope <code>console</code></p>
+<p>Makes a key with the name and scopes of another, and lets the old one end after a while, so that both work until every client has the new one. A key that has expired or was replaced is not rotated; one of the configuration is replaced there.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>key_id</code> <i>string</i> <b>required</b></dt><dd>The key's id, never the key itself.</dd>
+</dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>overlap_seconds</code> <i>integer</i></dt><dd>How long the old key goes on beside the new one; never longer than it would have. Default <code>86400</code>, at most 2592000, such as <code>86400</code>.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good: a moment to come, within ten years. Null, or nothing, for ever.</dd>
+</dl>
+<figure><figcaption>Both work for a day</figcaption><pre>POST /api/v1/keys/{key_id}/rotate
+
+{}</pre></figure>
+<figure><figcaption>The old one ends at once</figcaption><pre>POST /api/v1/keys/{key_id}/rotate
+
+{
+  &quot;overlap_seconds&quot;: 0
+}</pre></figure>
+<h4>201</h4>
+<p>The new key, shown this once.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>key_id</code> <i>string</i></dt><dd>One REST key. It names the key and is no secret. Such as <code>key_01M7WW41SHF3C7M5K2ZBW6QXRD</code>.</dd>
+<dt><code>name</code> <i>string</i></dt><dd>What the key is for. It appears in logs and in usage. 1 to 64 characters, such as <code>ci</code>.</dd>
+<dt><code>prefix</code> <i>string</i></dt><dd>How the key begins. Such as <code>gw_Jq3v0a</code>.</dd>
+<dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
+<dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>last_used_at</code> <i>null</i></dt><dd></dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>null</i></dt><dd></dd>
+<dt><code>source</code> <i><code>&quot;console&quot;</code></i></dt><dd></dd>
+<dt><code>key</code> <i>string</i></dt><dd>The key itself: send it as <code>Authorization: Bearer &lt;key&gt;</code>.</dd>
+<dt><code>config_line</code> <i>string</i></dt><dd>The line that keeps this key in <code>gateway.rest.auth.keys</code> of the configuration. With the memory store a minted key ends at restart without it.</dd>
+<dt><code>replaces</code> <i>string</i></dt><dd>The old key. Such as <code>key_01M7WW41SHF3C7M5K2ZBW6QXRD</code>.</dd>
+<dt><code>replaced_expires_at</code> <i>string</i></dt><dd>When the old key ends. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+</dl>
+<figure><figcaption>A new key beside the old one</figcaption><pre>{
+  &quot;key_id&quot;: &quot;key_01M7ZQ8W41SHF3C7M5K2ZBW6QX&quot;,
+  &quot;name&quot;: &quot;support desk&quot;,
+  &quot;prefix&quot;: &quot;gw_Xb7Lq2&quot;,
+  &quot;scopes&quot;: [
+    &quot;chat&quot;
+  ],
+  &quot;created_at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+  &quot;last_used_at&quot;: null,
+  &quot;expires_at&quot;: null,
+  &quot;replaced_by&quot;: null,
+  &quot;source&quot;: &quot;console&quot;,
+  &quot;key&quot;: &quot;gw_Xb7Lq2aXr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
+  &quot;config_line&quot;: &quot;{ name: \\&quot;support desk\\&quot;, key: \\&quot;sha256:0d8f1a528f744c4831269c70bf3b92f548b37ed13db8566e9bea17cecd91696a\\&quot;, scopes: [\\&quot;chat\\&quot;] }&quot;,
+  &quot;replaces&quot;: &quot;key_01M7WW41SHF3C7M5K2ZBW6QXRD&quot;,
+  &quot;replaced_expires_at&quot;: &quot;2026-11-22T08:54:31.123Z&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-key-not-found">key-not-found</a>, <a href="#error-key-replaced">key-replaced</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-hooks">hooks</h2>
 <p>Inbound HTTP events. <code>/hooks</code> is the configured <code>webhooks.path</code>.</p>
@@ -1855,7 +1933,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-openai">openai</h2>
 <p>For clients that speak OpenAI's chat completions: an agent is a model to them. Off unless <code>gateway.openai.enabled</code>; a REST key is the API key, and the base URL ends in <code>/v1</code>.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-not-found">not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-not-found">not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="completions.create">
 <h3><a href="#completions.create"><code class="verb">POST</code> <code>/v1/chat/completions</code></a></h3>
 <p class="summary">Send a conversation to an agent, as to a model of OpenAI</p>
@@ -3030,7 +3108,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <h2 id="of-websocket">WebSocket</h2>
-<p>What the gateway sends over the WebSocket at <code>/rpc/ws</code> beside the answers to calls. A push is a JSON-RPC 2.0 notification, <code>{&quot;jsonrpc&quot;: &quot;2.0&quot;, &quot;method&quot;: &lt;name&gt;, &quot;params&quot;: &lt;payload&gt;}</code>: <code>method</code> is the name of a message here, <code>params</code> is its payload. Nothing is to be answered. There is one stream for each session and one for the gateway. Within a stream <code>seq</code> grows by one with each push (but for <code>message.delta</code>), and <code>cursor</code> is where to go on after it. Whoever sends a message gets the end of its turn; all else is by subscription.</p>
+<p>What the gateway sends over the WebSocket at <code>/rpc/ws</code> beside the answers to calls. A push is a JSON-RPC 2.0 notification, <code>{&quot;jsonrpc&quot;: &quot;2.0&quot;, &quot;method&quot;: &lt;name&gt;, &quot;params&quot;: &lt;payload&gt;}</code>: <code>method</code> is the name of a message here, <code>params</code> is its payload. Nothing is to be answered. There is one stream for each session and one for the gateway. Within a stream <code>seq</code> grows by one with each push (but for <code>message.delta</code>, <code>delivery.recorded</code> and <code>delivery.changed</code>), and <code>cursor</code> is where to go on after it. Whoever sends a message gets the end of its turn; all else is by subscription.</p>
 
 <section id="push-rpc.subscribe">
 <h3><a href="#push-rpc.subscribe"><code>rpc.subscribe</code></a></h3>
@@ -3040,6 +3118,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>sessions</code> <i>object of string or null</i> <b>optional</b></dt><dd>Sessions by id, at most 1 000 on a connection. It needs the permission <code>session.get</code>.</dd>
 <dt><code>agents</code> <i>list of string</i> <b>optional</b></dt><dd>Every session of these agents from now on, new ones too. It needs the permission <code>session.get</code>. At most 1000 items.</dd>
 <dt><code>gateway</code> <i>string or null</i> <b>optional</b></dt><dd>The gateway's own stream. It needs the permission <code>system.health</code>.</dd>
+<dt><code>deliveries</code> <i><code>true</code></i> <b>optional</b></dt><dd>What the flight recorder records, and what comes of it, from now on. It goes with the gateway's stream, in the same request or from before. It needs the permission <code>*</code>.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -3061,6 +3140,15 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
       &quot;main&quot;
     ],
     &quot;gateway&quot;: null
+  }
+}</pre></figure>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;id&quot;: 1,
+  &quot;method&quot;: &quot;rpc.subscribe&quot;,
+  &quot;params&quot;: {
+    &quot;gateway&quot;: null,
+    &quot;deliveries&quot;: true
   }
 }</pre></figure>
 
@@ -3099,7 +3187,8 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dl>
 <dt><code>sessions</code> <i>list of string</i> <b>optional</b></dt><dd>Sessions that were named. One of an agent that is subscribed to is told of as long as that lasts. At most 1000 items.</dd>
 <dt><code>agents</code> <i>list of string</i> <b>optional</b></dt><dd>Agents that were named. At most 1000 items.</dd>
-<dt><code>gateway</code> <i><code>true</code></i> <b>optional</b></dt><dd>The gateway's own stream.</dd>
+<dt><code>gateway</code> <i><code>true</code></i> <b>optional</b></dt><dd>The gateway's own stream, and with it the deliveries.</dd>
+<dt><code>deliveries</code> <i><code>true</code></i> <b>optional</b></dt><dd>What the flight recorder records.</dd>
 </dl>
 <figure><pre>{
   &quot;jsonrpc&quot;: &quot;2.0&quot;,
@@ -3113,6 +3202,14 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
       &quot;main&quot;
     ],
     &quot;gateway&quot;: true
+  }
+}</pre></figure>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;id&quot;: 1,
+  &quot;method&quot;: &quot;rpc.unsubscribe&quot;,
+  &quot;params&quot;: {
+    &quot;deliveries&quot;: true
   }
 }</pre></figure>
 
@@ -3613,10 +3710,92 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 }</pre></figure>
 
 </section>
+<section id="push-delivery.recorded">
+<h3><a href="#push-delivery.recorded"><code>delivery.recorded</code></a></h3>
+
+<p>The flight recorder has a request. It is pushed only to those who asked for <code>deliveries</code>, and is no entry of the stream: its <code>seq</code> and <code>cursor</code> are those of the gateway's newest entry that this connection was sent. A client that was away, or was sent a <code>stream.reset</code>, lists the deliveries again.</p>
+<dl>
+<dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>delivery</code> <i><a href="#push-PushedDelivery">PushedDelivery</a></i></dt><dd>One request that came in, and what came of it, as <code>GET /api/v1/deliveries</code> lists it. What it has not is null.</dd>
+</dl>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;method&quot;: &quot;delivery.recorded&quot;,
+  &quot;params&quot;: {
+    &quot;seq&quot;: 17,
+    &quot;cursor&quot;: &quot;ZzE6MTI&quot;,
+    &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;delivery&quot;: {
+      &quot;deliveryId&quot;: &quot;dlv_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;at&quot;: &quot;2026-11-21T08:54:30.987Z&quot;,
+      &quot;surface&quot;: &quot;hooks&quot;,
+      &quot;operation&quot;: &quot;hooks.mappedByName&quot;,
+      &quot;method&quot;: &quot;POST&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;address&quot;: &quot;192.0.2.17&quot;,
+      &quot;requestId&quot;: &quot;req_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;caller&quot;: &quot;github-push&quot;,
+      &quot;bytes&quot;: 7234,
+      &quot;outcome&quot;: &quot;queued&quot;,
+      &quot;status&quot;: 200,
+      &quot;mapping&quot;: &quot;github-push&quot;,
+      &quot;replayOf&quot;: null,
+      &quot;senderId&quot;: &quot;72d3162e-cc78-11e3-81ab-4c9367dc0958&quot;,
+      &quot;sessionId&quot;: &quot;webhook:github-push&quot;,
+      &quot;turnId&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+      &quot;eventId&quot;: null
+    }
+  }
+}</pre></figure>
+
+</section>
+<section id="push-delivery.changed">
+<h3><a href="#push-delivery.changed"><code>delivery.changed</code></a></h3>
+
+<p>The outcome of a delivery that had not ended is another. It is looked at twice a second, so an outcome that lasted for less may be left out; the last one is not. Otherwise as <code>delivery.recorded</code>.</p>
+<dl>
+<dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>delivery</code> <i><a href="#push-PushedDelivery">PushedDelivery</a></i></dt><dd>One request that came in, and what came of it, as <code>GET /api/v1/deliveries</code> lists it. What it has not is null.</dd>
+</dl>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;method&quot;: &quot;delivery.changed&quot;,
+  &quot;params&quot;: {
+    &quot;seq&quot;: 17,
+    &quot;cursor&quot;: &quot;ZzE6MTI&quot;,
+    &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;delivery&quot;: {
+      &quot;deliveryId&quot;: &quot;dlv_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;at&quot;: &quot;2026-11-21T08:54:30.987Z&quot;,
+      &quot;surface&quot;: &quot;hooks&quot;,
+      &quot;operation&quot;: &quot;hooks.mappedByName&quot;,
+      &quot;method&quot;: &quot;POST&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;address&quot;: &quot;192.0.2.17&quot;,
+      &quot;requestId&quot;: &quot;req_01M7YN0XEK2C9V6S4HT8QZ3RWD&quot;,
+      &quot;caller&quot;: &quot;github-push&quot;,
+      &quot;bytes&quot;: 7234,
+      &quot;outcome&quot;: &quot;completed&quot;,
+      &quot;status&quot;: 200,
+      &quot;mapping&quot;: &quot;github-push&quot;,
+      &quot;replayOf&quot;: null,
+      &quot;senderId&quot;: &quot;72d3162e-cc78-11e3-81ab-4c9367dc0958&quot;,
+      &quot;sessionId&quot;: &quot;webhook:github-push&quot;,
+      &quot;turnId&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+      &quot;eventId&quot;: null
+    }
+  }
+}</pre></figure>
+
+</section>
 <section id="push-stream.reset">
 <h3><a href="#push-stream.reset"><code>stream.reset</code></a></h3>
 
-<p>The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from <code>cursor</code>.</p>
+<p>The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is lost to it; read the present state, and go on from <code>cursor</code>. To a reader of <code>deliveries</code> it also tells that some of them were left out.</p>
 <dl>
 <dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
 <dt><code>sessionId</code> <i>string</i> <b>optional</b></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
@@ -3641,6 +3820,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-invalid-params"><code>invalid-params</code> <i>HTTP 400 · RPC -32602</i></dt><dd>Invalid params. A param is unknown, of the wrong type, or out of its range; data.detail names it.</dd>
 <dt id="error-internal"><code>internal</code> <i>HTTP 500 · RPC -32603</i></dt><dd>Internal error. The gateway failed. The cause is in its log under the request id, and only there.</dd>
 <dt id="error-unauthenticated"><code>unauthenticated</code> <i>HTTP 401 · RPC -32000</i></dt><dd>Authentication failed. The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or too old. All look alike on purpose.</dd>
+<dt id="error-key-expired"><code>key-expired</code> <i>HTTP 401</i></dt><dd>Key expired. The REST key was good until the time that the detail names. Ask for a new one.</dd>
 <dt id="error-tls-required"><code>tls-required</code> <i>HTTP 403 · RPC -32000</i></dt><dd>TLS required. A token came in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the proxy in gateway.trustedProxies.</dd>
 <dt id="error-forbidden"><code>forbidden</code> <i>HTTP 403 · RPC -32001</i></dt><dd>Permission denied. The token is good but may not do this; the detail names what it lacks.</dd>
 <dt id="error-address-not-allowed"><code>address-not-allowed</code> <i>HTTP 403</i></dt><dd>Address not allowed. webhooks.allowedIps does not hold the sender's address.</dd>
@@ -3651,6 +3831,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-turn-not-found"><code>turn-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Turn not found. No turn has this id, or its session was deleted.</dd>
 <dt id="error-skill-not-found"><code>skill-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Skill not found. The agent has no skill of this id; the detail names it.</dd>
 <dt id="error-key-not-found"><code>key-not-found</code> <i>HTTP 404</i></dt><dd>Key not found. No REST key has this id.</dd>
+<dt id="error-key-replaced"><code>key-replaced</code> <i>HTTP 409</i></dt><dd>Key replaced. The key has expired, or another was made in its place already.</dd>
 <dt id="error-mapping-not-found"><code>mapping-not-found</code> <i>HTTP 404</i></dt><dd>Mapping not found. No mapping has this name, or none matched the payload.</dd>
 <dt id="error-delivery-not-found"><code>delivery-not-found</code> <i>HTTP 404</i></dt><dd>Delivery not found. No delivery has this id, or the recorder let it go.</dd>
 <dt id="error-event-not-found"><code>event-not-found</code> <i>HTTP 404</i></dt><dd>Event not found. No system event has this id, or it ended so long ago that it is not kept any more.</dd>
@@ -3724,6 +3905,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>name</code> <i>text · required</i></dt><dd>What it is called in logs, usage and lists; never secret, and only once in its list. For example <code>&quot;ci&quot;</code>.</dd>
 <dt><code>key</code> <i>text · required</i></dt><dd>The key, best as <code>\${NAME}</code>, or its hash as <code>sha256:</code> and 64 hexadecimal digits. For example <code>&quot;\${REST_API_KEY}&quot;</code>.</dd>
 <dt><code>scopes</code> <i>list of (<code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code>) · default <code>[&quot;chat&quot;]</code></i></dt><dd><code>chat</code> sends messages and triggers skills; <code>admin</code> also reads deliveries and tries mappings.</dd>
+<dt><code>expiresAt</code> <i>text</i></dt><dd>Until when the key is good, in UTC: a day, which counts from its beginning, or a moment. <code>system.health</code> warns two weeks before. For example <code>&quot;2027-01-31&quot;</code>.</dd>
 </dl>
 <h3><code>gateway.openai</code></h3>
 <p>The door for clients of OpenAI, <code>/v1/chat/completions</code> and <code>/v1/models</code>: an agent is a model to them. It is served where <code>rest</code> is, and takes its keys, limits and rate limit.</p>
@@ -4058,6 +4240,8 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
 <dt><code>created_at</code> <i>string or null</i></dt><dd>Null for a key of the configuration.</dd>
 <dt><code>last_used_at</code> <i>string or null</i></dt><dd>When it was last used, to the minute; null if never.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>string or null</i></dt><dd>The key that was made in its place; null where there is none.</dd>
 <dt><code>source</code> <i><code>&quot;config&quot;</code> or <code>&quot;console&quot;</code></i></dt><dd>Where the key comes from: the configuration file, or minted with the console token.</dd>
 </dl></section>
 <section id="http-LastReload"><h3>LastReload</h3><p>What came of the last time that the configuration was read again.</p><dl>
@@ -4285,6 +4469,26 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>name</code> <i>string</i></dt><dd>Which part. Such as <code>agents.main</code>.</dd>
 <dt><code>status</code> <i><code>&quot;ok&quot;</code> or <code>&quot;degraded&quot;</code></i></dt><dd><code>degraded</code> as soon as one part is.</dd>
 <dt><code>detail</code> <i>string or null</i></dt><dd>What is wrong with it, and what to do, or what else there is to know; null if nothing is.</dd>
+</dl></section>
+<section id="push-PushedDelivery"><h3>PushedDelivery</h3><p>One request that came in, and what came of it, as <code>GET /api/v1/deliveries</code> lists it. What it has not is null.</p><dl>
+<dt><code>deliveryId</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>When it came. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>surface</code> <i><code>&quot;rest&quot;</code> or <code>&quot;rpc&quot;</code> or <code>&quot;hooks&quot;</code></i></dt><dd>Where it came in; <code>hooks</code> are the webhooks.</dd>
+<dt><code>operation</code> <i>string</i></dt><dd>What was called: an operation of REST or of webhooks, or a method of RPC. Empty where the path was of no operation. Such as <code>hooks.mappedByName</code>.</dd>
+<dt><code>method</code> <i>string</i></dt><dd>The HTTP method. Such as <code>POST</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>The path, without its query. Such as <code>/hooks/github-push</code>.</dd>
+<dt><code>address</code> <i>string</i></dt><dd>Where it came from, behind trusted proxies. Such as <code>192.0.2.17</code>.</dd>
+<dt><code>requestId</code> <i>string</i></dt><dd>One request; the gateway's log has the cause of an error under it. Such as <code>req_01M7YN2C7DT5V3D1HM9SE7C4WP</code>.</dd>
+<dt><code>caller</code> <i>string or null</i></dt><dd>The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated. Such as <code>github-push</code>.</dd>
+<dt><code>bytes</code> <i>integer</i></dt><dd>How large its body was, as far as it was read.</dd>
+<dt><code>outcome</code> <i><code>&quot;refused&quot;</code> or <code>&quot;unmatched&quot;</code> or <code>&quot;challenge&quot;</code> or <code>&quot;repeated&quot;</code> or <code>&quot;queued&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;completed&quot;</code> or <code>&quot;failed&quot;</code> or <code>&quot;cancelled&quot;</code> or <code>&quot;handled&quot;</code> or <code>&quot;dead&quot;</code> or <code>&quot;gone&quot;</code></i></dt><dd>What came of it. Nothing was started: <code>refused</code> (with an error), <code>unmatched</code> (no mapping matched), <code>challenge</code> (a sender asked whether the address is ours), <code>repeated</code> (an earlier delivery did the work). Its turn is <code>queued</code> or <code>running</code>, or ended as <code>completed</code>, <code>failed</code> or <code>cancelled</code>. Its event is <code>queued</code>, <code>handled</code> or <code>dead</code>. <code>gone</code>: its turn or event is not kept any more.</dd>
+<dt><code>status</code> <i>integer or null</i></dt><dd>The HTTP status of the answer; null where that came after this was recorded, as with calls of REST and RPC that start work. 200 to 599, such as <code>200</code>.</dd>
+<dt><code>mapping</code> <i>string or null</i></dt><dd>The mapping that matched, or that the path named; null where there was none. Such as <code>github-push</code>.</dd>
+<dt><code>replayOf</code> <i>string or null</i></dt><dd>The delivery that was sent again with this one; null where this one came from outside.</dd>
+<dt><code>senderId</code> <i>string or null</i></dt><dd>The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks. Such as <code>72d3162e-cc78-11e3-81ab-4c9367dc0958</code>.</dd>
+<dt><code>sessionId</code> <i>string or null</i></dt><dd>The session of its turn.</dd>
+<dt><code>turnId</code> <i>string or null</i></dt><dd>The turn that it started, or that it repeats. That of an event is told by the event.</dd>
+<dt><code>eventId</code> <i>string or null</i></dt><dd>The system event that it queued, or that it repeats.</dd>
 </dl></section>
 <section id="push-SessionSize"><h3>SessionSize</h3><p>How much of the session the agent reads with its next turn.</p><dl>
 <dt><code>messages</code> <i>integer</i></dt><dd>Messages that are not compacted.</dd>

@@ -364,6 +364,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/keys/{key_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put a new key in the place of another
+         * @description Makes a key with the name and scopes of another, and lets the old one end after a while, so that both work until every client
+         *     has the new one. A key that has expired or was replaced is not rotated; one of the configuration is replaced there.
+         */
+        post: operations["keys.rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/hooks/wake": {
         parameters: {
             query?: never;
@@ -992,6 +1013,8 @@ export interface components {
              */
             unknown?: true;
         };
+        /** @description The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
+        ConfigLine: string;
         /** @description One fault of the configuration. */
         ConfigProblem: {
             /**
@@ -1417,13 +1440,20 @@ export interface components {
             created_at: components["schemas"]["Timestamp"] | null;
             /** @description When it was last used, to the minute; null if never. */
             last_used_at: components["schemas"]["Timestamp"] | null;
+            expires_at: components["schemas"]["KeyExpiry"];
+            /** @description The key that was made in its place; null where there is none. */
+            replaced_by: components["schemas"]["KeyId"] | null;
             source: components["schemas"]["KeySource"];
         };
+        /** @description Until when it is good; null where it is good for ever. */
+        KeyExpiry: components["schemas"]["Timestamp"] | null;
         /**
          * @description One REST key. It names the key and is no secret.
          * @example key_01M7WW41SHF3C7M5K2ZBW6QXRD
          */
         KeyId: string;
+        /** @description The key itself: send it as `Authorization: Bearer <key>`. */
+        KeyItself: string;
         KeyList: {
             /** @description Those of the configuration first, in its order; then the minted ones, newest first. */
             keys: components["schemas"]["Key"][];
@@ -1444,6 +1474,17 @@ export interface components {
              *     ]
              */
             scopes: components["schemas"]["KeyScope"][];
+            expires_at?: components["schemas"]["WantedExpiry"];
+        };
+        /** @description A key to make in the place of another. */
+        KeyRotation: {
+            /**
+             * @description How long the old key goes on beside the new one; never longer than it would have.
+             * @default 86400
+             * @example 86400
+             */
+            overlap_seconds: number;
+            expires_at?: components["schemas"]["WantedExpiry"];
         };
         /**
          * @description `chat` sends, triggers and reads turns; `admin` holds `chat` and what operators need.
@@ -1550,12 +1591,12 @@ export interface components {
             scopes: components["schemas"]["KeyScopes"];
             created_at: components["schemas"]["Timestamp"];
             last_used_at: null;
+            expires_at: components["schemas"]["KeyExpiry"];
+            replaced_by: null;
             /** @constant */
             source: "console";
-            /** @description The key itself: send it as `Authorization: Bearer <key>`. */
-            key: string;
-            /** @description The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
-            config_line: string;
+            key: components["schemas"]["KeyItself"];
+            config_line: components["schemas"]["ConfigLine"];
         };
         /** @description An agent, or one of its models. */
         Model: {
@@ -1677,6 +1718,29 @@ export interface components {
         ResolvedChannel: string | null;
         /** @description The model that answers; null where the backend has no models. */
         ResolvedModel: string | null;
+        /** @description A new key in the place of another. `key` is shown here and never again; the gateway keeps its hash. */
+        RotatedKey: {
+            key_id: components["schemas"]["KeyId"];
+            name: components["schemas"]["KeyName"];
+            /**
+             * @description How the key begins.
+             * @example gw_Jq3v0a
+             */
+            prefix: string;
+            scopes: components["schemas"]["KeyScopes"];
+            created_at: components["schemas"]["Timestamp"];
+            last_used_at: null;
+            expires_at: components["schemas"]["KeyExpiry"];
+            replaced_by: null;
+            /** @constant */
+            source: "console";
+            key: components["schemas"]["KeyItself"];
+            config_line: components["schemas"]["ConfigLine"];
+            /** @description The old key. */
+            replaces: components["schemas"]["KeyId"];
+            /** @description When the old key ends. */
+            replaced_expires_at: components["schemas"]["Timestamp"];
+        };
         /**
          * @description A place in a stream's journal; it grows by one with each entry.
          * @example 7
@@ -2060,6 +2124,8 @@ export interface components {
              */
             mode: "next-heartbeat" | "now";
         };
+        /** @description Until when it is good: a moment to come, within ten years. Null, or nothing, for ever. */
+        WantedExpiry: components["schemas"]["Timestamp"] | null;
         /**
          * @description A session of webhook turns. It begins with `webhook:`, so it can never be a person's.
          * @example webhook:github
@@ -2338,6 +2404,26 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The key has expired, or was replaced already. */
+        KeyReplaced: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No key, one that this gateway does not know, or one that has expired. */
+        KeyUnauthenticated: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
+                "Retry-After": components["headers"]["RetryAfterWhenGuessing"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description There is no such mapping. */
         MappingNotFound: {
             headers: {
@@ -2589,7 +2675,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description No token, or one that this surface does not know. */
+        /** @description No key, one that this gateway does not know, or one that has expired. */
         OpenAiUnauthenticated: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -2958,7 +3044,7 @@ export interface operations {
             200: components["responses"]["Answered"];
             202: components["responses"]["Accepted"];
             400: components["responses"]["InvalidChat"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["ChatTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -2995,7 +3081,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3028,7 +3114,7 @@ export interface operations {
             200: components["responses"]["Triggered"];
             202: components["responses"]["Accepted"];
             400: components["responses"]["InvalidChat"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["ChatTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3071,7 +3157,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["TurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3114,7 +3200,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["TurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3151,7 +3237,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["TurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3226,7 +3312,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3262,7 +3348,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["DeliveryNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3299,7 +3385,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidReplay"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["ReplayTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3350,7 +3436,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3386,7 +3472,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["EventNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3423,7 +3509,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["EventOrAgentNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3488,7 +3574,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidDryRun"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["MappingNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3557,7 +3643,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3591,7 +3677,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidKey"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3627,12 +3713,56 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["KeyNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "keys.rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The key's id, never the key itself.
+                 * @example key_01M7WW41SHF3C7M5K2ZBW6QXRD
+                 */
+                key_id: components["parameters"]["KeyId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyRotation"];
+            };
+        };
+        responses: {
+            /** @description The new key, shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedKey"];
+                };
+            };
+            400: components["responses"]["InvalidKey"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["KeyNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["KeyReplaced"];
+            413: components["responses"]["TooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -4212,6 +4342,7 @@ export type ChatTextPart = components["schemas"]["ChatTextPart"];
 export type ChunkStream = components["schemas"]["ChunkStream"];
 export type CompletionId = components["schemas"]["CompletionId"];
 export type CompletionUsage = components["schemas"]["CompletionUsage"];
+export type ConfigLine = components["schemas"]["ConfigLine"];
 export type ConfigProblem = components["schemas"]["ConfigProblem"];
 export type ConfigValue = components["schemas"]["ConfigValue"];
 export type ConfiguredMapping = components["schemas"]["ConfiguredMapping"];
@@ -4243,10 +4374,13 @@ export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
 export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];
 export type Key = components["schemas"]["Key"];
+export type KeyExpiry = components["schemas"]["KeyExpiry"];
 export type KeyId = components["schemas"]["KeyId"];
+export type KeyItself = components["schemas"]["KeyItself"];
 export type KeyList = components["schemas"]["KeyList"];
 export type KeyName = components["schemas"]["KeyName"];
 export type KeyRequest = components["schemas"]["KeyRequest"];
+export type KeyRotation = components["schemas"]["KeyRotation"];
 export type KeyScope = components["schemas"]["KeyScope"];
 export type KeyScopes = components["schemas"]["KeyScopes"];
 export type KeySource = components["schemas"]["KeySource"];
@@ -4277,6 +4411,7 @@ export type ReplayOutcome = components["schemas"]["ReplayOutcome"];
 export type RequestId = components["schemas"]["RequestId"];
 export type ResolvedChannel = components["schemas"]["ResolvedChannel"];
 export type ResolvedModel = components["schemas"]["ResolvedModel"];
+export type RotatedKey = components["schemas"]["RotatedKey"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
 export type Skill = components["schemas"]["Skill"];
@@ -4307,4 +4442,5 @@ export type Version = components["schemas"]["Version"];
 export type WakeMode = components["schemas"]["WakeMode"];
 export type WakeReply = components["schemas"]["WakeReply"];
 export type WakeRequest = components["schemas"]["WakeRequest"];
+export type WantedExpiry = components["schemas"]["WantedExpiry"];
 export type WebhookSessionId = components["schemas"]["WebhookSessionId"];

@@ -6782,10 +6782,10 @@ validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x14 = validate53;
 const schema138 = {"type":"object","additionalProperties":false,"required":["keys","next_cursor"],"properties":{"keys":{"type":"array","items":{"$ref":"shape:Key"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
-const schema139 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
+const schema139 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
 const schema140 = {"type":"string","pattern":"^key_[0-9A-HJKMNP-TV-Z]{26}$"};
 const schema141 = {"type":"string","minLength":1,"maxLength":64};
-const schema146 = {"type":"string","enum":["config","console"]};
+const schema149 = {"type":"string","enum":["config","console"]};
 const pattern51 = new RegExp("^key_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 const schema142 = {"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"shape:KeyScope"}};
 const schema143 = {"type":"string","enum":["chat","admin"]};
@@ -6854,6 +6854,102 @@ return errors === 0;
 }
 validate55.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
 
+const schema146 = {"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]};
+
+function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate57.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+const _errs0 = errors;
+let valid0 = false;
+let passing0 = null;
+const _errs1 = errors;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data === "string"){
+if(!pattern15.test(data)){
+const err0 = {instancePath,schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+var _valid0 = _errs1 === errors;
+if(_valid0){
+valid0 = true;
+passing0 = 0;
+}
+const _errs4 = errors;
+if(data !== null){
+const err2 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+var _valid0 = _errs4 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 1;
+}
+}
+if(!valid0){
+const err3 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+validate57.errors = vErrors;
+return false;
+}
+else {
+errors = _errs0;
+if(vErrors !== null){
+if(_errs0){
+vErrors.length = _errs0;
+}
+else {
+vErrors = null;
+}
+}
+}
+validate57.errors = vErrors;
+return errors === 0;
+}
+validate57.evaluated = {"dynamicProps":false,"dynamicItems":false};
+
 
 function validate54(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6868,14 +6964,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.source === undefined) && (missing0 = "source"))){
+if((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))){
 validate54.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((((key0 === "key_id") || (key0 === "name")) || (key0 === "prefix")) || (key0 === "scopes")) || (key0 === "created_at")) || (key0 === "last_used_at")) || (key0 === "source"))){
+if(!(func5.call(schema139.properties, key0))){
 validate54.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -7199,21 +7295,123 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.source !== undefined){
-let data6 = data.source;
+if(data.expires_at !== undefined){
 const _errs29 = errors;
-if(typeof data6 !== "string"){
-validate54.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data6 === "config") || (data6 === "console"))){
-validate54.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema146.enum},message:"must be equal to one of the allowed values"}];
-return false;
+if(!(validate57(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate57.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs29 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.replaced_by !== undefined){
+let data7 = data.replaced_by;
+const _errs30 = errors;
+const _errs31 = errors;
+let valid8 = false;
+let passing3 = null;
+const _errs32 = errors;
+const _errs33 = errors;
+if(errors === _errs33){
+if(typeof data7 === "string"){
+if(!pattern51.test(data7)){
+const err12 = {instancePath:instancePath+"/replaced_by",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/replaced_by",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+}
+var _valid3 = _errs32 === errors;
+if(_valid3){
+valid8 = true;
+passing3 = 0;
+}
+const _errs35 = errors;
+if(data7 !== null){
+const err14 = {instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+var _valid3 = _errs35 === errors;
+if(_valid3 && valid8){
+valid8 = false;
+passing3 = [passing3, 1];
+}
+else {
+if(_valid3){
+valid8 = true;
+passing3 = 1;
+}
+}
+if(!valid8){
+const err15 = {instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/oneOf",keyword:"oneOf",params:{passingSchemas: passing3},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+validate54.errors = vErrors;
+return false;
+}
+else {
+errors = _errs31;
+if(vErrors !== null){
+if(_errs31){
+vErrors.length = _errs31;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs30 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.source !== undefined){
+let data8 = data.source;
+const _errs37 = errors;
+if(typeof data8 !== "string"){
+validate54.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data8 === "config") || (data8 === "console"))){
+validate54.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema149.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs37 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -7327,14 +7525,16 @@ return errors === 0;
 }
 validate53.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x15 = validate58;
-const schema148 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"},"config_line":{"type":"string"}}};
-const pattern56 = new RegExp("^gw_[A-Za-z0-9_-]{43}$", "u");
+const x15 = validate60;
+const schema151 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"}}};
+const schema155 = {"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"};
+const schema156 = {"type":"string"};
+const pattern58 = new RegExp("^gw_[A-Za-z0-9_-]{43}$", "u");
 
-function validate58(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate58.evaluated;
+const evaluated0 = validate60.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7344,15 +7544,15 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))){
-validate58.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if((((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))){
+validate60.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema148.properties, key0))){
-validate58.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema151.properties, key0))){
+validate60.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7365,12 +7565,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern51.test(data0)){
-validate58.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate60.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate58.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7387,18 +7587,18 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate58.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7411,7 +7611,7 @@ if(valid0){
 if(data.prefix !== undefined){
 const _errs8 = errors;
 if(typeof data.prefix !== "string"){
-validate58.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -7439,12 +7639,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data4 === "string"){
 if(!pattern15.test(data4)){
-validate58.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate60.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate58.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7457,7 +7657,7 @@ if(valid0){
 if(data.last_used_at !== undefined){
 const _errs14 = errors;
 if(data.last_used_at !== null){
-validate58.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+validate60.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -7466,16 +7666,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.source !== undefined){
-let data6 = data.source;
+if(data.expires_at !== undefined){
 const _errs16 = errors;
-if(typeof data6 !== "string"){
-validate58.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("console" !== data6){
-validate58.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
-return false;
+if(!(validate57(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate57.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs16 === errors;
 }
@@ -7483,34 +7678,64 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.replaced_by !== undefined){
+const _errs17 = errors;
+if(data.replaced_by !== null){
+validate60.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.source !== undefined){
+let data8 = data.source;
+const _errs19 = errors;
+if(typeof data8 !== "string"){
+validate60.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("console" !== data8){
+validate60.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.key !== undefined){
-let data7 = data.key;
-const _errs18 = errors;
-if(errors === _errs18){
-if(typeof data7 === "string"){
-if(!pattern56.test(data7)){
-validate58.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
+let data9 = data.key;
+const _errs21 = errors;
+const _errs22 = errors;
+if(errors === _errs22){
+if(typeof data9 === "string"){
+if(!pattern58.test(data9)){
+validate60.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
 return false;
 }
 }
 else {
-validate58.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
-var valid0 = _errs18 === errors;
+var valid0 = _errs21 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.config_line !== undefined){
-const _errs20 = errors;
+const _errs24 = errors;
 if(typeof data.config_line !== "string"){
-validate58.errors = [{instancePath:instancePath+"/config_line",schemaPath:"#/properties/config_line/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate60.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid0 = _errs20 === errors;
+var valid0 = _errs24 === errors;
 }
 else {
 var valid0 = true;
@@ -7526,24 +7751,307 @@ var valid0 = true;
 }
 }
 }
+}
+}
 else {
-validate58.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate60.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate58.errors = vErrors;
+validate60.errors = vErrors;
 return errors === 0;
 }
-validate58.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate60.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x16 = validate60;
-const schema152 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
-const schema153 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
+const x16 = validate63;
+const schema157 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line","replaces","replaced_expires_at"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"},"replaces":{"$ref":"shape:KeyId"},"replaced_expires_at":{"$ref":"shape:Timestamp"}}};
 
-function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate60.evaluated;
+const evaluated0 = validate63.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))) || ((data.replaces === undefined) && (missing0 = "replaces"))) || ((data.replaced_expires_at === undefined) && (missing0 = "replaced_expires_at"))){
+validate63.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func5.call(schema157.properties, key0))){
+validate63.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.key_id !== undefined){
+let data0 = data.key_id;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern51.test(data0)){
+validate63.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate63.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.name !== undefined){
+let data1 = data.name;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 64)){
+validate63.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate63.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate63.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.prefix !== undefined){
+const _errs8 = errors;
+if(typeof data.prefix !== "string"){
+validate63.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes !== undefined){
+const _errs10 = errors;
+if(!(validate55(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate55.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.created_at !== undefined){
+let data4 = data.created_at;
+const _errs11 = errors;
+const _errs12 = errors;
+if(errors === _errs12){
+if(typeof data4 === "string"){
+if(!pattern15.test(data4)){
+validate63.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate63.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.last_used_at !== undefined){
+const _errs14 = errors;
+if(data.last_used_at !== null){
+validate63.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.expires_at !== undefined){
+const _errs16 = errors;
+if(!(validate57(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate57.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs16 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replaced_by !== undefined){
+const _errs17 = errors;
+if(data.replaced_by !== null){
+validate63.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.source !== undefined){
+let data8 = data.source;
+const _errs19 = errors;
+if(typeof data8 !== "string"){
+validate63.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("console" !== data8){
+validate63.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.key !== undefined){
+let data9 = data.key;
+const _errs21 = errors;
+const _errs22 = errors;
+if(errors === _errs22){
+if(typeof data9 === "string"){
+if(!pattern58.test(data9)){
+validate63.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
+return false;
+}
+}
+else {
+validate63.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs21 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.config_line !== undefined){
+const _errs24 = errors;
+if(typeof data.config_line !== "string"){
+validate63.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replaces !== undefined){
+let data11 = data.replaces;
+const _errs27 = errors;
+const _errs28 = errors;
+if(errors === _errs28){
+if(typeof data11 === "string"){
+if(!pattern51.test(data11)){
+validate63.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate63.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replaced_expires_at !== undefined){
+let data12 = data.replaced_expires_at;
+const _errs30 = errors;
+const _errs31 = errors;
+if(errors === _errs31){
+if(typeof data12 === "string"){
+if(!pattern15.test(data12)){
+validate63.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate63.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs30 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate63.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate63.errors = vErrors;
+return errors === 0;
+}
+validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x17 = validate66;
+const schema165 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
+const schema166 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
+
+function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate66.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7554,14 +8062,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.name === undefined) && (missing0 = "name")) || ((data.description === undefined) && (missing0 = "description"))) || ((data.paths === undefined) && (missing0 = "paths"))){
-validate60.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate66.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "name") || (key0 === "description")) || (key0 === "paths"))){
-validate60.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate66.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7571,11 +8079,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate66.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("agent-gateway" !== data0){
-validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
+validate66.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7587,7 +8095,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate60.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate66.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -7611,14 +8119,14 @@ if(errors === _errs9){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing1;
 if(((data3.path === undefined) && (missing1 = "path")) || ((data3.description === undefined) && (missing1 = "description"))){
-validate60.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate66.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs11 = errors;
 for(const key1 in data3){
 if(!((key1 === "path") || (key1 === "description"))){
-validate60.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate66.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7627,7 +8135,7 @@ if(_errs11 === errors){
 if(data3.path !== undefined){
 const _errs12 = errors;
 if(typeof data3.path !== "string"){
-validate60.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate66.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -7639,7 +8147,7 @@ if(valid3){
 if(data3.description !== undefined){
 const _errs14 = errors;
 if(typeof data3.description !== "string"){
-validate60.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate66.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs14 === errors;
@@ -7652,7 +8160,7 @@ var valid3 = true;
 }
 }
 else {
-validate60.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate66.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7663,7 +8171,7 @@ break;
 }
 }
 else {
-validate60.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate66.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -7678,340 +8186,41 @@ var valid0 = true;
 }
 }
 else {
-validate60.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate66.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
-}
-validate60.errors = vErrors;
-return errors === 0;
-}
-validate60.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x17 = validate61;
-const schema154 = {"type":"string"};
-
-function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate61.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(typeof data !== "string"){
-validate61.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-validate61.errors = vErrors;
-return errors === 0;
-}
-validate61.evaluated = {"dynamicProps":false,"dynamicItems":false};
-
-const x18 = validate62;
-const schema155 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
-const schema156 = {"type":"string"};
-const schema157 = {"type":"integer","minimum":0};
-
-function validate62(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate62.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.status === undefined) && (missing0 = "status")) || ((data.version === undefined) && (missing0 = "version"))) || ((data.uptime_ms === undefined) && (missing0 = "uptime_ms"))){
-validate62.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "status") || (key0 === "version")) || (key0 === "uptime_ms"))){
-validate62.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.status !== undefined){
-let data0 = data.status;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate62.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("ok" !== data0){
-validate62.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.version !== undefined){
-const _errs4 = errors;
-if(typeof data.version !== "string"){
-validate62.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.uptime_ms !== undefined){
-let data2 = data.uptime_ms;
-const _errs7 = errors;
-const _errs8 = errors;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate62.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs8){
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-validate62.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate62.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate62.errors = vErrors;
-return errors === 0;
-}
-validate62.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x19 = validate63;
-const schema158 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
-const schema159 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
-
-function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate63.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.ready === undefined) && (missing0 = "ready")) || ((data.parts === undefined) && (missing0 = "parts"))){
-validate63.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "ready") || (key0 === "parts"))){
-validate63.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.ready !== undefined){
-const _errs2 = errors;
-if(typeof data.ready !== "boolean"){
-validate63.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.parts !== undefined){
-let data1 = data.parts;
-const _errs4 = errors;
-if(errors === _errs4){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-let data2 = data1[key1];
-const _errs7 = errors;
-const _errs8 = errors;
-if(errors === _errs8){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-let missing1;
-if((data2.ok === undefined) && (missing1 = "ok")){
-validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
-return false;
-}
-else {
-const _errs10 = errors;
-for(const key2 in data2){
-if(!((key2 === "ok") || (key2 === "detail"))){
-validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs10 === errors){
-if(data2.ok !== undefined){
-const _errs11 = errors;
-if(typeof data2.ok !== "boolean"){
-validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-var valid3 = _errs11 === errors;
-}
-else {
-var valid3 = true;
-}
-if(valid3){
-if(data2.detail !== undefined){
-const _errs13 = errors;
-if(typeof data2.detail !== "string"){
-validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid3 = _errs13 === errors;
-}
-else {
-var valid3 = true;
-}
-}
-}
-}
-}
-else {
-validate63.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid1 = _errs7 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate63.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate63.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate63.errors = vErrors;
-return errors === 0;
-}
-validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x20 = validate64;
-const schema160 = {"type":"string"};
-
-function validate64(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate64.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(typeof data !== "string"){
-validate64.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-validate64.errors = vErrors;
-return errors === 0;
-}
-validate64.evaluated = {"dynamicProps":false,"dynamicItems":false};
-
-const x21 = validate65;
-const schema161 = {"type":"object","additionalProperties":true};
-
-function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate65.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-}
-else {
-validate65.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate65.errors = vErrors;
-return errors === 0;
-}
-validate65.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x22 = validate66;
-const schema162 = {"type":"string"};
-
-function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate66.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(typeof data !== "string"){
-validate66.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
 }
 validate66.errors = vErrors;
 return errors === 0;
 }
-validate66.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate66.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x23 = validate67;
-const schema163 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
-const schema164 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
-const schema165 = {"type":"string","minLength":1,"maxLength":255};
-const schema168 = {"type":"integer","minimum":0};
+const x18 = validate67;
+const schema167 = {"type":"string"};
+
+function validate67(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate67.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(typeof data !== "string"){
+validate67.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+validate67.errors = vErrors;
+return errors === 0;
+}
+validate67.evaluated = {"dynamicProps":false,"dynamicItems":false};
+
+const x19 = validate68;
+const schema168 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
+const schema169 = {"type":"string"};
+const schema170 = {"type":"integer","minimum":0};
 
 function validate68(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -8026,29 +8235,29 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
+if((((data.status === undefined) && (missing0 = "status")) || ((data.version === undefined) && (missing0 = "version"))) || ((data.uptime_ms === undefined) && (missing0 = "uptime_ms"))){
 validate68.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
+if(!(((key0 === "status") || (key0 === "version")) || (key0 === "uptime_ms"))){
 validate68.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.event !== undefined){
-let data0 = data.event;
+if(data.status !== undefined){
+let data0 = data.status;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate68.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate68.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.started" !== data0){
-validate68.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
+if("ok" !== data0){
+validate68.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8057,27 +8266,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.id !== undefined){
-let data1 = data.id;
+if(data.version !== undefined){
 const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data1 === "string"){
-if(isLonger(data1, 255)){
-validate68.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+if(typeof data.version !== "string"){
+validate68.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate68.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate68.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
 }
 var valid0 = _errs4 === errors;
 }
@@ -8085,134 +8278,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.data !== undefined){
-let data2 = data.data;
+if(data.uptime_ms !== undefined){
+let data2 = data.uptime_ms;
 const _errs7 = errors;
-if(errors === _errs7){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-let missing1;
-if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.attempt === undefined) && (missing1 = "attempt"))){
-validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+const _errs8 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate68.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-else {
-const _errs9 = errors;
-for(const key1 in data2){
-if(!((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "attempt"))){
-validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs9 === errors){
-if(data2.turn_id !== undefined){
-let data3 = data2.turn_id;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-validate68.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(errors === _errs8){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate68.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
-}
-else {
-validate68.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs10 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.session_id !== undefined){
-let data4 = data2.session_id;
-const _errs13 = errors;
-const _errs14 = errors;
-if(errors === _errs14){
-if(typeof data4 === "string"){
-if(isLonger(data4, 256)){
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
-return false;
-}
-else {
-if(isShorter(data4, 1)){
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-else {
-if(!pattern5.test(data4)){
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
-return false;
-}
-}
-}
-}
-else {
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs13 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.seq !== undefined){
-let data5 = data2.seq;
-const _errs16 = errors;
-const _errs17 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate68.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs17){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
-validate68.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs16 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.attempt !== undefined){
-let data6 = data2.attempt;
-const _errs19 = errors;
-const _errs20 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate68.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs20){
-if((typeof data6 == "number") && (isFinite(data6))){
-if(data6 < 0 || isNaN(data6)){
-validate68.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs19 === errors;
-}
-else {
-var valid2 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
 }
 }
 var valid0 = _errs7 === errors;
@@ -8235,7 +8314,139 @@ return errors === 0;
 }
 validate68.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema170 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
+const x20 = validate69;
+const schema171 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
+const schema172 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
+
+function validate69(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate69.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.ready === undefined) && (missing0 = "ready")) || ((data.parts === undefined) && (missing0 = "parts"))){
+validate69.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "ready") || (key0 === "parts"))){
+validate69.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.ready !== undefined){
+const _errs2 = errors;
+if(typeof data.ready !== "boolean"){
+validate69.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.parts !== undefined){
+let data1 = data.parts;
+const _errs4 = errors;
+if(errors === _errs4){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+let data2 = data1[key1];
+const _errs7 = errors;
+const _errs8 = errors;
+if(errors === _errs8){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if((data2.ok === undefined) && (missing1 = "ok")){
+validate69.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs10 = errors;
+for(const key2 in data2){
+if(!((key2 === "ok") || (key2 === "detail"))){
+validate69.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs10 === errors){
+if(data2.ok !== undefined){
+const _errs11 = errors;
+if(typeof data2.ok !== "boolean"){
+validate69.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid3 = _errs11 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.detail !== undefined){
+const _errs13 = errors;
+if(typeof data2.detail !== "string"){
+validate69.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs13 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+else {
+validate69.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid1 = _errs7 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate69.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate69.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate69.errors = vErrors;
+return errors === 0;
+}
+validate69.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x21 = validate70;
+const schema173 = {"type":"string"};
 
 function validate70(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -8247,219 +8458,43 @@ evaluated0.props = undefined;
 if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate70.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if(typeof data !== "string"){
+validate70.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate70.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.event !== undefined){
-let data0 = data.event;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate70.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("message.delta" !== data0){
-validate70.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.id !== undefined){
-let data1 = data.id;
-const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data1 === "string"){
-if(isLonger(data1, 255)){
-validate70.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate70.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate70.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.data !== undefined){
-let data2 = data.data;
-const _errs7 = errors;
-if(errors === _errs7){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-let missing1;
-if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.offset === undefined) && (missing1 = "offset"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate70.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
-return false;
-}
-else {
-const _errs9 = errors;
-for(const key1 in data2){
-if(!(((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "offset")) || (key1 === "text"))){
-validate70.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs9 === errors){
-if(data2.turn_id !== undefined){
-let data3 = data2.turn_id;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-validate70.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate70.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs10 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.message_id !== undefined){
-let data4 = data2.message_id;
-const _errs13 = errors;
-const _errs14 = errors;
-if(errors === _errs14){
-if(typeof data4 === "string"){
-if(!pattern4.test(data4)){
-validate70.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate70.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs13 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.seq !== undefined){
-let data5 = data2.seq;
-const _errs16 = errors;
-const _errs17 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate70.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs17){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
-validate70.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs16 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.offset !== undefined){
-let data6 = data2.offset;
-const _errs19 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate70.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs19){
-if((typeof data6 == "number") && (isFinite(data6))){
-if(data6 < 0 || isNaN(data6)){
-validate70.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs19 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.text !== undefined){
-const _errs21 = errors;
-if(typeof data2.text !== "string"){
-validate70.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs21 === errors;
-}
-else {
-var valid2 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate70.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate70.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
 }
 validate70.errors = vErrors;
 return errors === 0;
 }
-validate70.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate70.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
-const schema175 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
+const x22 = validate71;
+const schema174 = {"type":"object","additionalProperties":true};
+
+function validate71(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate71.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+}
+else {
+validate71.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate71.errors = vErrors;
+return errors === 0;
+}
+validate71.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x23 = validate72;
+const schema175 = {"type":"string"};
 
 function validate72(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -8471,197 +8506,20 @@ evaluated0.props = undefined;
 if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate72.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+if(typeof data !== "string"){
+validate72.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate72.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.event !== undefined){
-let data0 = data.event;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate72.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("message.completed" !== data0){
-validate72.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.id !== undefined){
-let data1 = data.id;
-const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data1 === "string"){
-if(isLonger(data1, 255)){
-validate72.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate72.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate72.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.data !== undefined){
-let data2 = data.data;
-const _errs7 = errors;
-if(errors === _errs7){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-let missing1;
-if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
-return false;
-}
-else {
-const _errs9 = errors;
-for(const key1 in data2){
-if(!((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "text"))){
-validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs9 === errors){
-if(data2.turn_id !== undefined){
-let data3 = data2.turn_id;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-validate72.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate72.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs10 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.message_id !== undefined){
-let data4 = data2.message_id;
-const _errs13 = errors;
-const _errs14 = errors;
-if(errors === _errs14){
-if(typeof data4 === "string"){
-if(!pattern4.test(data4)){
-validate72.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate72.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs13 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.seq !== undefined){
-let data5 = data2.seq;
-const _errs16 = errors;
-const _errs17 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate72.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs17){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
-validate72.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs16 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.text !== undefined){
-const _errs19 = errors;
-if(typeof data2.text !== "string"){
-validate72.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs19 === errors;
-}
-else {
-var valid2 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate72.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
 }
 validate72.errors = vErrors;
 return errors === 0;
 }
-validate72.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate72.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
-const schema180 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
+const x24 = validate73;
+const schema176 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
+const schema177 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
+const schema178 = {"type":"string","minLength":1,"maxLength":255};
+const schema181 = {"type":"integer","minimum":0};
 
 function validate74(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -8697,8 +8555,8 @@ if(typeof data0 !== "string"){
 validate74.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.completed" !== data0){
-validate74.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
+if("turn.started" !== data0){
+validate74.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8741,14 +8599,14 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.attempt === undefined) && (missing1 = "attempt"))){
 validate74.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
+if(!((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "attempt"))){
 validate74.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -8833,218 +8691,26 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.status !== undefined){
-let data6 = data2.status;
+if(data2.attempt !== undefined){
+let data6 = data2.attempt;
 const _errs19 = errors;
-if(typeof data6 !== "string"){
-validate74.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+const _errs20 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate74.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if("completed" !== data6){
-validate74.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
+if(errors === _errs20){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 < 0 || isNaN(data6)){
+validate74.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
+}
+}
 }
 var valid2 = _errs19 === errors;
 }
 else {
 var valid2 = true;
-}
-if(valid2){
-if(data2.reply !== undefined){
-const _errs21 = errors;
-if(typeof data2.reply !== "string"){
-validate74.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs21 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.usage !== undefined){
-let data8 = data2.usage;
-const _errs23 = errors;
-const _errs24 = errors;
-if(errors === _errs24){
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-let missing2;
-if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate74.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
-return false;
-}
-else {
-const _errs26 = errors;
-for(const key2 in data8){
-if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate74.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs26 === errors){
-if(data8.input !== undefined){
-let data9 = data8.input;
-const _errs27 = errors;
-if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate74.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs27){
-if((typeof data9 == "number") && (isFinite(data9))){
-if(data9 < 0 || isNaN(data9)){
-validate74.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs27 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.output !== undefined){
-let data10 = data8.output;
-const _errs29 = errors;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate74.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs29){
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 < 0 || isNaN(data10)){
-validate74.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs29 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.total !== undefined){
-let data11 = data8.total;
-const _errs31 = errors;
-if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate74.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs31){
-if((typeof data11 == "number") && (isFinite(data11))){
-if(data11 < 0 || isNaN(data11)){
-validate74.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs31 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cached !== undefined){
-let data12 = data8.cached;
-const _errs33 = errors;
-if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate74.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs33){
-if((typeof data12 == "number") && (isFinite(data12))){
-if(data12 < 0 || isNaN(data12)){
-validate74.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs33 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.reasoning !== undefined){
-let data13 = data8.reasoning;
-const _errs35 = errors;
-if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate74.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs35){
-if((typeof data13 == "number") && (isFinite(data13))){
-if(data13 < 0 || isNaN(data13)){
-validate74.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs35 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cost !== undefined){
-let data14 = data8.cost;
-const _errs37 = errors;
-if(errors === _errs37){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 < 0 || isNaN(data14)){
-validate74.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-else {
-validate74.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
-return false;
-}
-}
-var valid7 = _errs37 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.unknown !== undefined){
-let data15 = data8.unknown;
-const _errs39 = errors;
-if(typeof data15 !== "boolean"){
-validate74.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-if(true !== data15){
-validate74.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
-return false;
-}
-var valid7 = _errs39 === errors;
-}
-else {
-var valid7 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate74.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid2 = _errs23 === errors;
-}
-else {
-var valid2 = true;
-}
-}
 }
 }
 }
@@ -9077,7 +8743,7 @@ return errors === 0;
 }
 validate74.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema186 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
+const schema183 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
 
 function validate76(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -9113,8 +8779,8 @@ if(typeof data0 !== "string"){
 validate76.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.failed" !== data0){
-validate76.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
+if("message.delta" !== data0){
+validate76.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -9157,14 +8823,14 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.offset === undefined) && (missing1 = "offset"))) || ((data2.text === undefined) && (missing1 = "text"))){
 validate76.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
+if(!(((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "offset")) || (key1 === "text"))){
 validate76.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -9193,31 +8859,19 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.session_id !== undefined){
-let data4 = data2.session_id;
+if(data2.message_id !== undefined){
+let data4 = data2.message_id;
 const _errs13 = errors;
 const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
-if(isLonger(data4, 256)){
-validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
-return false;
-}
-else {
-if(isShorter(data4, 1)){
-validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-else {
-if(!pattern5.test(data4)){
-validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+if(!pattern4.test(data4)){
+validate76.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
-}
-}
 else {
-validate76.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate76.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9249,16 +8903,20 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.status !== undefined){
-let data6 = data2.status;
+if(data2.offset !== undefined){
+let data6 = data2.offset;
 const _errs19 = errors;
-if(typeof data6 !== "string"){
-validate76.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate76.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-if("failed" !== data6){
-validate76.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
+if(errors === _errs19){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 < 0 || isNaN(data6)){
+validate76.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
+}
+}
 }
 var valid2 = _errs19 === errors;
 }
@@ -9266,200 +8924,16 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.error !== undefined){
+if(data2.text !== undefined){
 const _errs21 = errors;
-if(!(validate28(data2.error, {instancePath:instancePath+"/data/error",parentData:data2,parentDataProperty:"error",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate28.errors);
-errors = vErrors.length;
+if(typeof data2.text !== "string"){
+validate76.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
 }
 var valid2 = _errs21 === errors;
 }
 else {
 var valid2 = true;
-}
-if(valid2){
-if(data2.usage !== undefined){
-let data8 = data2.usage;
-const _errs22 = errors;
-const _errs23 = errors;
-if(errors === _errs23){
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-let missing2;
-if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate76.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
-return false;
-}
-else {
-const _errs25 = errors;
-for(const key2 in data8){
-if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate76.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs25 === errors){
-if(data8.input !== undefined){
-let data9 = data8.input;
-const _errs26 = errors;
-if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate76.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs26){
-if((typeof data9 == "number") && (isFinite(data9))){
-if(data9 < 0 || isNaN(data9)){
-validate76.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs26 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.output !== undefined){
-let data10 = data8.output;
-const _errs28 = errors;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate76.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs28){
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 < 0 || isNaN(data10)){
-validate76.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs28 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.total !== undefined){
-let data11 = data8.total;
-const _errs30 = errors;
-if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate76.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs30){
-if((typeof data11 == "number") && (isFinite(data11))){
-if(data11 < 0 || isNaN(data11)){
-validate76.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs30 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cached !== undefined){
-let data12 = data8.cached;
-const _errs32 = errors;
-if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate76.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs32){
-if((typeof data12 == "number") && (isFinite(data12))){
-if(data12 < 0 || isNaN(data12)){
-validate76.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs32 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.reasoning !== undefined){
-let data13 = data8.reasoning;
-const _errs34 = errors;
-if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate76.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs34){
-if((typeof data13 == "number") && (isFinite(data13))){
-if(data13 < 0 || isNaN(data13)){
-validate76.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs34 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cost !== undefined){
-let data14 = data8.cost;
-const _errs36 = errors;
-if(errors === _errs36){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 < 0 || isNaN(data14)){
-validate76.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-else {
-validate76.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
-return false;
-}
-}
-var valid7 = _errs36 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.unknown !== undefined){
-let data15 = data8.unknown;
-const _errs38 = errors;
-if(typeof data15 !== "boolean"){
-validate76.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-if(true !== data15){
-validate76.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
-return false;
-}
-var valid7 = _errs38 === errors;
-}
-else {
-var valid7 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate76.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid2 = _errs22 === errors;
-}
-else {
-var valid2 = true;
-}
 }
 }
 }
@@ -9493,12 +8967,12 @@ return errors === 0;
 }
 validate76.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema192 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+const schema188 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
 
-function validate79(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate78(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate79.evaluated;
+const evaluated0 = validate78.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9509,14 +8983,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate79.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate78.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate79.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate78.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9526,11 +9000,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate79.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate78.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.cancelled" !== data0){
-validate79.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+if("message.completed" !== data0){
+validate78.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -9546,18 +9020,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate79.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate78.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate79.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate78.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate79.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate78.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9573,15 +9047,15 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate79.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.text === undefined) && (missing1 = "text"))){
+validate78.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
-validate79.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+if(!((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "text"))){
+validate78.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9594,12 +9068,214 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate79.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate78.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate79.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate78.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs10 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.message_id !== undefined){
+let data4 = data2.message_id;
+const _errs13 = errors;
+const _errs14 = errors;
+if(errors === _errs14){
+if(typeof data4 === "string"){
+if(!pattern4.test(data4)){
+validate78.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate78.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.seq !== undefined){
+let data5 = data2.seq;
+const _errs16 = errors;
+const _errs17 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate78.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate78.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.text !== undefined){
+const _errs19 = errors;
+if(typeof data2.text !== "string"){
+validate78.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs19 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate78.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate78.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate78.errors = vErrors;
+return errors === 0;
+}
+validate78.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema193 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
+
+function validate80(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate80.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
+validate80.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
+validate80.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.event !== undefined){
+let data0 = data.event;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate80.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("turn.completed" !== data0){
+validate80.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+let data1 = data.id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(isLonger(data1, 255)){
+validate80.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate80.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate80.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.data !== undefined){
+let data2 = data.data;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+validate80.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs9 = errors;
+for(const key1 in data2){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
+validate80.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.turn_id !== undefined){
+let data3 = data2.turn_id;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+validate80.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate80.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9616,24 +9292,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(isLonger(data4, 256)){
-validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data4, 1)){
-validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate79.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9648,13 +9324,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate79.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate80.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate79.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate80.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9669,11 +9345,843 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate79.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate80.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("completed" !== data6){
+validate80.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
+return false;
+}
+var valid2 = _errs19 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.reply !== undefined){
+const _errs21 = errors;
+if(typeof data2.reply !== "string"){
+validate80.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.usage !== undefined){
+let data8 = data2.usage;
+const _errs23 = errors;
+const _errs24 = errors;
+if(errors === _errs24){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+let missing2;
+if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
+validate80.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+return false;
+}
+else {
+const _errs26 = errors;
+for(const key2 in data8){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
+validate80.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs26 === errors){
+if(data8.input !== undefined){
+let data9 = data8.input;
+const _errs27 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate80.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs27){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate80.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs27 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.output !== undefined){
+let data10 = data8.output;
+const _errs29 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate80.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs29){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate80.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs29 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.total !== undefined){
+let data11 = data8.total;
+const _errs31 = errors;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate80.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs31){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate80.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs31 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cached !== undefined){
+let data12 = data8.cached;
+const _errs33 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate80.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs33){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate80.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs33 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
+const _errs35 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate80.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs35){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate80.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs35 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs37 = errors;
+if(errors === _errs37){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
+validate80.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate80.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs37 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs39 = errors;
+if(typeof data15 !== "boolean"){
+validate80.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data15){
+validate80.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs39 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate80.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid2 = _errs23 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate80.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate80.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate80.errors = vErrors;
+return errors === 0;
+}
+validate80.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema199 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
+
+function validate82(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate82.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
+validate82.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
+validate82.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.event !== undefined){
+let data0 = data.event;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate82.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("turn.failed" !== data0){
+validate82.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+let data1 = data.id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(isLonger(data1, 255)){
+validate82.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate82.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate82.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.data !== undefined){
+let data2 = data.data;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+validate82.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs9 = errors;
+for(const key1 in data2){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
+validate82.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.turn_id !== undefined){
+let data3 = data2.turn_id;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+validate82.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate82.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs10 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.session_id !== undefined){
+let data4 = data2.session_id;
+const _errs13 = errors;
+const _errs14 = errors;
+if(errors === _errs14){
+if(typeof data4 === "string"){
+if(isLonger(data4, 256)){
+validate82.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+return false;
+}
+else {
+if(isShorter(data4, 1)){
+validate82.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern5.test(data4)){
+validate82.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+return false;
+}
+}
+}
+}
+else {
+validate82.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.seq !== undefined){
+let data5 = data2.seq;
+const _errs16 = errors;
+const _errs17 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate82.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate82.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.status !== undefined){
+let data6 = data2.status;
+const _errs19 = errors;
+if(typeof data6 !== "string"){
+validate82.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("failed" !== data6){
+validate82.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
+return false;
+}
+var valid2 = _errs19 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.error !== undefined){
+const _errs21 = errors;
+if(!(validate28(data2.error, {instancePath:instancePath+"/data/error",parentData:data2,parentDataProperty:"error",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate28.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.usage !== undefined){
+let data8 = data2.usage;
+const _errs22 = errors;
+const _errs23 = errors;
+if(errors === _errs23){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+let missing2;
+if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
+validate82.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+return false;
+}
+else {
+const _errs25 = errors;
+for(const key2 in data8){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
+validate82.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs25 === errors){
+if(data8.input !== undefined){
+let data9 = data8.input;
+const _errs26 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate82.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs26){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate82.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs26 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.output !== undefined){
+let data10 = data8.output;
+const _errs28 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate82.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs28){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate82.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs28 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.total !== undefined){
+let data11 = data8.total;
+const _errs30 = errors;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate82.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs30){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate82.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs30 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cached !== undefined){
+let data12 = data8.cached;
+const _errs32 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate82.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs32){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate82.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs32 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
+const _errs34 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate82.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs34){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate82.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs34 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs36 = errors;
+if(errors === _errs36){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
+validate82.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate82.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs36 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs38 = errors;
+if(typeof data15 !== "boolean"){
+validate82.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data15){
+validate82.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs38 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate82.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid2 = _errs22 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate82.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate82.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate82.errors = vErrors;
+return errors === 0;
+}
+validate82.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema205 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+
+function validate85(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate85.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
+validate85.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
+validate85.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.event !== undefined){
+let data0 = data.event;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate85.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("turn.cancelled" !== data0){
+validate85.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+let data1 = data.id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(isLonger(data1, 255)){
+validate85.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate85.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate85.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.data !== undefined){
+let data2 = data.data;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+validate85.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs9 = errors;
+for(const key1 in data2){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
+validate85.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.turn_id !== undefined){
+let data3 = data2.turn_id;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+validate85.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate85.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs10 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.session_id !== undefined){
+let data4 = data2.session_id;
+const _errs13 = errors;
+const _errs14 = errors;
+if(errors === _errs14){
+if(typeof data4 === "string"){
+if(isLonger(data4, 256)){
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+return false;
+}
+else {
+if(isShorter(data4, 1)){
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern5.test(data4)){
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+return false;
+}
+}
+}
+}
+else {
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.seq !== undefined){
+let data5 = data2.seq;
+const _errs16 = errors;
+const _errs17 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate85.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate85.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.status !== undefined){
+let data6 = data2.status;
+const _errs19 = errors;
+if(typeof data6 !== "string"){
+validate85.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("cancelled" !== data6){
-validate79.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
+validate85.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -9690,14 +10198,14 @@ if(errors === _errs22){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing2;
 if((((data7.input === undefined) && (missing2 = "input")) || ((data7.output === undefined) && (missing2 = "output"))) || ((data7.total === undefined) && (missing2 = "total"))){
-validate79.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs24 = errors;
 for(const key2 in data7){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate79.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9707,13 +10215,13 @@ if(data7.input !== undefined){
 let data8 = data7.input;
 const _errs25 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate79.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs25){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 0 || isNaN(data8)){
-validate79.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9728,13 +10236,13 @@ if(data7.output !== undefined){
 let data9 = data7.output;
 const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate79.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate79.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9749,13 +10257,13 @@ if(data7.total !== undefined){
 let data10 = data7.total;
 const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate79.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate79.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9770,13 +10278,13 @@ if(data7.cached !== undefined){
 let data11 = data7.cached;
 const _errs31 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate79.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate79.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9791,13 +10299,13 @@ if(data7.reasoning !== undefined){
 let data12 = data7.reasoning;
 const _errs33 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate79.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs33){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
-validate79.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9814,12 +10322,12 @@ const _errs35 = errors;
 if(errors === _errs35){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate79.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 else {
-validate79.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -9833,11 +10341,11 @@ if(data7.unknown !== undefined){
 let data14 = data7.unknown;
 const _errs37 = errors;
 if(typeof data14 !== "boolean"){
-validate79.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 if(true !== data14){
-validate79.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid7 = _errs37 === errors;
@@ -9855,7 +10363,7 @@ var valid7 = true;
 }
 }
 else {
-validate79.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate85.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -9868,7 +10376,7 @@ if(valid2){
 if(data2.reply !== undefined){
 const _errs39 = errors;
 if(typeof data2.reply !== "string"){
-validate79.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate85.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs39 === errors;
@@ -9885,7 +10393,7 @@ var valid2 = true;
 }
 }
 else {
-validate79.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate85.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -9900,20 +10408,20 @@ var valid0 = true;
 }
 }
 else {
-validate79.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate85.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate79.errors = vErrors;
+validate85.errors = vErrors;
 return errors === 0;
 }
-validate79.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate85.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate67(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate73(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate67.evaluated;
+const evaluated0 = validate73.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9924,8 +10432,8 @@ const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate68(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate68.errors);
+if(!(validate74(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate74.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -9935,8 +10443,8 @@ passing0 = 0;
 var props0 = true;
 }
 const _errs2 = errors;
-if(!(validate70(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate70.errors);
+if(!(validate76(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate76.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -9953,8 +10461,8 @@ props0 = true;
 }
 }
 const _errs3 = errors;
-if(!(validate72(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate72.errors);
+if(!(validate78(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate78.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs3 === errors;
@@ -9971,8 +10479,8 @@ props0 = true;
 }
 }
 const _errs4 = errors;
-if(!(validate74(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate74.errors);
+if(!(validate80(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate80.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -9989,8 +10497,8 @@ props0 = true;
 }
 }
 const _errs5 = errors;
-if(!(validate76(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate76.errors);
+if(!(validate82(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate82.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs5 === errors;
@@ -10007,8 +10515,8 @@ props0 = true;
 }
 }
 const _errs6 = errors;
-if(!(validate79(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate79.errors);
+if(!(validate85(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate85.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs6 === errors;
@@ -10038,7 +10546,7 @@ else {
 vErrors.push(err0);
 }
 errors++;
-validate67.errors = vErrors;
+validate73.errors = vErrors;
 return false;
 }
 else {
@@ -10052,11 +10560,11 @@ vErrors = null;
 }
 }
 }
-validate67.errors = vErrors;
+validate73.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate67.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate73.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
   return {
     replies: {
@@ -10289,30 +10797,45 @@ validate67.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "keys.revoke 431 application/problem+json": x3,
       "keys.revoke 500 application/problem+json": x3,
       "keys.revoke 503 application/problem+json": x3,
-      "ops.index 200 application/json": x16,
-      "ops.index 200 text/html": x17,
+      "keys.rotate 201 application/json": x16,
+      "keys.rotate 400 application/problem+json": x3,
+      "keys.rotate 401 application/problem+json": x3,
+      "keys.rotate 403 application/problem+json": x3,
+      "keys.rotate 404 application/problem+json": x3,
+      "keys.rotate 405 application/problem+json": x3,
+      "keys.rotate 408 application/problem+json": x3,
+      "keys.rotate 409 application/problem+json": x3,
+      "keys.rotate 413 application/problem+json": x3,
+      "keys.rotate 414 application/problem+json": x3,
+      "keys.rotate 415 application/problem+json": x3,
+      "keys.rotate 429 application/problem+json": x3,
+      "keys.rotate 431 application/problem+json": x3,
+      "keys.rotate 500 application/problem+json": x3,
+      "keys.rotate 503 application/problem+json": x3,
+      "ops.index 200 application/json": x17,
+      "ops.index 200 text/html": x18,
       "ops.index 400 application/problem+json": x3,
       "ops.index 405 application/problem+json": x3,
       "ops.index 408 application/problem+json": x3,
       "ops.index 414 application/problem+json": x3,
       "ops.index 431 application/problem+json": x3,
       "ops.index 500 application/problem+json": x3,
-      "ops.healthz 200 application/json": x18,
+      "ops.healthz 200 application/json": x19,
       "ops.healthz 400 application/problem+json": x3,
       "ops.healthz 405 application/problem+json": x3,
       "ops.healthz 408 application/problem+json": x3,
       "ops.healthz 414 application/problem+json": x3,
       "ops.healthz 431 application/problem+json": x3,
       "ops.healthz 500 application/problem+json": x3,
-      "ops.readyz 200 application/json": x19,
+      "ops.readyz 200 application/json": x20,
       "ops.readyz 400 application/problem+json": x3,
       "ops.readyz 405 application/problem+json": x3,
       "ops.readyz 408 application/problem+json": x3,
       "ops.readyz 414 application/problem+json": x3,
       "ops.readyz 431 application/problem+json": x3,
       "ops.readyz 500 application/problem+json": x3,
-      "ops.readyz 503 application/json": x19,
-      "ops.metrics 200 text/plain": x20,
+      "ops.readyz 503 application/json": x20,
+      "ops.metrics 200 text/plain": x21,
       "ops.metrics 400 application/problem+json": x3,
       "ops.metrics 401 application/problem+json": x3,
       "ops.metrics 403 application/problem+json": x3,
@@ -10321,21 +10844,21 @@ validate67.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "ops.metrics 414 application/problem+json": x3,
       "ops.metrics 431 application/problem+json": x3,
       "ops.metrics 500 application/problem+json": x3,
-      "ops.openapi 200 application/json": x21,
+      "ops.openapi 200 application/json": x22,
       "ops.openapi 400 application/problem+json": x3,
       "ops.openapi 405 application/problem+json": x3,
       "ops.openapi 408 application/problem+json": x3,
       "ops.openapi 414 application/problem+json": x3,
       "ops.openapi 431 application/problem+json": x3,
       "ops.openapi 500 application/problem+json": x3,
-      "ops.openrpc 200 application/json": x21,
+      "ops.openrpc 200 application/json": x22,
       "ops.openrpc 400 application/problem+json": x3,
       "ops.openrpc 405 application/problem+json": x3,
       "ops.openrpc 408 application/problem+json": x3,
       "ops.openrpc 414 application/problem+json": x3,
       "ops.openrpc 431 application/problem+json": x3,
       "ops.openrpc 500 application/problem+json": x3,
-      "ops.docs 200 text/html": x22,
+      "ops.docs 200 text/html": x23,
       "ops.docs 400 application/problem+json": x3,
       "ops.docs 405 application/problem+json": x3,
       "ops.docs 408 application/problem+json": x3,
@@ -10343,7 +10866,7 @@ validate67.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "ops.docs 431 application/problem+json": x3,
       "ops.docs 500 application/problem+json": x3,
     },
-    events: x23,
+    events: x24,
     problem: x3,
   };
 })();
