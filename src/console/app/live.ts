@@ -98,7 +98,8 @@ export const hold = (request: Parameters<RpcSocketClient["subscribe"]>[0] & { de
     const entry = held.get(name);
     if (!entry || --entry.count > 0) return;
     held.delete(name);
-    const { sessions, agents } = request;
+    const { sessions, agents, deliveries } = request;
+    if (deliveries) client.unsubscribe({ deliveries: true }).catch(() => {});
     if (sessions) client.unsubscribe({ sessions: Object.keys(sessions) }).catch(() => {});
     if (agents) client.unsubscribe({ agents }).catch(() => {});
   };

@@ -5,7 +5,7 @@ import { Icon } from "../parts/icon.tsx";
 import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
 import { activeKeys, bindKeys } from "./keys.ts";
-import { liveState, wasReset } from "./live.ts";
+import { hold, liveState, wasReset } from "./live.ts";
 import { type Page, type PageGroup, pages } from "./pages.ts";
 import { go, hrefOf, matchPath, path } from "./router.ts";
 import { identity, isConsole, signOut } from "./session.ts";
@@ -39,6 +39,8 @@ export const Shell = () => {
       ]),
     [],
   );
+  // Every page may say whether it is live; those that follow more hold more.
+  useEffect(() => hold({ gateway: null }), [identity.value]);
   const close = () => {
     overlay.value = undefined;
   };

@@ -49,6 +49,9 @@ const COLUMNS: readonly Column<Row>[] = [
   { name: "Last active", width: "96px", align: "end", cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
 ];
 
+/** What there is room for beside the inspector. */
+const BESIDE = COLUMNS.filter(({ name }) => ["Session", "Agent", "Last active"].includes(name));
+
 type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };
 
 export const SessionList = ({ rows, names, shown, agentsError, selected }: Listed) => {
@@ -87,7 +90,7 @@ export const SessionList = ({ rows, names, shown, agentsError, selected }: Liste
         <Table
           label="Sessions, newest first"
           rows={items}
-          columns={COLUMNS}
+          columns={selected === undefined ? COLUMNS : BESIDE}
           keyOf={({ sessionId }) => sessionId}
           hrefOf={({ sessionId }) => hrefOf(`/s/${encodeURIComponent(sessionId)}${location.search}`)}
           selected={selected}

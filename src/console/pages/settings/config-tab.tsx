@@ -74,13 +74,7 @@ export const ConfigTab = () => {
       {config.error.value !== undefined && (
         <TroubleNote error={config.error.value} retry={() => void config.reload()} />
       )}
-      {shown ? (
-        <Values config={shown} />
-      ) : config.isLoading.value ? (
-        <Skeleton rows={8} />
-      ) : (
-        config.error.value === undefined && <Note>This gateway does not tell its configuration yet.</Note>
-      )}
+      {shown ? <Values config={shown} /> : config.error.value === undefined && <Skeleton rows={8} />}
     </section>
   );
 };

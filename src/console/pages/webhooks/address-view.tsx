@@ -13,7 +13,7 @@ import { exampleFor, type HookAddress, secretWords, variableOf } from "./address
 
 /** One address: how to send to it, and what came in there last. */
 export const AddressView = ({ address, back }: { address: HookAddress; back: () => void }) => {
-  const { kind, key, name, path, verify, does } = address;
+  const { kind, key, name, path, verify, does, rule } = address;
   const example = useLoaded((signal) => exampleFor(address, signal), [key]);
   const url = location.origin + path;
   const { headers = {}, body = {} } = example.value.value ?? {};
@@ -46,23 +46,18 @@ export const AddressView = ({ address, back }: { address: HookAddress; back: () 
       </header>
       <Facts
         of={[
-          [
-            kind === "mapping" ? "First condition" : "Does",
-            <span class={kind === "mapping" ? "mono" : ""}>{does}</span>,
-          ],
+          [kind === "mapping" ? "Matches" : "Does", <span class={kind === "mapping" ? "mono" : ""}>{does}</span>],
           [
             "Secret",
             <>
               {secretWords(address)}, <span class="mono">{variableOf(address)}</span> below
             </>,
           ],
-          kind === "mapping" && [
-            "Its rule",
-            <>
-              <code>webhooks.mappings.{name}</code> in the configuration has its other conditions, the message, the
-              agent and the session.
-            </>,
-          ],
+          rule && ["Message", <span class="mono">{rule.message}</span>],
+          rule && ["Agent", <a href={hrefOf(`/agents/${encodeURIComponent(rule.agent)}`)}>{rule.agent}</a>],
+          rule && ["Session", rule.session === null ? "a new one each time" : <span class="mono">{rule.session}</span>],
+          rule?.model != null && ["Model", rule.model],
+          rule?.announce_to != null && ["Announced to", rule.announce_to],
           kind === "shared" && [
             "Takes",
             "Mappings without a signature. One that has a signature is reached at its own address alone.",

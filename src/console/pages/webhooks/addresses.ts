@@ -1,6 +1,7 @@
 import { rest } from "#console/app/api.ts";
 import type { SignatureType } from "#console/lib/sign-webhook.ts";
 import { type HookRequest, secretVariable, withPair } from "#console/lib/webhook-requests.ts";
+import type { MappingList } from "#generated/clients/rest.ts";
 
 /** One address that takes webhooks. `shared` is the path of all mappings that have no signature. */
 export type HookAddress = {
@@ -11,7 +12,10 @@ export type HookAddress = {
   path: string;
   verify: SignatureType | null;
   does: string;
+  /** Of a mapping: all that the configuration says of it. */
+  rule?: Rule;
 };
+export type Rule = MappingList["mappings"][number];
 
 export type HookAddresses = {
   addresses: HookAddress[];
@@ -19,18 +23,15 @@ export type HookAddresses = {
   isServedHere: boolean;
 };
 
-/**
- * Where this gateway takes webhooks.
- * @TODO `mappings.list` will tell the whole of each mapping: its match, message, agent, session, model and what is left of its rate.
- */
+/** Where this gateway takes webhooks. */
 export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses> => {
   const [{ mappings }, { paths }] = await Promise.all([
-    rest().call("mappings.dryRun", { body: { headers: {}, body: {} } }, { signal }),
+    rest().call("mappings.list", {}, { signal }),
     rest().call("ops.index", {}, { signal }),
   ]);
   const served = paths.find(({ description }) => description.startsWith("Webhooks"))?.path;
   const [first] = mappings;
-  const base = first ? first.path.slice(0, -first.mapping.length - 1) : (served ?? "/hooks");
+  const base = first ? first.path.slice(0, -first.name.length - 1) : (served ?? "/hooks");
   const addresses: HookAddress[] = [
     {
       ...{ kind: "wake", key: "wake", name: "Wake", path: `${base}/wake`, verify: null },
@@ -45,14 +46,18 @@ export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses>
       does: "Starts the first mapping that matches",
     },
     ...mappings.map(
-      ({ mapping, path, verify, failed }): HookAddress => ({
-        ...{ kind: "mapping", key: mapping, name: mapping, path, verify },
-        does: failed ? `${failed.path} is ${failed.expected.join(" or ")}` : "Any payload",
+      (rule): HookAddress => ({
+        ...{ kind: "mapping", key: rule.name, name: rule.name, path: rule.path, verify: rule.verify, rule },
+        does: conditionsOf(rule).join(", and ") || "Any payload",
       }),
     ),
   ];
   return { addresses, isServedHere: served !== undefined };
 };
+
+/** What a request must have for a mapping to match, in words. */
+export const conditionsOf = ({ match }: Pick<Rule, "match">): string[] =>
+  Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);
 
 export const SIGNED_AS: Readonly<Record<SignatureType, string>> = {
   github: "GitHub",
