@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { PNG } from "pngjs";
 import { TOKENS } from "./browser.ts";
 import { createSeed } from "./seed.ts";
 
@@ -77,14 +76,14 @@ const take = async (url: string): Promise<void> => {
     for (const colorScheme of ["light", "dark"] as const) {
       const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
       const page = await context.newPage();
+      const devtools = await context.newCDPSession(page);
       await page.goto(`${url}/console#token=${TOKENS.console}`);
       for (const { name, path } of await picturesOf(url)) {
         await page.goto(url + path);
         await page.waitForTimeout(1_200);
-        const file = join(OUT, `${name}-${size}-${colorScheme}.png`);
-        // A picture of flat colours is smaller without an alpha channel.
-        const shot = PNG.sync.read(await page.screenshot());
-        writeFileSync(file, PNG.sync.write(shot, { colorType: 2, deflateLevel: 9, filterType: -1 }));
+        const file = join(OUT, `${name}-${size}-${colorScheme}.webp`);
+        const { data } = await devtools.send("Page.captureScreenshot", { format: "webp", quality: 82 });
+        writeFileSync(file, Buffer.from(data, "base64"));
         all += statSync(file).size;
         console.log(file);
       }

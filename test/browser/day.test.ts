@@ -1,0 +1,100 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, it } from "vitest";
+import { startProcess } from "#test/harness/process.ts";
+import { browserTests } from "./browser.ts";
+
+const run = promisify(execFile);
+
+browserTests(({ open }) => {
+  it("an operator's day, from the printed link to signing out", async () => {
+    await using gateway = await startProcess();
+    // The banner prints a link that signs in.
+    const link = gateway.out.find((line) => line.includes("/console#token=")) ?? "";
+    const [, path = "", token = ""] = /(\/console)#token=(\S+)$/.exec(link) ?? [];
+    await using opened = await open(gateway, { path, token });
+    const { page, complaints } = opened;
+    await page.getByRole("heading", { name: "Live" }).waitFor();
+    expect(page.url()).toBe(`${gateway.url}/console`);
+
+    // Make a key, and use it with the command that the page shows.
+    await page.getByRole("link", { name: "Settings" }).first().click();
+    await page.getByRole("button", { name: "Create a key" }).click();
+    await page.getByLabel("Name").fill("laptop");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByText("Copy it now.").waitFor();
+    const command = String(await page.locator("dialog pre code").first().textContent());
+    await page.getByRole("button", { name: /copied it/ }).click();
+    await page.getByRole("link", { name: "Activity" }).first().click();
+    const { stdout } = await run("bash", ["-c", command]);
+    expect(JSON.parse(stdout)).toMatchObject({ status: "completed" });
+
+    // The request appears by itself; its timeline says what became of it.
+    await page
+      .getByRole("link", { name: /chat\/send/ })
+      .first()
+      .click();
+    await page.getByText(/The agent answered in/).waitFor();
+
+    // A webhook comes in, and is sent again.
+    const post = (to: string, body: object, headers: Record<string, string> = {}) =>
+      fetch(gateway.url + to, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify(body),
+      });
+    const shared = { authorization: `Bearer ${gateway.secrets.WEBHOOK_TOKEN}` };
+    const { deliveryId } = (await (await post("/hooks/agent", { message: "Good morning" }, shared)).json()) as {
+      deliveryId: string;
+    };
+    await page.keyboard.press("/");
+    await page.getByRole("combobox", { name: "Search" }).fill(deliveryId);
+    await page.getByRole("option", { name: /delivery/ }).click();
+    await page.waitForURL(new RegExp(deliveryId));
+    await page.getByRole("button", { name: "Replay" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
+    await page.getByText("replay of").waitFor();
+
+    // A refused one says why.
+    await post("/hooks/agent", { message: "Let me in" }, { authorization: "Bearer nobody-has-this-token" });
+    await page.goto(`${gateway.url}/console/activity?outcome=refused`);
+    await page
+      .getByRole("link", { name: /hooks\/agent/ })
+      .first()
+      .click();
+    await page.getByText("Refused: unauthenticated").waitFor();
+
+    // A conversation goes on, is compacted, and is deleted.
+    await page.goto(`${gateway.url}/console/sessions`);
+    await page.getByRole("link", { name: /chat:/ }).first().click();
+    await page.getByRole("textbox", { name: "Message" }).fill("And the weather?");
+    await page.keyboard.press("Enter");
+    const messages = page.getByRole("list", { name: "Messages" }).getByRole("listitem");
+    await expect.poll(() => messages.count()).toBe(4);
+    await page.getByRole("button", { name: "Compact" }).click();
+    await page.getByLabel("Messages to keep as they are").fill("1");
+    await page.getByRole("dialog").getByRole("button", { name: "Compact" }).click();
+    await page.getByText("A summary stands for the older messages now.").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete the session" }).click();
+    await page.getByRole("link", { name: /chat:/ }).first().waitFor({ state: "detached" });
+
+    // The key is revoked, and its owner signed out.
+    await page.goto(`${gateway.url}/console/settings`);
+    await page
+      .getByRole("row", { name: /laptop/ })
+      .getByRole("button", { name: "Revoke" })
+      .click();
+    await page
+      .getByRole("dialog")
+      .getByRole("button", { name: /Revoke/ })
+      .click();
+    await page.getByRole("row", { name: /laptop/ }).waitFor({ state: "detached" });
+    const again = JSON.parse((await run("bash", ["-c", command])).stdout) as { status: number };
+    expect(again.status).toBe(401);
+    await page.getByRole("button", { name: "Sign out" }).first().click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+});
