@@ -76,6 +76,8 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#turns.get">GET /api/v1/turns/{turn_id}</a>
 <a href="#turns.events">GET /api/v1/turns/{turn_id}/events</a>
 <a href="#turns.cancel">POST /api/v1/turns/{turn_id}/cancel</a>
+<b><a href="#of-agents">agents</a></b>
+<a href="#agents.beat">POST /api/v1/agents/{agent_name}/beat</a>
 <b><a href="#of-deliveries">deliveries</a></b>
 <a href="#deliveries.list">GET /api/v1/deliveries</a>
 <a href="#deliveries.get">GET /api/v1/deliveries/{delivery_id}</a>
@@ -636,6 +638,44 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 }</pre></figure>
 <h4>Errors</h4>
 <p class="errors"><a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
+</section>
+<h2 id="of-agents">agents</h2>
+<p>What operators do with an agent.</p>
+
+<section id="agents.beat">
+<h3><a href="#agents.beat"><code class="verb">POST</code> <code>/api/v1/agents/{agent_name}/beat</code></a></h3>
+<p class="summary">Make an agent beat now</p>
+<p class="who"><code>agents.beat</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>Begins a heartbeat of the agent at once if system events wait for it and no beat runs, also where its heartbeat is off. It does not wait for the beat's end; <code>events.list</code> and the gateway's stream show what comes of it. The call takes no body; an empty object is none.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>agent_name</code> <i>string</i> <b>required</b></dt><dd>An agent of the configuration.</dd>
+</dl>
+<h4>200</h4>
+<p>Whether a beat began.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>agent_name</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>outcome</code> <i><code>&quot;started&quot;</code> or <code>&quot;nothing-waiting&quot;</code> or <code>&quot;running&quot;</code></i></dt><dd><code>started</code>: events wait, and a beat begins now. <code>nothing-waiting</code>: no events wait, so no beat begins. <code>running</code>: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next.</dd>
+<dt><code>waiting_events</code> <i>integer</i></dt><dd>How many system events wait for the agent and are in no turn, when the call was answered.</dd>
+</dl>
+<figure><figcaption>A beat begins</figcaption><pre>{
+  &quot;agent_name&quot;: &quot;main&quot;,
+  &quot;outcome&quot;: &quot;started&quot;,
+  &quot;waiting_events&quot;: 1
+}</pre></figure>
+<figure><figcaption>No events wait</figcaption><pre>{
+  &quot;agent_name&quot;: &quot;main&quot;,
+  &quot;outcome&quot;: &quot;nothing-waiting&quot;,
+  &quot;waiting_events&quot;: 0
+}</pre></figure>
+<figure><figcaption>A beat runs already</figcaption><pre>{
+  &quot;agent_name&quot;: &quot;main&quot;,
+  &quot;outcome&quot;: &quot;running&quot;,
+  &quot;waiting_events&quot;: 0
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-deliveries">deliveries</h2>
 <p>The flight recorder: requests that came in, what came of them, and sending them again; system events and mappings.</p>

@@ -132,6 +132,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent_name}/beat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make an agent beat now
+         * @description Begins a heartbeat of the agent at once if system events wait for it and no beat runs, also where its heartbeat is off. It does not
+         *     wait for the beat's end; `events.list` and the gateway's stream show what comes of it. The call takes no body; an empty object is none.
+         */
+        post: operations["agents.beat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -723,6 +744,17 @@ export interface components {
          * @example 1
          */
         Attempt: number;
+        /** @description What came of the wish that an agent beats now. */
+        BeatStart: {
+            agent_name: components["schemas"]["AgentName"];
+            /**
+             * @description `started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next.
+             * @enum {string}
+             */
+            outcome: "started" | "nothing-waiting" | "running";
+            /** @description How many system events wait for the agent and are in no turn, when the call was answered. */
+            waiting_events: number;
+        };
         /** @description The answer to Slack's `url_verification`. */
         ChallengeReply: {
             /** @description As Slack sent it. */
@@ -1928,6 +1960,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description There is no such agent. */
+        AgentNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description There is no such agent; or the event of this idempotency key ended so long ago that it is not kept any more. */
         AgentOrEventNotFound: {
             headers: {
@@ -2690,6 +2731,11 @@ export interface components {
         };
     };
     parameters: {
+        /**
+         * @description An agent of the configuration.
+         * @example main
+         */
+        AgentName: string;
         /** @description The `next_cursor` of the page before; without it, the first page. */
         Cursor: components["schemas"]["Cursor"];
         /**
@@ -2998,6 +3044,43 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             409: components["responses"]["TurnEnded"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "agents.beat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description An agent of the configuration.
+                 * @example main
+                 */
+                agent_name: components["parameters"]["AgentName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether a beat began. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BeatStart"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AgentNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
@@ -3981,6 +4064,7 @@ export type AgentName = components["schemas"]["AgentName"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
 export type Announcement = components["schemas"]["Announcement"];
 export type Attempt = components["schemas"]["Attempt"];
+export type BeatStart = components["schemas"]["BeatStart"];
 export type ChallengeReply = components["schemas"]["ChallengeReply"];
 export type Channel = components["schemas"]["Channel"];
 export type ChatAccepted = components["schemas"]["ChatAccepted"];

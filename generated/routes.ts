@@ -95,6 +95,18 @@ export const routes = [
     replies: { ok: { status: 200, type: "application/json" } },
   },
   {
+    operation: "agents.beat",
+    surface: "rest",
+    method: "POST",
+    path: "/api/v1/agents/{agent_name}/beat",
+    scope: "admin",
+    errors: ["invalid-request", "unauthenticated", "forbidden", "tls-required", "origin-not-allowed", "agent-not-found", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal", "store-unavailable", "store-full"],
+    idempotent: false,
+    bodyLimit: null,
+    stream: false,
+    replies: { ok: { status: 200, type: "application/json" } },
+  },
+  {
     operation: "deliveries.list",
     surface: "rest",
     method: "GET",

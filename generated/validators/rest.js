@@ -2187,18 +2187,128 @@ return errors === 0;
 validate27.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x6 = validate30;
-const schema63 = {"type":"object","additionalProperties":false,"required":["deliveries","next_cursor"],"properties":{"deliveries":{"type":"array","items":{"$ref":"shape:DeliverySummary"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
-const schema74 = {"type":["string","null"],"maxLength":512};
-const schema64 = {"type":"object","additionalProperties":false,"required":["delivery_id","at","surface","operation","method","path","address","request_id","caller","bytes","outcome","status","mapping","replay_of","sender_id","session_id","turn_id","event_id"],"properties":{"delivery_id":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"request_id":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replay_of":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"sender_id":{"type":["string","null"]},"session_id":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"event_id":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]}}};
-const schema67 = {"type":"string","enum":["rest","rpc","hooks"]};
-const schema69 = {"type":"string","enum":["refused","unmatched","challenge","repeated","queued","running","completed","failed","cancelled","handled","dead","gone"]};
-const schema73 = {"type":"string","pattern":"^evt_[0-9A-HJKMNP-TV-Z]{26}$"};
-const pattern26 = new RegExp("^evt_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const schema63 = {"type":"object","additionalProperties":false,"required":["agent_name","outcome","waiting_events"],"properties":{"agent_name":{"$ref":"shape:AgentName"},"outcome":{"type":"string","enum":["started","nothing-waiting","running"]},"waiting_events":{"type":"integer","minimum":0}}};
 
-function validate31(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate30(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate31.evaluated;
+const evaluated0 = validate30.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.agent_name === undefined) && (missing0 = "agent_name")) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.waiting_events === undefined) && (missing0 = "waiting_events"))){
+validate30.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "agent_name") || (key0 === "outcome")) || (key0 === "waiting_events"))){
+validate30.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.agent_name !== undefined){
+let data0 = data.agent_name;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(isLonger(data0, 64)){
+validate30.errors = [{instancePath:instancePath+"/agent_name",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+else {
+if(isShorter(data0, 1)){
+validate30.errors = [{instancePath:instancePath+"/agent_name",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate30.errors = [{instancePath:instancePath+"/agent_name",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.outcome !== undefined){
+let data1 = data.outcome;
+const _errs5 = errors;
+if(typeof data1 !== "string"){
+validate30.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data1 === "started") || (data1 === "nothing-waiting")) || (data1 === "running"))){
+validate30.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema63.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.waiting_events !== undefined){
+let data2 = data.waiting_events;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate30.errors = [{instancePath:instancePath+"/waiting_events",schemaPath:"#/properties/waiting_events/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate30.errors = [{instancePath:instancePath+"/waiting_events",schemaPath:"#/properties/waiting_events/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate30.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate30.errors = vErrors;
+return errors === 0;
+}
+validate30.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x7 = validate31;
+const schema65 = {"type":"object","additionalProperties":false,"required":["deliveries","next_cursor"],"properties":{"deliveries":{"type":"array","items":{"$ref":"shape:DeliverySummary"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
+const schema76 = {"type":["string","null"],"maxLength":512};
+const schema66 = {"type":"object","additionalProperties":false,"required":["delivery_id","at","surface","operation","method","path","address","request_id","caller","bytes","outcome","status","mapping","replay_of","sender_id","session_id","turn_id","event_id"],"properties":{"delivery_id":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"request_id":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replay_of":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"sender_id":{"type":["string","null"]},"session_id":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"event_id":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]}}};
+const schema69 = {"type":"string","enum":["rest","rpc","hooks"]};
+const schema71 = {"type":"string","enum":["refused","unmatched","challenge","repeated","queued","running","completed","failed","cancelled","handled","dead","gone"]};
+const schema75 = {"type":"string","pattern":"^evt_[0-9A-HJKMNP-TV-Z]{26}$"};
+const pattern26 = new RegExp("^evt_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+
+function validate32(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate32.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -2209,14 +2319,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((((((((data.delivery_id === undefined) && (missing0 = "delivery_id")) || ((data.at === undefined) && (missing0 = "at"))) || ((data.surface === undefined) && (missing0 = "surface"))) || ((data.operation === undefined) && (missing0 = "operation"))) || ((data.method === undefined) && (missing0 = "method"))) || ((data.path === undefined) && (missing0 = "path"))) || ((data.address === undefined) && (missing0 = "address"))) || ((data.request_id === undefined) && (missing0 = "request_id"))) || ((data.caller === undefined) && (missing0 = "caller"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.mapping === undefined) && (missing0 = "mapping"))) || ((data.replay_of === undefined) && (missing0 = "replay_of"))) || ((data.sender_id === undefined) && (missing0 = "sender_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.turn_id === undefined) && (missing0 = "turn_id"))) || ((data.event_id === undefined) && (missing0 = "event_id"))){
-validate31.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate32.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema64.properties, key0))){
-validate31.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema66.properties, key0))){
+validate32.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -2229,12 +2339,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern19.test(data0)){
-validate31.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate32.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate31.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -2251,12 +2361,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(!pattern15.test(data1)){
-validate31.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate32.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate31.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -2270,11 +2380,11 @@ if(data.surface !== undefined){
 let data2 = data.surface;
 const _errs8 = errors;
 if(typeof data2 !== "string"){
-validate31.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data2 === "rest") || (data2 === "rpc")) || (data2 === "hooks"))){
-validate31.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/enum",keyword:"enum",params:{allowedValues: schema67.enum},message:"must be equal to one of the allowed values"}];
+validate32.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/enum",keyword:"enum",params:{allowedValues: schema69.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -2286,7 +2396,7 @@ if(valid0){
 if(data.operation !== undefined){
 const _errs11 = errors;
 if(typeof data.operation !== "string"){
-validate31.errors = [{instancePath:instancePath+"/operation",schemaPath:"#/properties/operation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/operation",schemaPath:"#/properties/operation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -2298,7 +2408,7 @@ if(valid0){
 if(data.method !== undefined){
 const _errs13 = errors;
 if(typeof data.method !== "string"){
-validate31.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -2310,7 +2420,7 @@ if(valid0){
 if(data.path !== undefined){
 const _errs15 = errors;
 if(typeof data.path !== "string"){
-validate31.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -2322,7 +2432,7 @@ if(valid0){
 if(data.address !== undefined){
 const _errs17 = errors;
 if(typeof data.address !== "string"){
-validate31.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -2338,12 +2448,12 @@ const _errs20 = errors;
 if(errors === _errs20){
 if(typeof data7 === "string"){
 if(!pattern11.test(data7)){
-validate31.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/pattern",keyword:"pattern",params:{pattern: "^req_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^req_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate32.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/pattern",keyword:"pattern",params:{pattern: "^req_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^req_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate31.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -2357,7 +2467,7 @@ if(data.caller !== undefined){
 let data8 = data.caller;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-validate31.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: schema64.properties.caller.type},message:"must be string,null"}];
+validate32.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: schema66.properties.caller.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -2370,13 +2480,13 @@ if(data.bytes !== undefined){
 let data9 = data.bytes;
 const _errs24 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate31.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate32.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs24){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate31.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate32.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -2391,11 +2501,11 @@ if(data.outcome !== undefined){
 let data10 = data.outcome;
 const _errs26 = errors;
 if(typeof data10 !== "string"){
-validate31.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate32.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((((((((data10 === "refused") || (data10 === "unmatched")) || (data10 === "challenge")) || (data10 === "repeated")) || (data10 === "queued")) || (data10 === "running")) || (data10 === "completed")) || (data10 === "failed")) || (data10 === "cancelled")) || (data10 === "handled")) || (data10 === "dead")) || (data10 === "gone"))){
-validate31.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/enum",keyword:"enum",params:{allowedValues: schema69.enum},message:"must be equal to one of the allowed values"}];
+validate32.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/enum",keyword:"enum",params:{allowedValues: schema71.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -2408,18 +2518,18 @@ if(data.status !== undefined){
 let data11 = data.status;
 const _errs29 = errors;
 if((!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))) && (data11 !== null)){
-validate31.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: schema64.properties.status.type},message:"must be integer,null"}];
+validate32.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: schema66.properties.status.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 > 599 || isNaN(data11)){
-validate31.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"}];
+validate32.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"}];
 return false;
 }
 else {
 if(data11 < 200 || isNaN(data11)){
-validate31.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"}];
+validate32.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"}];
 return false;
 }
 }
@@ -2435,7 +2545,7 @@ if(data.mapping !== undefined){
 let data12 = data.mapping;
 const _errs31 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate31.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema64.properties.mapping.type},message:"must be string,null"}];
+validate32.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema66.properties.mapping.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs31 === errors;
@@ -2512,7 +2622,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate31.errors = vErrors;
+validate32.errors = vErrors;
 return false;
 }
 else {
@@ -2536,7 +2646,7 @@ if(data.sender_id !== undefined){
 let data14 = data.sender_id;
 const _errs40 = errors;
 if((typeof data14 !== "string") && (data14 !== null)){
-validate31.errors = [{instancePath:instancePath+"/sender_id",schemaPath:"#/properties/sender_id/type",keyword:"type",params:{type: schema64.properties.sender_id.type},message:"must be string,null"}];
+validate32.errors = [{instancePath:instancePath+"/sender_id",schemaPath:"#/properties/sender_id/type",keyword:"type",params:{type: schema66.properties.sender_id.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs40 === errors;
@@ -2637,7 +2747,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate31.errors = vErrors;
+validate32.errors = vErrors;
 return false;
 }
 else {
@@ -2725,7 +2835,7 @@ else {
 vErrors.push(err13);
 }
 errors++;
-validate31.errors = vErrors;
+validate32.errors = vErrors;
 return false;
 }
 else {
@@ -2813,7 +2923,7 @@ else {
 vErrors.push(err17);
 }
 errors++;
-validate31.errors = vErrors;
+validate32.errors = vErrors;
 return false;
 }
 else {
@@ -2853,20 +2963,20 @@ var valid0 = true;
 }
 }
 else {
-validate31.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate32.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate31.errors = vErrors;
+validate32.errors = vErrors;
 return errors === 0;
 }
-validate31.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate32.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate30(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate31(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate30.evaluated;
+const evaluated0 = validate31.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -2877,14 +2987,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.deliveries === undefined) && (missing0 = "deliveries")) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
-validate30.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate31.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "deliveries") || (key0 === "next_cursor"))){
-validate30.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate31.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -2899,8 +3009,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate31(data0[i0], {instancePath:instancePath+"/deliveries/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate31.errors);
+if(!(validate32(data0[i0], {instancePath:instancePath+"/deliveries/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate32.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -2910,7 +3020,7 @@ break;
 }
 }
 else {
-validate30.errors = [{instancePath:instancePath+"/deliveries",schemaPath:"#/properties/deliveries/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate31.errors = [{instancePath:instancePath+"/deliveries",schemaPath:"#/properties/deliveries/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -2925,13 +3035,13 @@ let data2 = data.next_cursor;
 const _errs5 = errors;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate30.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema74.type},message:"must be string,null"}];
+validate31.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema76.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(isLonger(data2, 512)){
-validate30.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate31.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 }
@@ -2946,18 +3056,112 @@ var valid0 = true;
 }
 }
 else {
-validate30.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate31.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate30.errors = vErrors;
+validate31.errors = vErrors;
 return errors === 0;
 }
-validate30.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate31.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x7 = validate33;
-const schema75 = {"type":"object","additionalProperties":false,"required":["delivery_id","at","surface","operation","method","path","address","request_id","caller","bytes","outcome","status","mapping","replay_of","sender_id","session_id","turn_id","event_id","headers","body","body_encoding","replayable","timeline"],"properties":{"delivery_id":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"request_id":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replay_of":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"sender_id":{"type":["string","null"]},"session_id":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"event_id":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]},"headers":{"type":"object","additionalProperties":{"type":"string"}},"body":{"type":["string","null"]},"body_encoding":{"type":["string","null"],"enum":["utf-8","base64",null]},"replayable":{"type":"boolean"},"timeline":{"type":"array","items":{"$ref":"shape:TimelineStep"}}}};
-const schema85 = {"type":"object","additionalProperties":false,"required":["at","name","detail"],"properties":{"at":{"$ref":"shape:Timestamp"},"name":{"type":"string","enum":["request.received","request.replayed","token.accepted","token.refused","signature.accepted","signature.refused","rate-limit.counted","mapping.tried","message.rendered","request.repeated","request.refused","challenge.answered","turn.queued","turn.started","turn.returned","tool.called","tool.unavailable","model.unavailable","usage.unknown","turn.completed","turn.failed","turn.cancelled","event.queued","event.taken","event.returned","event.handled","event.dead","event.requeued","announcement.delivered","announcement.retried","announcement.failed","announcement.returned","announcement.unaddressed"]},"detail":{"type":["object","null"],"additionalProperties":true}}};
+const x8 = validate34;
+const schema77 = {"type":"object","additionalProperties":false,"required":["delivery_id","at","surface","operation","method","path","address","request_id","caller","bytes","outcome","status","mapping","replay_of","sender_id","session_id","turn_id","event_id","headers","body","body_encoding","replayable","timeline"],"properties":{"delivery_id":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"request_id":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replay_of":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"sender_id":{"type":["string","null"]},"session_id":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"event_id":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]},"headers":{"type":"object","additionalProperties":{"type":"string"}},"body":{"type":["string","null"]},"body_encoding":{"type":["string","null"],"enum":["utf-8","base64",null]},"replayable":{"type":"boolean"},"timeline":{"type":"array","items":{"$ref":"shape:TimelineStep"}}}};
+const schema87 = {"type":"object","additionalProperties":false,"required":["at","name","detail"],"properties":{"at":{"$ref":"shape:Timestamp"},"name":{"type":"string","enum":["request.received","request.replayed","token.accepted","token.refused","signature.accepted","signature.refused","rate-limit.counted","mapping.tried","message.rendered","request.repeated","request.refused","challenge.answered","turn.queued","turn.started","turn.returned","tool.called","tool.unavailable","model.unavailable","usage.unknown","turn.completed","turn.failed","turn.cancelled","event.queued","event.taken","event.returned","event.handled","event.dead","event.requeued","announcement.delivered","announcement.retried","announcement.failed","announcement.returned","announcement.unaddressed"]},"detail":{"type":["object","null"],"additionalProperties":true}}};
+
+function validate35(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate35.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.at === undefined) && (missing0 = "at")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.detail === undefined) && (missing0 = "detail"))){
+validate35.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "at") || (key0 === "name")) || (key0 === "detail"))){
+validate35.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.at !== undefined){
+let data0 = data.at;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern15.test(data0)){
+validate35.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate35.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.name !== undefined){
+let data1 = data.name;
+const _errs5 = errors;
+if(typeof data1 !== "string"){
+validate35.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((((((((((((((((((((((((((((((((data1 === "request.received") || (data1 === "request.replayed")) || (data1 === "token.accepted")) || (data1 === "token.refused")) || (data1 === "signature.accepted")) || (data1 === "signature.refused")) || (data1 === "rate-limit.counted")) || (data1 === "mapping.tried")) || (data1 === "message.rendered")) || (data1 === "request.repeated")) || (data1 === "request.refused")) || (data1 === "challenge.answered")) || (data1 === "turn.queued")) || (data1 === "turn.started")) || (data1 === "turn.returned")) || (data1 === "tool.called")) || (data1 === "tool.unavailable")) || (data1 === "model.unavailable")) || (data1 === "usage.unknown")) || (data1 === "turn.completed")) || (data1 === "turn.failed")) || (data1 === "turn.cancelled")) || (data1 === "event.queued")) || (data1 === "event.taken")) || (data1 === "event.returned")) || (data1 === "event.handled")) || (data1 === "event.dead")) || (data1 === "event.requeued")) || (data1 === "announcement.delivered")) || (data1 === "announcement.retried")) || (data1 === "announcement.failed")) || (data1 === "announcement.returned")) || (data1 === "announcement.unaddressed"))){
+validate35.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/enum",keyword:"enum",params:{allowedValues: schema87.properties.name.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.detail !== undefined){
+let data2 = data.detail;
+const _errs7 = errors;
+if((!(data2 && typeof data2 == "object" && !Array.isArray(data2))) && (data2 !== null)){
+validate35.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema87.properties.detail.type},message:"must be object,null"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate35.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate35.errors = vErrors;
+return errors === 0;
+}
+validate35.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
 
 function validate34(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -2972,109 +3176,15 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((data.at === undefined) && (missing0 = "at")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.detail === undefined) && (missing0 = "detail"))){
+if((((((((((((((((((((((((data.delivery_id === undefined) && (missing0 = "delivery_id")) || ((data.at === undefined) && (missing0 = "at"))) || ((data.surface === undefined) && (missing0 = "surface"))) || ((data.operation === undefined) && (missing0 = "operation"))) || ((data.method === undefined) && (missing0 = "method"))) || ((data.path === undefined) && (missing0 = "path"))) || ((data.address === undefined) && (missing0 = "address"))) || ((data.request_id === undefined) && (missing0 = "request_id"))) || ((data.caller === undefined) && (missing0 = "caller"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.mapping === undefined) && (missing0 = "mapping"))) || ((data.replay_of === undefined) && (missing0 = "replay_of"))) || ((data.sender_id === undefined) && (missing0 = "sender_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.turn_id === undefined) && (missing0 = "turn_id"))) || ((data.event_id === undefined) && (missing0 = "event_id"))) || ((data.headers === undefined) && (missing0 = "headers"))) || ((data.body === undefined) && (missing0 = "body"))) || ((data.body_encoding === undefined) && (missing0 = "body_encoding"))) || ((data.replayable === undefined) && (missing0 = "replayable"))) || ((data.timeline === undefined) && (missing0 = "timeline"))){
 validate34.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "at") || (key0 === "name")) || (key0 === "detail"))){
+if(!(func5.call(schema77.properties, key0))){
 validate34.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.at !== undefined){
-let data0 = data.at;
-const _errs2 = errors;
-const _errs3 = errors;
-if(errors === _errs3){
-if(typeof data0 === "string"){
-if(!pattern15.test(data0)){
-validate34.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
-return false;
-}
-}
-else {
-validate34.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.name !== undefined){
-let data1 = data.name;
-const _errs5 = errors;
-if(typeof data1 !== "string"){
-validate34.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((((((((((((((((((((((((((((((((data1 === "request.received") || (data1 === "request.replayed")) || (data1 === "token.accepted")) || (data1 === "token.refused")) || (data1 === "signature.accepted")) || (data1 === "signature.refused")) || (data1 === "rate-limit.counted")) || (data1 === "mapping.tried")) || (data1 === "message.rendered")) || (data1 === "request.repeated")) || (data1 === "request.refused")) || (data1 === "challenge.answered")) || (data1 === "turn.queued")) || (data1 === "turn.started")) || (data1 === "turn.returned")) || (data1 === "tool.called")) || (data1 === "tool.unavailable")) || (data1 === "model.unavailable")) || (data1 === "usage.unknown")) || (data1 === "turn.completed")) || (data1 === "turn.failed")) || (data1 === "turn.cancelled")) || (data1 === "event.queued")) || (data1 === "event.taken")) || (data1 === "event.returned")) || (data1 === "event.handled")) || (data1 === "event.dead")) || (data1 === "event.requeued")) || (data1 === "announcement.delivered")) || (data1 === "announcement.retried")) || (data1 === "announcement.failed")) || (data1 === "announcement.returned")) || (data1 === "announcement.unaddressed"))){
-validate34.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/enum",keyword:"enum",params:{allowedValues: schema85.properties.name.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.detail !== undefined){
-let data2 = data.detail;
-const _errs7 = errors;
-if((!(data2 && typeof data2 == "object" && !Array.isArray(data2))) && (data2 !== null)){
-validate34.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema85.properties.detail.type},message:"must be object,null"}];
-return false;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate34.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate34.errors = vErrors;
-return errors === 0;
-}
-validate34.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate33(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate33.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((((((((((((((((((((data.delivery_id === undefined) && (missing0 = "delivery_id")) || ((data.at === undefined) && (missing0 = "at"))) || ((data.surface === undefined) && (missing0 = "surface"))) || ((data.operation === undefined) && (missing0 = "operation"))) || ((data.method === undefined) && (missing0 = "method"))) || ((data.path === undefined) && (missing0 = "path"))) || ((data.address === undefined) && (missing0 = "address"))) || ((data.request_id === undefined) && (missing0 = "request_id"))) || ((data.caller === undefined) && (missing0 = "caller"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.mapping === undefined) && (missing0 = "mapping"))) || ((data.replay_of === undefined) && (missing0 = "replay_of"))) || ((data.sender_id === undefined) && (missing0 = "sender_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.turn_id === undefined) && (missing0 = "turn_id"))) || ((data.event_id === undefined) && (missing0 = "event_id"))) || ((data.headers === undefined) && (missing0 = "headers"))) || ((data.body === undefined) && (missing0 = "body"))) || ((data.body_encoding === undefined) && (missing0 = "body_encoding"))) || ((data.replayable === undefined) && (missing0 = "replayable"))) || ((data.timeline === undefined) && (missing0 = "timeline"))){
-validate33.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(func5.call(schema75.properties, key0))){
-validate33.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3087,12 +3197,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern19.test(data0)){
-validate33.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate34.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate33.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3109,12 +3219,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(!pattern15.test(data1)){
-validate33.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate34.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate33.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3128,11 +3238,11 @@ if(data.surface !== undefined){
 let data2 = data.surface;
 const _errs8 = errors;
 if(typeof data2 !== "string"){
-validate33.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data2 === "rest") || (data2 === "rpc")) || (data2 === "hooks"))){
-validate33.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/enum",keyword:"enum",params:{allowedValues: schema67.enum},message:"must be equal to one of the allowed values"}];
+validate34.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/enum",keyword:"enum",params:{allowedValues: schema69.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -3144,7 +3254,7 @@ if(valid0){
 if(data.operation !== undefined){
 const _errs11 = errors;
 if(typeof data.operation !== "string"){
-validate33.errors = [{instancePath:instancePath+"/operation",schemaPath:"#/properties/operation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/operation",schemaPath:"#/properties/operation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -3156,7 +3266,7 @@ if(valid0){
 if(data.method !== undefined){
 const _errs13 = errors;
 if(typeof data.method !== "string"){
-validate33.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -3168,7 +3278,7 @@ if(valid0){
 if(data.path !== undefined){
 const _errs15 = errors;
 if(typeof data.path !== "string"){
-validate33.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -3180,7 +3290,7 @@ if(valid0){
 if(data.address !== undefined){
 const _errs17 = errors;
 if(typeof data.address !== "string"){
-validate33.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -3196,12 +3306,12 @@ const _errs20 = errors;
 if(errors === _errs20){
 if(typeof data7 === "string"){
 if(!pattern11.test(data7)){
-validate33.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/pattern",keyword:"pattern",params:{pattern: "^req_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^req_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate34.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/pattern",keyword:"pattern",params:{pattern: "^req_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^req_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate33.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/request_id",schemaPath:"shape:RequestId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3215,7 +3325,7 @@ if(data.caller !== undefined){
 let data8 = data.caller;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-validate33.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: schema75.properties.caller.type},message:"must be string,null"}];
+validate34.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: schema77.properties.caller.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -3228,13 +3338,13 @@ if(data.bytes !== undefined){
 let data9 = data.bytes;
 const _errs24 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate33.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate34.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs24){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate33.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate34.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -3249,11 +3359,11 @@ if(data.outcome !== undefined){
 let data10 = data.outcome;
 const _errs26 = errors;
 if(typeof data10 !== "string"){
-validate33.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((((((((data10 === "refused") || (data10 === "unmatched")) || (data10 === "challenge")) || (data10 === "repeated")) || (data10 === "queued")) || (data10 === "running")) || (data10 === "completed")) || (data10 === "failed")) || (data10 === "cancelled")) || (data10 === "handled")) || (data10 === "dead")) || (data10 === "gone"))){
-validate33.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/enum",keyword:"enum",params:{allowedValues: schema69.enum},message:"must be equal to one of the allowed values"}];
+validate34.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/enum",keyword:"enum",params:{allowedValues: schema71.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -3266,18 +3376,18 @@ if(data.status !== undefined){
 let data11 = data.status;
 const _errs29 = errors;
 if((!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))) && (data11 !== null)){
-validate33.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: schema75.properties.status.type},message:"must be integer,null"}];
+validate34.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: schema77.properties.status.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 > 599 || isNaN(data11)){
-validate33.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"}];
+validate34.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"}];
 return false;
 }
 else {
 if(data11 < 200 || isNaN(data11)){
-validate33.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"}];
+validate34.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"}];
 return false;
 }
 }
@@ -3293,7 +3403,7 @@ if(data.mapping !== undefined){
 let data12 = data.mapping;
 const _errs31 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate33.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema75.properties.mapping.type},message:"must be string,null"}];
+validate34.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema77.properties.mapping.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs31 === errors;
@@ -3370,7 +3480,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate33.errors = vErrors;
+validate34.errors = vErrors;
 return false;
 }
 else {
@@ -3394,7 +3504,7 @@ if(data.sender_id !== undefined){
 let data14 = data.sender_id;
 const _errs40 = errors;
 if((typeof data14 !== "string") && (data14 !== null)){
-validate33.errors = [{instancePath:instancePath+"/sender_id",schemaPath:"#/properties/sender_id/type",keyword:"type",params:{type: schema75.properties.sender_id.type},message:"must be string,null"}];
+validate34.errors = [{instancePath:instancePath+"/sender_id",schemaPath:"#/properties/sender_id/type",keyword:"type",params:{type: schema77.properties.sender_id.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs40 === errors;
@@ -3495,7 +3605,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate33.errors = vErrors;
+validate34.errors = vErrors;
 return false;
 }
 else {
@@ -3583,7 +3693,7 @@ else {
 vErrors.push(err13);
 }
 errors++;
-validate33.errors = vErrors;
+validate34.errors = vErrors;
 return false;
 }
 else {
@@ -3671,7 +3781,7 @@ else {
 vErrors.push(err17);
 }
 errors++;
-validate33.errors = vErrors;
+validate34.errors = vErrors;
 return false;
 }
 else {
@@ -3699,7 +3809,7 @@ if(data18 && typeof data18 == "object" && !Array.isArray(data18)){
 for(const key1 in data18){
 const _errs66 = errors;
 if(typeof data18[key1] !== "string"){
-validate33.errors = [{instancePath:instancePath+"/headers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate34.errors = [{instancePath:instancePath+"/headers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/headers/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid14 = _errs66 === errors;
@@ -3709,7 +3819,7 @@ break;
 }
 }
 else {
-validate33.errors = [{instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate34.errors = [{instancePath:instancePath+"/headers",schemaPath:"#/properties/headers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -3723,7 +3833,7 @@ if(data.body !== undefined){
 let data20 = data.body;
 const _errs68 = errors;
 if((typeof data20 !== "string") && (data20 !== null)){
-validate33.errors = [{instancePath:instancePath+"/body",schemaPath:"#/properties/body/type",keyword:"type",params:{type: schema75.properties.body.type},message:"must be string,null"}];
+validate34.errors = [{instancePath:instancePath+"/body",schemaPath:"#/properties/body/type",keyword:"type",params:{type: schema77.properties.body.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs68 === errors;
@@ -3736,11 +3846,11 @@ if(data.body_encoding !== undefined){
 let data21 = data.body_encoding;
 const _errs70 = errors;
 if((typeof data21 !== "string") && (data21 !== null)){
-validate33.errors = [{instancePath:instancePath+"/body_encoding",schemaPath:"#/properties/body_encoding/type",keyword:"type",params:{type: schema75.properties.body_encoding.type},message:"must be string,null"}];
+validate34.errors = [{instancePath:instancePath+"/body_encoding",schemaPath:"#/properties/body_encoding/type",keyword:"type",params:{type: schema77.properties.body_encoding.type},message:"must be string,null"}];
 return false;
 }
 if(!(((data21 === "utf-8") || (data21 === "base64")) || (data21 === null))){
-validate33.errors = [{instancePath:instancePath+"/body_encoding",schemaPath:"#/properties/body_encoding/enum",keyword:"enum",params:{allowedValues: schema75.properties.body_encoding.enum},message:"must be equal to one of the allowed values"}];
+validate34.errors = [{instancePath:instancePath+"/body_encoding",schemaPath:"#/properties/body_encoding/enum",keyword:"enum",params:{allowedValues: schema77.properties.body_encoding.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs70 === errors;
@@ -3752,7 +3862,7 @@ if(valid0){
 if(data.replayable !== undefined){
 const _errs72 = errors;
 if(typeof data.replayable !== "boolean"){
-validate33.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate34.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs72 === errors;
@@ -3770,8 +3880,8 @@ var valid15 = true;
 const len0 = data23.length;
 for(let i0=0; i0<len0; i0++){
 const _errs76 = errors;
-if(!(validate34(data23[i0], {instancePath:instancePath+"/timeline/" + i0,parentData:data23,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate34.errors);
+if(!(validate35(data23[i0], {instancePath:instancePath+"/timeline/" + i0,parentData:data23,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate35.errors);
 errors = vErrors.length;
 }
 var valid15 = _errs76 === errors;
@@ -3781,7 +3891,7 @@ break;
 }
 }
 else {
-validate33.errors = [{instancePath:instancePath+"/timeline",schemaPath:"#/properties/timeline/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate34.errors = [{instancePath:instancePath+"/timeline",schemaPath:"#/properties/timeline/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -3816,23 +3926,23 @@ var valid0 = true;
 }
 }
 else {
-validate33.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate34.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate33.errors = vErrors;
+validate34.errors = vErrors;
 return errors === 0;
 }
-validate33.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate34.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x8 = validate36;
-const schema87 = {"type":"object","additionalProperties":false,"required":["delivery_id","replay_of","outcome","message","mapping","agent","session_id","turn_id","event_id"],"properties":{"delivery_id":{"$ref":"shape:DeliveryId"},"replay_of":{"$ref":"shape:DeliveryId"},"outcome":{"$ref":"shape:ReplayOutcome"},"message":{"type":"string"},"mapping":{"type":["string","null"]},"agent":{"oneOf":[{"$ref":"shape:AgentName"},{"type":"null"}]},"session_id":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"event_id":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]}}};
-const schema90 = {"type":"string","enum":["queued","unmatched"]};
+const x9 = validate37;
+const schema89 = {"type":"object","additionalProperties":false,"required":["delivery_id","replay_of","outcome","message","mapping","agent","session_id","turn_id","event_id"],"properties":{"delivery_id":{"$ref":"shape:DeliveryId"},"replay_of":{"$ref":"shape:DeliveryId"},"outcome":{"$ref":"shape:ReplayOutcome"},"message":{"type":"string"},"mapping":{"type":["string","null"]},"agent":{"oneOf":[{"$ref":"shape:AgentName"},{"type":"null"}]},"session_id":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"event_id":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]}}};
+const schema92 = {"type":"string","enum":["queued","unmatched"]};
 
-function validate36(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate37(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate36.evaluated;
+const evaluated0 = validate37.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -3843,14 +3953,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((data.delivery_id === undefined) && (missing0 = "delivery_id")) || ((data.replay_of === undefined) && (missing0 = "replay_of"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.message === undefined) && (missing0 = "message"))) || ((data.mapping === undefined) && (missing0 = "mapping"))) || ((data.agent === undefined) && (missing0 = "agent"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.turn_id === undefined) && (missing0 = "turn_id"))) || ((data.event_id === undefined) && (missing0 = "event_id"))){
-validate36.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate37.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema87.properties, key0))){
-validate36.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema89.properties, key0))){
+validate37.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -3863,12 +3973,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern19.test(data0)){
-validate36.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate37.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate36.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate37.errors = [{instancePath:instancePath+"/delivery_id",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3885,12 +3995,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(!pattern19.test(data1)){
-validate36.errors = [{instancePath:instancePath+"/replay_of",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate37.errors = [{instancePath:instancePath+"/replay_of",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate36.errors = [{instancePath:instancePath+"/replay_of",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate37.errors = [{instancePath:instancePath+"/replay_of",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3904,11 +4014,11 @@ if(data.outcome !== undefined){
 let data2 = data.outcome;
 const _errs8 = errors;
 if(typeof data2 !== "string"){
-validate36.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:ReplayOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate37.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:ReplayOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data2 === "queued") || (data2 === "unmatched"))){
-validate36.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:ReplayOutcome/enum",keyword:"enum",params:{allowedValues: schema90.enum},message:"must be equal to one of the allowed values"}];
+validate37.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:ReplayOutcome/enum",keyword:"enum",params:{allowedValues: schema92.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -3920,7 +4030,7 @@ if(valid0){
 if(data.message !== undefined){
 const _errs11 = errors;
 if(typeof data.message !== "string"){
-validate36.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate37.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -3933,7 +4043,7 @@ if(data.mapping !== undefined){
 let data4 = data.mapping;
 const _errs13 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate36.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema87.properties.mapping.type},message:"must be string,null"}];
+validate37.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema89.properties.mapping.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -4022,7 +4132,7 @@ else {
 vErrors.push(err4);
 }
 errors++;
-validate36.errors = vErrors;
+validate37.errors = vErrors;
 return false;
 }
 else {
@@ -4134,7 +4244,7 @@ else {
 vErrors.push(err10);
 }
 errors++;
-validate36.errors = vErrors;
+validate37.errors = vErrors;
 return false;
 }
 else {
@@ -4222,7 +4332,7 @@ else {
 vErrors.push(err14);
 }
 errors++;
-validate36.errors = vErrors;
+validate37.errors = vErrors;
 return false;
 }
 else {
@@ -4310,7 +4420,7 @@ else {
 vErrors.push(err18);
 }
 errors++;
-validate36.errors = vErrors;
+validate37.errors = vErrors;
 return false;
 }
 else {
@@ -4341,24 +4451,24 @@ var valid0 = true;
 }
 }
 else {
-validate36.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate37.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate36.errors = vErrors;
+validate37.errors = vErrors;
 return errors === 0;
 }
-validate36.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x9 = validate37;
-const schema95 = {"type":"object","additionalProperties":false,"required":["events","next_cursor"],"properties":{"events":{"type":"array","items":{"$ref":"shape:SystemEvent"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
-const schema96 = {"type":"object","additionalProperties":false,"required":["event_id","agent","text","metadata","caller","status","attempts","created_at","ended_at","turn_id","reason","delivery_id"],"properties":{"event_id":{"$ref":"shape:EventId"},"agent":{"$ref":"shape:AgentName"},"text":{"type":"string"},"metadata":{"type":["object","null"],"additionalProperties":true},"caller":{"type":"string"},"status":{"$ref":"shape:EventStatus"},"attempts":{"type":"integer","minimum":0},"created_at":{"$ref":"shape:Timestamp"},"ended_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"reason":{"type":["string","null"]},"delivery_id":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]}}};
-const schema99 = {"type":"string","enum":["queued","handled","dead"]};
+const x10 = validate38;
+const schema97 = {"type":"object","additionalProperties":false,"required":["events","next_cursor"],"properties":{"events":{"type":"array","items":{"$ref":"shape:SystemEvent"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
+const schema98 = {"type":"object","additionalProperties":false,"required":["event_id","agent","text","metadata","caller","status","attempts","created_at","ended_at","turn_id","reason","delivery_id"],"properties":{"event_id":{"$ref":"shape:EventId"},"agent":{"$ref":"shape:AgentName"},"text":{"type":"string"},"metadata":{"type":["object","null"],"additionalProperties":true},"caller":{"type":"string"},"status":{"$ref":"shape:EventStatus"},"attempts":{"type":"integer","minimum":0},"created_at":{"$ref":"shape:Timestamp"},"ended_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"turn_id":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"reason":{"type":["string","null"]},"delivery_id":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]}}};
+const schema101 = {"type":"string","enum":["queued","handled","dead"]};
 
-function validate38(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate38.evaluated;
+const evaluated0 = validate39.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4369,14 +4479,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((data.event_id === undefined) && (missing0 = "event_id")) || ((data.agent === undefined) && (missing0 = "agent"))) || ((data.text === undefined) && (missing0 = "text"))) || ((data.metadata === undefined) && (missing0 = "metadata"))) || ((data.caller === undefined) && (missing0 = "caller"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.attempts === undefined) && (missing0 = "attempts"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.ended_at === undefined) && (missing0 = "ended_at"))) || ((data.turn_id === undefined) && (missing0 = "turn_id"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.delivery_id === undefined) && (missing0 = "delivery_id"))){
-validate38.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate39.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema96.properties, key0))){
-validate38.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema98.properties, key0))){
+validate39.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4389,12 +4499,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern26.test(data0)){
-validate38.errors = [{instancePath:instancePath+"/event_id",schemaPath:"shape:EventId/pattern",keyword:"pattern",params:{pattern: "^evt_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^evt_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate39.errors = [{instancePath:instancePath+"/event_id",schemaPath:"shape:EventId/pattern",keyword:"pattern",params:{pattern: "^evt_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^evt_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate38.errors = [{instancePath:instancePath+"/event_id",schemaPath:"shape:EventId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate39.errors = [{instancePath:instancePath+"/event_id",schemaPath:"shape:EventId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4411,18 +4521,18 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate38.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate39.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate38.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate39.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate38.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate39.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4435,7 +4545,7 @@ if(valid0){
 if(data.text !== undefined){
 const _errs8 = errors;
 if(typeof data.text !== "string"){
-validate38.errors = [{instancePath:instancePath+"/text",schemaPath:"#/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate39.errors = [{instancePath:instancePath+"/text",schemaPath:"#/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -4448,7 +4558,7 @@ if(data.metadata !== undefined){
 let data3 = data.metadata;
 const _errs10 = errors;
 if((!(data3 && typeof data3 == "object" && !Array.isArray(data3))) && (data3 !== null)){
-validate38.errors = [{instancePath:instancePath+"/metadata",schemaPath:"#/properties/metadata/type",keyword:"type",params:{type: schema96.properties.metadata.type},message:"must be object,null"}];
+validate39.errors = [{instancePath:instancePath+"/metadata",schemaPath:"#/properties/metadata/type",keyword:"type",params:{type: schema98.properties.metadata.type},message:"must be object,null"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -4460,7 +4570,7 @@ if(valid0){
 if(data.caller !== undefined){
 const _errs13 = errors;
 if(typeof data.caller !== "string"){
-validate38.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate39.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -4473,11 +4583,11 @@ if(data.status !== undefined){
 let data5 = data.status;
 const _errs15 = errors;
 if(typeof data5 !== "string"){
-validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:EventStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:EventStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data5 === "queued") || (data5 === "handled")) || (data5 === "dead"))){
-validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:EventStatus/enum",keyword:"enum",params:{allowedValues: schema99.enum},message:"must be equal to one of the allowed values"}];
+validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:EventStatus/enum",keyword:"enum",params:{allowedValues: schema101.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -4490,13 +4600,13 @@ if(data.attempts !== undefined){
 let data6 = data.attempts;
 const _errs18 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate38.errors = [{instancePath:instancePath+"/attempts",schemaPath:"#/properties/attempts/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate39.errors = [{instancePath:instancePath+"/attempts",schemaPath:"#/properties/attempts/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs18){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate38.errors = [{instancePath:instancePath+"/attempts",schemaPath:"#/properties/attempts/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate39.errors = [{instancePath:instancePath+"/attempts",schemaPath:"#/properties/attempts/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4514,12 +4624,12 @@ const _errs21 = errors;
 if(errors === _errs21){
 if(typeof data7 === "string"){
 if(!pattern15.test(data7)){
-validate38.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate39.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate38.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate39.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4597,7 +4707,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate38.errors = vErrors;
+validate39.errors = vErrors;
 return false;
 }
 else {
@@ -4685,7 +4795,7 @@ else {
 vErrors.push(err7);
 }
 errors++;
-validate38.errors = vErrors;
+validate39.errors = vErrors;
 return false;
 }
 else {
@@ -4709,7 +4819,7 @@ if(data.reason !== undefined){
 let data10 = data.reason;
 const _errs37 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-validate38.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema96.properties.reason.type},message:"must be string,null"}];
+validate39.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema98.properties.reason.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs37 === errors;
@@ -4786,7 +4896,7 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate38.errors = vErrors;
+validate39.errors = vErrors;
 return false;
 }
 else {
@@ -4820,20 +4930,20 @@ var valid0 = true;
 }
 }
 else {
-validate38.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate39.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate38.errors = vErrors;
+validate39.errors = vErrors;
 return errors === 0;
 }
-validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate37(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate38(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate37.evaluated;
+const evaluated0 = validate38.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4844,14 +4954,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.events === undefined) && (missing0 = "events")) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
-validate37.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate38.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "events") || (key0 === "next_cursor"))){
-validate37.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate38.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4866,8 +4976,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate38(data0[i0], {instancePath:instancePath+"/events/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate38.errors);
+if(!(validate39(data0[i0], {instancePath:instancePath+"/events/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate39.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -4877,7 +4987,7 @@ break;
 }
 }
 else {
-validate37.errors = [{instancePath:instancePath+"/events",schemaPath:"#/properties/events/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate38.errors = [{instancePath:instancePath+"/events",schemaPath:"#/properties/events/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -4892,13 +5002,13 @@ let data2 = data.next_cursor;
 const _errs5 = errors;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate37.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema74.type},message:"must be string,null"}];
+validate38.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema76.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(isLonger(data2, 512)){
-validate37.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate38.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 }
@@ -4913,34 +5023,34 @@ var valid0 = true;
 }
 }
 else {
-validate37.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate38.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate37.errors = vErrors;
+validate38.errors = vErrors;
 return errors === 0;
 }
-validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x10 = validate38;
+const x11 = validate39;
 
-const x11 = validate40;
-const schema105 = {"type":"object","additionalProperties":false,"required":["starts","mappings"],"properties":{"starts":{"type":["string","null"]},"mappings":{"type":"array","items":{"$ref":"shape:TriedMapping"}}}};
-const schema106 = {"type":"object","additionalProperties":false,"required":["mapping","path","verify","matched","failed","message","turn"],"properties":{"mapping":{"$ref":"shape:MappingName"},"path":{"type":"string"},"verify":{"type":["string","null"],"enum":["standard-webhooks","github","stripe","slack",null]},"matched":{"type":"boolean"},"failed":{"oneOf":[{"$ref":"shape:FailedPair"},{"type":"null"}]},"message":{"type":["string","null"]},"turn":{"oneOf":[{"$ref":"shape:PlannedTurn"},{"type":"null"}]}}};
-const schema107 = {"type":"string","pattern":"^[a-z][a-z0-9-]*$"};
-const schema108 = {"type":"object","additionalProperties":false,"required":["path","expected","found"],"properties":{"path":{"type":"string"},"expected":{"type":"array","minItems":1,"items":{"type":"string"}},"found":{"type":["string","null"]}}};
+const x12 = validate41;
+const schema107 = {"type":"object","additionalProperties":false,"required":["starts","mappings"],"properties":{"starts":{"type":["string","null"]},"mappings":{"type":"array","items":{"$ref":"shape:TriedMapping"}}}};
+const schema108 = {"type":"object","additionalProperties":false,"required":["mapping","path","verify","matched","failed","message","turn"],"properties":{"mapping":{"$ref":"shape:MappingName"},"path":{"type":"string"},"verify":{"type":["string","null"],"enum":["standard-webhooks","github","stripe","slack",null]},"matched":{"type":"boolean"},"failed":{"oneOf":[{"$ref":"shape:FailedPair"},{"type":"null"}]},"message":{"type":["string","null"]},"turn":{"oneOf":[{"$ref":"shape:PlannedTurn"},{"type":"null"}]}}};
+const schema109 = {"type":"string","pattern":"^[a-z][a-z0-9-]*$"};
+const schema110 = {"type":"object","additionalProperties":false,"required":["path","expected","found"],"properties":{"path":{"type":"string"},"expected":{"type":"array","minItems":1,"items":{"type":"string"}},"found":{"type":["string","null"]}}};
 const pattern45 = new RegExp("^[a-z][a-z0-9-]*$", "u");
-const schema109 = {"type":"object","additionalProperties":false,"required":["agent","session_id","model","channel","delivery","announce_to"],"properties":{"agent":{"$ref":"shape:AgentName"},"session_id":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"type":["string","null"]}}};
-const schema111 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
-const schema112 = {"type":["string","null"]};
-const schema113 = {"type":["string","null"]};
-const schema114 = {"type":"string","enum":["none","announce"]};
+const schema111 = {"type":"object","additionalProperties":false,"required":["agent","session_id","model","channel","delivery","announce_to"],"properties":{"agent":{"$ref":"shape:AgentName"},"session_id":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"type":["string","null"]}}};
+const schema113 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
+const schema114 = {"type":["string","null"]};
+const schema115 = {"type":["string","null"]};
+const schema116 = {"type":"string","enum":["none","announce"]};
 const pattern46 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
 
-function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate42.evaluated;
+const evaluated0 = validate43.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4951,14 +5061,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.agent === undefined) && (missing0 = "agent")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.channel === undefined) && (missing0 = "channel"))) || ((data.delivery === undefined) && (missing0 = "delivery"))) || ((data.announce_to === undefined) && (missing0 = "announce_to"))){
-validate42.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate43.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "agent") || (key0 === "session_id")) || (key0 === "model")) || (key0 === "channel")) || (key0 === "delivery")) || (key0 === "announce_to"))){
-validate42.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate43.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4971,18 +5081,18 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(isLonger(data0, 64)){
-validate42.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate43.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data0, 1)){
-validate42.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate43.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate43.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5072,7 +5182,7 @@ else {
 vErrors.push(err4);
 }
 errors++;
-validate42.errors = vErrors;
+validate43.errors = vErrors;
 return false;
 }
 else {
@@ -5096,7 +5206,7 @@ if(data.model !== undefined){
 let data2 = data.model;
 const _errs12 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate42.errors = [{instancePath:instancePath+"/model",schemaPath:"shape:ResolvedModel/type",keyword:"type",params:{type: schema112.type},message:"must be string,null"}];
+validate43.errors = [{instancePath:instancePath+"/model",schemaPath:"shape:ResolvedModel/type",keyword:"type",params:{type: schema114.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -5109,7 +5219,7 @@ if(data.channel !== undefined){
 let data3 = data.channel;
 const _errs15 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate42.errors = [{instancePath:instancePath+"/channel",schemaPath:"shape:ResolvedChannel/type",keyword:"type",params:{type: schema113.type},message:"must be string,null"}];
+validate43.errors = [{instancePath:instancePath+"/channel",schemaPath:"shape:ResolvedChannel/type",keyword:"type",params:{type: schema115.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -5122,11 +5232,11 @@ if(data.delivery !== undefined){
 let data4 = data.delivery;
 const _errs18 = errors;
 if(typeof data4 !== "string"){
-validate42.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate43.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data4 === "none") || (data4 === "announce"))){
-validate42.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema114.enum},message:"must be equal to one of the allowed values"}];
+validate43.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema116.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -5139,7 +5249,7 @@ if(data.announce_to !== undefined){
 let data5 = data.announce_to;
 const _errs21 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate42.errors = [{instancePath:instancePath+"/announce_to",schemaPath:"#/properties/announce_to/type",keyword:"type",params:{type: schema109.properties.announce_to.type},message:"must be string,null"}];
+validate43.errors = [{instancePath:instancePath+"/announce_to",schemaPath:"#/properties/announce_to/type",keyword:"type",params:{type: schema111.properties.announce_to.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -5156,20 +5266,20 @@ var valid0 = true;
 }
 }
 else {
-validate42.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate43.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate42.errors = vErrors;
+validate43.errors = vErrors;
 return errors === 0;
 }
-validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate41.evaluated;
+const evaluated0 = validate42.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5180,14 +5290,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.mapping === undefined) && (missing0 = "mapping")) || ((data.path === undefined) && (missing0 = "path"))) || ((data.verify === undefined) && (missing0 = "verify"))) || ((data.matched === undefined) && (missing0 = "matched"))) || ((data.failed === undefined) && (missing0 = "failed"))) || ((data.message === undefined) && (missing0 = "message"))) || ((data.turn === undefined) && (missing0 = "turn"))){
-validate41.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate42.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "mapping") || (key0 === "path")) || (key0 === "verify")) || (key0 === "matched")) || (key0 === "failed")) || (key0 === "message")) || (key0 === "turn"))){
-validate41.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate42.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -5200,12 +5310,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern45.test(data0)){
-validate41.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
+validate42.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
 return false;
 }
 }
 else {
-validate41.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate42.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5218,7 +5328,7 @@ if(valid0){
 if(data.path !== undefined){
 const _errs5 = errors;
 if(typeof data.path !== "string"){
-validate41.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate42.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -5231,11 +5341,11 @@ if(data.verify !== undefined){
 let data2 = data.verify;
 const _errs7 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate41.errors = [{instancePath:instancePath+"/verify",schemaPath:"#/properties/verify/type",keyword:"type",params:{type: schema106.properties.verify.type},message:"must be string,null"}];
+validate42.errors = [{instancePath:instancePath+"/verify",schemaPath:"#/properties/verify/type",keyword:"type",params:{type: schema108.properties.verify.type},message:"must be string,null"}];
 return false;
 }
 if(!(((((data2 === "standard-webhooks") || (data2 === "github")) || (data2 === "stripe")) || (data2 === "slack")) || (data2 === null))){
-validate41.errors = [{instancePath:instancePath+"/verify",schemaPath:"#/properties/verify/enum",keyword:"enum",params:{allowedValues: schema106.properties.verify.enum},message:"must be equal to one of the allowed values"}];
+validate42.errors = [{instancePath:instancePath+"/verify",schemaPath:"#/properties/verify/enum",keyword:"enum",params:{allowedValues: schema108.properties.verify.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -5247,7 +5357,7 @@ if(valid0){
 if(data.matched !== undefined){
 const _errs9 = errors;
 if(typeof data.matched !== "boolean"){
-validate41.errors = [{instancePath:instancePath+"/matched",schemaPath:"#/properties/matched/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate42.errors = [{instancePath:instancePath+"/matched",schemaPath:"#/properties/matched/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -5369,7 +5479,7 @@ if(data4.found !== undefined){
 let data8 = data4.found;
 const _errs23 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err6 = {instancePath:instancePath+"/failed/found",schemaPath:"shape:FailedPair/properties/found/type",keyword:"type",params:{type: schema108.properties.found.type},message:"must be string,null"};
+const err6 = {instancePath:instancePath+"/failed/found",schemaPath:"shape:FailedPair/properties/found/type",keyword:"type",params:{type: schema110.properties.found.type},message:"must be string,null"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -5435,7 +5545,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate41.errors = vErrors;
+validate42.errors = vErrors;
 return false;
 }
 else {
@@ -5459,7 +5569,7 @@ if(data.message !== undefined){
 let data9 = data.message;
 const _errs27 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate41.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: schema106.properties.message.type},message:"must be string,null"}];
+validate42.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: schema108.properties.message.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -5475,8 +5585,8 @@ const _errs30 = errors;
 let valid6 = false;
 let passing1 = null;
 const _errs31 = errors;
-if(!(validate42(data10, {instancePath:instancePath+"/turn",parentData:data,parentDataProperty:"turn",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate42.errors);
+if(!(validate43(data10, {instancePath:instancePath+"/turn",parentData:data,parentDataProperty:"turn",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate43.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs31 === errors;
@@ -5515,7 +5625,7 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate41.errors = vErrors;
+validate42.errors = vErrors;
 return false;
 }
 else {
@@ -5544,20 +5654,20 @@ var valid0 = true;
 }
 }
 else {
-validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate42.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate41.errors = vErrors;
+validate42.errors = vErrors;
 return errors === 0;
 }
-validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate40(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate40.evaluated;
+const evaluated0 = validate41.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5568,14 +5678,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.starts === undefined) && (missing0 = "starts")) || ((data.mappings === undefined) && (missing0 = "mappings"))){
-validate40.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate41.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "starts") || (key0 === "mappings"))){
-validate40.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate41.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -5585,7 +5695,7 @@ if(data.starts !== undefined){
 let data0 = data.starts;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate40.errors = [{instancePath:instancePath+"/starts",schemaPath:"#/properties/starts/type",keyword:"type",params:{type: schema105.properties.starts.type},message:"must be string,null"}];
+validate41.errors = [{instancePath:instancePath+"/starts",schemaPath:"#/properties/starts/type",keyword:"type",params:{type: schema107.properties.starts.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -5603,8 +5713,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate41(data1[i0], {instancePath:instancePath+"/mappings/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate41.errors);
+if(!(validate42(data1[i0], {instancePath:instancePath+"/mappings/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate42.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -5614,7 +5724,7 @@ break;
 }
 }
 else {
-validate40.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate41.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -5628,30 +5738,30 @@ var valid0 = true;
 }
 }
 else {
-validate40.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate40.errors = vErrors;
+validate41.errors = vErrors;
 return errors === 0;
 }
-validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x12 = validate45;
-const schema115 = {"type":"object","additionalProperties":false,"required":["keys","next_cursor"],"properties":{"keys":{"type":"array","items":{"$ref":"shape:Key"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
-const schema116 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
-const schema117 = {"type":"string","pattern":"^key_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema118 = {"type":"string","minLength":1,"maxLength":64};
-const schema123 = {"type":"string","enum":["config","console"]};
+const x13 = validate46;
+const schema117 = {"type":"object","additionalProperties":false,"required":["keys","next_cursor"],"properties":{"keys":{"type":"array","items":{"$ref":"shape:Key"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
+const schema118 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
+const schema119 = {"type":"string","pattern":"^key_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema120 = {"type":"string","minLength":1,"maxLength":64};
+const schema125 = {"type":"string","enum":["config","console"]};
 const pattern47 = new RegExp("^key_[0-9A-HJKMNP-TV-Z]{26}$", "u");
-const schema119 = {"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"shape:KeyScope"}};
-const schema120 = {"type":"string","enum":["chat","admin"]};
+const schema121 = {"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"shape:KeyScope"}};
+const schema122 = {"type":"string","enum":["chat","admin"]};
 const func0 = equal;
 
-function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate47.evaluated;
+const evaluated0 = validate48.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5661,7 +5771,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(Array.isArray(data)){
 if(data.length < 1){
-validate47.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate48.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -5671,11 +5781,11 @@ for(let i0=0; i0<len0; i0++){
 let data0 = data[i0];
 const _errs1 = errors;
 if(typeof data0 !== "string"){
-validate47.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate48.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "chat") || (data0 === "admin"))){
-validate47.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/enum",keyword:"enum",params:{allowedValues: schema120.enum},message:"must be equal to one of the allowed values"}];
+validate48.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/enum",keyword:"enum",params:{allowedValues: schema122.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -5691,7 +5801,7 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data[i1], data[j0])){
-validate47.errors = [{instancePath,schemaPath:"#/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"}];
+validate48.errors = [{instancePath,schemaPath:"#/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"}];
 return false;
 break outer0;
 }
@@ -5702,20 +5812,20 @@ break outer0;
 }
 }
 else {
-validate47.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate48.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-validate47.errors = vErrors;
+validate48.errors = vErrors;
 return errors === 0;
 }
-validate47.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+validate48.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate46.evaluated;
+const evaluated0 = validate47.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -5726,14 +5836,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.source === undefined) && (missing0 = "source"))){
-validate46.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate47.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "key_id") || (key0 === "name")) || (key0 === "prefix")) || (key0 === "scopes")) || (key0 === "created_at")) || (key0 === "last_used_at")) || (key0 === "source"))){
-validate46.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate47.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -5807,7 +5917,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate46.errors = vErrors;
+validate47.errors = vErrors;
 return false;
 }
 else {
@@ -5834,18 +5944,18 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate46.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate47.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate46.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate47.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate47.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5859,7 +5969,7 @@ if(data.prefix !== undefined){
 let data2 = data.prefix;
 const _errs12 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate46.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: schema116.properties.prefix.type},message:"must be string,null"}];
+validate47.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: schema118.properties.prefix.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -5870,8 +5980,8 @@ var valid0 = true;
 if(valid0){
 if(data.scopes !== undefined){
 const _errs14 = errors;
-if(!(validate47(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate47.errors);
+if(!(validate48(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate48.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs14 === errors;
@@ -5948,7 +6058,7 @@ else {
 vErrors.push(err7);
 }
 errors++;
-validate46.errors = vErrors;
+validate47.errors = vErrors;
 return false;
 }
 else {
@@ -6036,7 +6146,7 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate46.errors = vErrors;
+validate47.errors = vErrors;
 return false;
 }
 else {
@@ -6060,11 +6170,11 @@ if(data.source !== undefined){
 let data6 = data.source;
 const _errs29 = errors;
 if(typeof data6 !== "string"){
-validate46.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate47.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data6 === "config") || (data6 === "console"))){
-validate46.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema123.enum},message:"must be equal to one of the allowed values"}];
+validate47.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema125.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs29 === errors;
@@ -6082,20 +6192,20 @@ var valid0 = true;
 }
 }
 else {
-validate46.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate47.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate46.errors = vErrors;
+validate47.errors = vErrors;
 return errors === 0;
 }
-validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate47.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate45.evaluated;
+const evaluated0 = validate46.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6106,14 +6216,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.keys === undefined) && (missing0 = "keys")) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
-validate45.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate46.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "keys") || (key0 === "next_cursor"))){
-validate45.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate46.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6128,8 +6238,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate46(data0[i0], {instancePath:instancePath+"/keys/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate46.errors);
+if(!(validate47(data0[i0], {instancePath:instancePath+"/keys/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate47.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -6139,7 +6249,7 @@ break;
 }
 }
 else {
-validate45.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate46.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -6154,13 +6264,13 @@ let data2 = data.next_cursor;
 const _errs5 = errors;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate45.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema74.type},message:"must be string,null"}];
+validate46.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema76.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(isLonger(data2, 512)){
-validate45.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate46.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 }
@@ -6175,23 +6285,23 @@ var valid0 = true;
 }
 }
 else {
-validate45.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate46.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate45.errors = vErrors;
+validate46.errors = vErrors;
 return errors === 0;
 }
-validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x13 = validate50;
-const schema125 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"},"config_line":{"type":"string"}}};
+const x14 = validate51;
+const schema127 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"},"config_line":{"type":"string"}}};
 const pattern52 = new RegExp("^gw_[A-Za-z0-9_-]{43}$", "u");
 
-function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate50.evaluated;
+const evaluated0 = validate51.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6202,14 +6312,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))){
-validate50.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate51.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema125.properties, key0))){
-validate50.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema127.properties, key0))){
+validate51.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6222,12 +6332,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern47.test(data0)){
-validate50.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate51.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -6244,18 +6354,18 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate50.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate51.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate50.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate51.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -6268,7 +6378,7 @@ if(valid0){
 if(data.prefix !== undefined){
 const _errs8 = errors;
 if(typeof data.prefix !== "string"){
-validate50.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -6279,8 +6389,8 @@ var valid0 = true;
 if(valid0){
 if(data.scopes !== undefined){
 const _errs10 = errors;
-if(!(validate47(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate47.errors);
+if(!(validate48(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate48.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs10 === errors;
@@ -6296,12 +6406,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data4 === "string"){
 if(!pattern15.test(data4)){
-validate50.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate51.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -6314,7 +6424,7 @@ if(valid0){
 if(data.last_used_at !== undefined){
 const _errs14 = errors;
 if(data.last_used_at !== null){
-validate50.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+validate51.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -6327,11 +6437,11 @@ if(data.source !== undefined){
 let data6 = data.source;
 const _errs16 = errors;
 if(typeof data6 !== "string"){
-validate50.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("console" !== data6){
-validate50.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
+validate51.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -6346,12 +6456,12 @@ const _errs18 = errors;
 if(errors === _errs18){
 if(typeof data7 === "string"){
 if(!pattern52.test(data7)){
-validate50.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
+validate51.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
 return false;
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -6364,7 +6474,7 @@ if(valid0){
 if(data.config_line !== undefined){
 const _errs20 = errors;
 if(typeof data.config_line !== "string"){
-validate50.errors = [{instancePath:instancePath+"/config_line",schemaPath:"#/properties/config_line/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate51.errors = [{instancePath:instancePath+"/config_line",schemaPath:"#/properties/config_line/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -6384,23 +6494,23 @@ var valid0 = true;
 }
 }
 else {
-validate50.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate51.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate50.errors = vErrors;
+validate51.errors = vErrors;
 return errors === 0;
 }
-validate50.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate51.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x14 = validate52;
-const schema129 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
-const schema130 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
+const x15 = validate53;
+const schema131 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
+const schema132 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
 
-function validate52(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate52.evaluated;
+const evaluated0 = validate53.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6411,14 +6521,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.name === undefined) && (missing0 = "name")) || ((data.description === undefined) && (missing0 = "description"))) || ((data.paths === undefined) && (missing0 = "paths"))){
-validate52.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate53.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "name") || (key0 === "description")) || (key0 === "paths"))){
-validate52.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate53.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6428,11 +6538,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate52.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate53.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("agent-gateway" !== data0){
-validate52.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
+validate53.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -6444,7 +6554,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate52.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate53.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -6468,14 +6578,14 @@ if(errors === _errs9){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing1;
 if(((data3.path === undefined) && (missing1 = "path")) || ((data3.description === undefined) && (missing1 = "description"))){
-validate52.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate53.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs11 = errors;
 for(const key1 in data3){
 if(!((key1 === "path") || (key1 === "description"))){
-validate52.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate53.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6484,7 +6594,7 @@ if(_errs11 === errors){
 if(data3.path !== undefined){
 const _errs12 = errors;
 if(typeof data3.path !== "string"){
-validate52.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate53.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -6496,7 +6606,7 @@ if(valid3){
 if(data3.description !== undefined){
 const _errs14 = errors;
 if(typeof data3.description !== "string"){
-validate52.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate53.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs14 === errors;
@@ -6509,7 +6619,7 @@ var valid3 = true;
 }
 }
 else {
-validate52.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate53.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -6520,7 +6630,7 @@ break;
 }
 }
 else {
-validate52.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate53.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -6535,41 +6645,17 @@ var valid0 = true;
 }
 }
 else {
-validate52.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate53.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
-}
-validate52.errors = vErrors;
-return errors === 0;
-}
-validate52.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x15 = validate53;
-const schema131 = {"type":"string"};
-
-function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate53.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(typeof data !== "string"){
-validate53.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
 }
 validate53.errors = vErrors;
 return errors === 0;
 }
-validate53.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate53.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x16 = validate54;
-const schema132 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
 const schema133 = {"type":"string"};
-const schema134 = {"type":"integer","minimum":0};
 
 function validate54(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6581,18 +6667,42 @@ evaluated0.props = undefined;
 if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
+if(typeof data !== "string"){
+validate54.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+validate54.errors = vErrors;
+return errors === 0;
+}
+validate54.evaluated = {"dynamicProps":false,"dynamicItems":false};
+
+const x17 = validate55;
+const schema134 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
+const schema135 = {"type":"string"};
+const schema136 = {"type":"integer","minimum":0};
+
+function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate55.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.status === undefined) && (missing0 = "status")) || ((data.version === undefined) && (missing0 = "version"))) || ((data.uptime_ms === undefined) && (missing0 = "uptime_ms"))){
-validate54.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate55.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "status") || (key0 === "version")) || (key0 === "uptime_ms"))){
-validate54.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate55.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6602,11 +6712,11 @@ if(data.status !== undefined){
 let data0 = data.status;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate54.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate55.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("ok" !== data0){
-validate54.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
+validate55.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -6618,7 +6728,7 @@ if(valid0){
 if(data.version !== undefined){
 const _errs4 = errors;
 if(typeof data.version !== "string"){
-validate54.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate55.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -6632,13 +6742,13 @@ let data2 = data.uptime_ms;
 const _errs7 = errors;
 const _errs8 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate54.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate55.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs8){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate54.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate55.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -6654,23 +6764,23 @@ var valid0 = true;
 }
 }
 else {
-validate54.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate55.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate54.errors = vErrors;
+validate55.errors = vErrors;
 return errors === 0;
 }
-validate54.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate55.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x17 = validate55;
-const schema135 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
-const schema136 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
+const x18 = validate56;
+const schema137 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
+const schema138 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
 
-function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate56(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate55.evaluated;
+const evaluated0 = validate56.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6681,14 +6791,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.ready === undefined) && (missing0 = "ready")) || ((data.parts === undefined) && (missing0 = "parts"))){
-validate55.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate56.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "ready") || (key0 === "parts"))){
-validate55.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate56.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6697,7 +6807,7 @@ if(_errs1 === errors){
 if(data.ready !== undefined){
 const _errs2 = errors;
 if(typeof data.ready !== "boolean"){
-validate55.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate56.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -6719,14 +6829,14 @@ if(errors === _errs8){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((data2.ok === undefined) && (missing1 = "ok")){
-validate55.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate56.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs10 = errors;
 for(const key2 in data2){
 if(!((key2 === "ok") || (key2 === "detail"))){
-validate55.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate56.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6735,7 +6845,7 @@ if(_errs10 === errors){
 if(data2.ok !== undefined){
 const _errs11 = errors;
 if(typeof data2.ok !== "boolean"){
-validate55.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate56.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid3 = _errs11 === errors;
@@ -6747,7 +6857,7 @@ if(valid3){
 if(data2.detail !== undefined){
 const _errs13 = errors;
 if(typeof data2.detail !== "string"){
-validate55.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate56.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs13 === errors;
@@ -6760,7 +6870,7 @@ var valid3 = true;
 }
 }
 else {
-validate55.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate56.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -6771,7 +6881,7 @@ break;
 }
 }
 else {
-validate55.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate56.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -6785,39 +6895,17 @@ var valid0 = true;
 }
 }
 else {
-validate55.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate56.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
-}
-validate55.errors = vErrors;
-return errors === 0;
-}
-validate55.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x18 = validate56;
-const schema137 = {"type":"string"};
-
-function validate56(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate56.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(typeof data !== "string"){
-validate56.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
 }
 validate56.errors = vErrors;
 return errors === 0;
 }
-validate56.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate56.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x19 = validate57;
-const schema138 = {"type":"object","additionalProperties":true};
+const schema139 = {"type":"string"};
 
 function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6829,21 +6917,17 @@ evaluated0.props = undefined;
 if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-}
-else {
-validate57.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+if(typeof data !== "string"){
+validate57.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
-}
 }
 validate57.errors = vErrors;
 return errors === 0;
 }
-validate57.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate57.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const x20 = validate58;
-const schema139 = {"type":"string"};
+const schema140 = {"type":"object","additionalProperties":true};
 
 function validate58(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6855,25 +6939,51 @@ evaluated0.props = undefined;
 if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
-if(typeof data !== "string"){
-validate58.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+}
+else {
+validate58.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
+}
 }
 validate58.errors = vErrors;
 return errors === 0;
 }
-validate58.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate58.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x21 = validate59;
-const schema140 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
-const schema141 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
-const schema142 = {"type":"string","minLength":1,"maxLength":255};
-const schema145 = {"type":"integer","minimum":0};
+const schema141 = {"type":"string"};
 
-function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate60.evaluated;
+const evaluated0 = validate59.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(typeof data !== "string"){
+validate59.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+validate59.errors = vErrors;
+return errors === 0;
+}
+validate59.evaluated = {"dynamicProps":false,"dynamicItems":false};
+
+const x22 = validate60;
+const schema142 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
+const schema143 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
+const schema144 = {"type":"string","minLength":1,"maxLength":255};
+const schema147 = {"type":"integer","minimum":0};
+
+function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate61.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -6884,14 +6994,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate60.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate61.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate60.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate61.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6901,11 +7011,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate60.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate61.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.started" !== data0){
-validate60.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
+validate61.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -6921,18 +7031,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate60.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate61.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate60.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate61.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate60.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate61.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -6949,14 +7059,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.attempt === undefined) && (missing1 = "attempt"))){
-validate60.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate61.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "attempt"))){
-validate60.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate61.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -6969,12 +7079,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate60.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate61.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate60.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate61.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -6991,24 +7101,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(isLonger(data4, 256)){
-validate60.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate61.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data4, 1)){
-validate60.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate61.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate60.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate61.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate60.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate61.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7023,13 +7133,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate60.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate61.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate60.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate61.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7045,13 +7155,13 @@ let data6 = data2.attempt;
 const _errs19 = errors;
 const _errs20 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate60.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate61.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs20){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate60.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate61.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7068,7 +7178,7 @@ var valid2 = true;
 }
 }
 else {
-validate60.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate61.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7083,21 +7193,21 @@ var valid0 = true;
 }
 }
 else {
-validate60.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate61.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate60.errors = vErrors;
+validate61.errors = vErrors;
 return errors === 0;
 }
-validate60.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate61.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema147 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
+const schema149 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
 
-function validate62(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate62.evaluated;
+const evaluated0 = validate63.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7108,14 +7218,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate62.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate63.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate62.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate63.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7125,11 +7235,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate62.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate63.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("message.delta" !== data0){
-validate62.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
+validate63.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7145,18 +7255,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate62.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate63.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate62.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate63.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate62.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate63.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7173,14 +7283,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.offset === undefined) && (missing1 = "offset"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate62.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate63.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "offset")) || (key1 === "text"))){
-validate62.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate63.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7193,12 +7303,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate62.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate63.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate62.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate63.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7215,12 +7325,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(!pattern4.test(data4)){
-validate62.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate63.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate62.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate63.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7235,13 +7345,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate62.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate63.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate62.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate63.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7256,13 +7366,13 @@ if(data2.offset !== undefined){
 let data6 = data2.offset;
 const _errs19 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate62.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate63.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs19){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate62.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate63.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7276,7 +7386,7 @@ if(valid2){
 if(data2.text !== undefined){
 const _errs21 = errors;
 if(typeof data2.text !== "string"){
-validate62.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate63.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs21 === errors;
@@ -7292,7 +7402,7 @@ var valid2 = true;
 }
 }
 else {
-validate62.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate63.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7307,21 +7417,21 @@ var valid0 = true;
 }
 }
 else {
-validate62.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate63.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate62.errors = vErrors;
+validate63.errors = vErrors;
 return errors === 0;
 }
-validate62.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate63.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema152 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
+const schema154 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
 
-function validate64(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate64.evaluated;
+const evaluated0 = validate65.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7332,14 +7442,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate64.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate65.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate64.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate65.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7349,11 +7459,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate64.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate65.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("message.completed" !== data0){
-validate64.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
+validate65.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7369,18 +7479,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate64.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate65.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate64.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate65.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate64.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate65.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7397,14 +7507,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate64.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate65.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "text"))){
-validate64.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate65.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7417,12 +7527,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate64.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate65.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate64.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate65.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7439,12 +7549,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(!pattern4.test(data4)){
-validate64.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate65.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate64.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate65.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7459,13 +7569,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate64.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate65.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate64.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate65.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7479,7 +7589,7 @@ if(valid2){
 if(data2.text !== undefined){
 const _errs19 = errors;
 if(typeof data2.text !== "string"){
-validate64.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate65.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -7494,7 +7604,7 @@ var valid2 = true;
 }
 }
 else {
-validate64.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate65.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7509,21 +7619,21 @@ var valid0 = true;
 }
 }
 else {
-validate64.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate65.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate64.errors = vErrors;
+validate65.errors = vErrors;
 return errors === 0;
 }
-validate64.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate65.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema157 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
+const schema159 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
 
-function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate67(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate66.evaluated;
+const evaluated0 = validate67.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7534,14 +7644,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate66.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate67.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate66.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate67.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7551,11 +7661,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate66.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate67.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.completed" !== data0){
-validate66.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
+validate67.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7571,18 +7681,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate66.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate67.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate66.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate67.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate67.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7599,14 +7709,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate66.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate67.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
-validate66.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate67.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7619,12 +7729,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate66.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate67.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate67.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7641,24 +7751,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(isLonger(data4, 256)){
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate67.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data4, 1)){
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate67.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate67.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate67.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7673,13 +7783,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate66.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate67.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate66.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate67.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7694,11 +7804,11 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate66.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate67.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("completed" !== data6){
-validate66.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
+validate67.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -7710,7 +7820,7 @@ if(valid2){
 if(data2.reply !== undefined){
 const _errs21 = errors;
 if(typeof data2.reply !== "string"){
-validate66.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate67.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs21 === errors;
@@ -7727,14 +7837,14 @@ if(errors === _errs24){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing2;
 if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate66.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs26 = errors;
 for(const key2 in data8){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate66.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7744,13 +7854,13 @@ if(data8.input !== undefined){
 let data9 = data8.input;
 const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate66.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate66.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7765,13 +7875,13 @@ if(data8.output !== undefined){
 let data10 = data8.output;
 const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate66.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate66.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7786,13 +7896,13 @@ if(data8.total !== undefined){
 let data11 = data8.total;
 const _errs31 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate66.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate66.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7807,13 +7917,13 @@ if(data8.cached !== undefined){
 let data12 = data8.cached;
 const _errs33 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate66.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs33){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
-validate66.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7828,13 +7938,13 @@ if(data8.reasoning !== undefined){
 let data13 = data8.reasoning;
 const _errs35 = errors;
 if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate66.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs35){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate66.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -7851,12 +7961,12 @@ const _errs37 = errors;
 if(errors === _errs37){
 if((typeof data14 == "number") && (isFinite(data14))){
 if(data14 < 0 || isNaN(data14)){
-validate66.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -7870,11 +7980,11 @@ if(data8.unknown !== undefined){
 let data15 = data8.unknown;
 const _errs39 = errors;
 if(typeof data15 !== "boolean"){
-validate66.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 if(true !== data15){
-validate66.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid7 = _errs39 === errors;
@@ -7892,7 +8002,7 @@ var valid7 = true;
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate67.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7910,7 +8020,7 @@ var valid2 = true;
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate67.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -7925,21 +8035,21 @@ var valid0 = true;
 }
 }
 else {
-validate66.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate67.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate66.errors = vErrors;
+validate67.errors = vErrors;
 return errors === 0;
 }
-validate66.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate67.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema163 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
+const schema165 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
 
-function validate68(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate69(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate68.evaluated;
+const evaluated0 = validate69.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7950,14 +8060,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate68.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate69.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate68.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate69.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7967,11 +8077,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate68.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate69.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.failed" !== data0){
-validate68.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
+validate69.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -7987,18 +8097,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate68.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate69.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate68.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate69.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate68.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate69.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8015,14 +8125,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate69.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
-validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate69.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8035,12 +8145,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate68.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate69.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate68.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate69.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8057,24 +8167,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(isLonger(data4, 256)){
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate69.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data4, 1)){
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate69.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate69.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate68.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate69.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8089,13 +8199,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate68.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate69.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate68.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate69.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8110,11 +8220,11 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate68.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate69.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("failed" !== data6){
-validate68.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
+validate69.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -8143,14 +8253,14 @@ if(errors === _errs23){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing2;
 if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate68.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs25 = errors;
 for(const key2 in data8){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate68.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8160,13 +8270,13 @@ if(data8.input !== undefined){
 let data9 = data8.input;
 const _errs26 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate68.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs26){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate68.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8181,13 +8291,13 @@ if(data8.output !== undefined){
 let data10 = data8.output;
 const _errs28 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate68.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs28){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate68.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8202,13 +8312,13 @@ if(data8.total !== undefined){
 let data11 = data8.total;
 const _errs30 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate68.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs30){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate68.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8223,13 +8333,13 @@ if(data8.cached !== undefined){
 let data12 = data8.cached;
 const _errs32 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate68.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs32){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
-validate68.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8244,13 +8354,13 @@ if(data8.reasoning !== undefined){
 let data13 = data8.reasoning;
 const _errs34 = errors;
 if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate68.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs34){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate68.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8267,12 +8377,12 @@ const _errs36 = errors;
 if(errors === _errs36){
 if((typeof data14 == "number") && (isFinite(data14))){
 if(data14 < 0 || isNaN(data14)){
-validate68.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 else {
-validate68.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -8286,11 +8396,11 @@ if(data8.unknown !== undefined){
 let data15 = data8.unknown;
 const _errs38 = errors;
 if(typeof data15 !== "boolean"){
-validate68.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 if(true !== data15){
-validate68.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid7 = _errs38 === errors;
@@ -8308,7 +8418,7 @@ var valid7 = true;
 }
 }
 else {
-validate68.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate69.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -8326,7 +8436,7 @@ var valid2 = true;
 }
 }
 else {
-validate68.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate69.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -8341,21 +8451,21 @@ var valid0 = true;
 }
 }
 else {
-validate68.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate69.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate68.errors = vErrors;
+validate69.errors = vErrors;
 return errors === 0;
 }
-validate68.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate69.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema169 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+const schema171 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
 
-function validate71(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate72(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate71.evaluated;
+const evaluated0 = validate72.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8366,14 +8476,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate71.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate72.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate71.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate72.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8383,11 +8493,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate71.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate72.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.cancelled" !== data0){
-validate71.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+validate72.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8403,18 +8513,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate71.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate72.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate71.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate72.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate71.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate72.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8431,14 +8541,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate71.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
-validate71.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8451,12 +8561,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate71.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate72.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate71.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate72.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8473,24 +8583,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(isLonger(data4, 256)){
-validate71.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data4, 1)){
-validate71.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate71.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate71.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate72.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8505,13 +8615,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate71.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate72.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate71.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate72.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8526,11 +8636,11 @@ if(data2.status !== undefined){
 let data6 = data2.status;
 const _errs19 = errors;
 if(typeof data6 !== "string"){
-validate71.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate72.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("cancelled" !== data6){
-validate71.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
+validate72.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -8547,14 +8657,14 @@ if(errors === _errs22){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing2;
 if((((data7.input === undefined) && (missing2 = "input")) || ((data7.output === undefined) && (missing2 = "output"))) || ((data7.total === undefined) && (missing2 = "total"))){
-validate71.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs24 = errors;
 for(const key2 in data7){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate71.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8564,13 +8674,13 @@ if(data7.input !== undefined){
 let data8 = data7.input;
 const _errs25 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate71.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs25){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 0 || isNaN(data8)){
-validate71.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8585,13 +8695,13 @@ if(data7.output !== undefined){
 let data9 = data7.output;
 const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate71.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate71.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8606,13 +8716,13 @@ if(data7.total !== undefined){
 let data10 = data7.total;
 const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate71.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate71.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8627,13 +8737,13 @@ if(data7.cached !== undefined){
 let data11 = data7.cached;
 const _errs31 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate71.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate71.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8648,13 +8758,13 @@ if(data7.reasoning !== undefined){
 let data12 = data7.reasoning;
 const _errs33 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate71.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs33){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
-validate71.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -8671,12 +8781,12 @@ const _errs35 = errors;
 if(errors === _errs35){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate71.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 else {
-validate71.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -8690,11 +8800,11 @@ if(data7.unknown !== undefined){
 let data14 = data7.unknown;
 const _errs37 = errors;
 if(typeof data14 !== "boolean"){
-validate71.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 if(true !== data14){
-validate71.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid7 = _errs37 === errors;
@@ -8712,7 +8822,7 @@ var valid7 = true;
 }
 }
 else {
-validate71.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate72.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -8725,7 +8835,7 @@ if(valid2){
 if(data2.reply !== undefined){
 const _errs39 = errors;
 if(typeof data2.reply !== "string"){
-validate71.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate72.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs39 === errors;
@@ -8742,7 +8852,7 @@ var valid2 = true;
 }
 }
 else {
-validate71.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate72.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -8757,20 +8867,20 @@ var valid0 = true;
 }
 }
 else {
-validate71.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate72.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate71.errors = vErrors;
+validate72.errors = vErrors;
 return errors === 0;
 }
-validate71.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate72.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate59.evaluated;
+const evaluated0 = validate60.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8781,8 +8891,8 @@ const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate60(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate60.errors);
+if(!(validate61(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate61.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -8792,8 +8902,8 @@ passing0 = 0;
 var props0 = true;
 }
 const _errs2 = errors;
-if(!(validate62(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate62.errors);
+if(!(validate63(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate63.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -8810,8 +8920,8 @@ props0 = true;
 }
 }
 const _errs3 = errors;
-if(!(validate64(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate64.errors);
+if(!(validate65(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate65.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs3 === errors;
@@ -8828,8 +8938,8 @@ props0 = true;
 }
 }
 const _errs4 = errors;
-if(!(validate66(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate66.errors);
+if(!(validate67(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate67.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -8846,8 +8956,8 @@ props0 = true;
 }
 }
 const _errs5 = errors;
-if(!(validate68(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate68.errors);
+if(!(validate69(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate69.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs5 === errors;
@@ -8864,8 +8974,8 @@ props0 = true;
 }
 }
 const _errs6 = errors;
-if(!(validate71(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate71.errors);
+if(!(validate72(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate72.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs6 === errors;
@@ -8895,7 +9005,7 @@ else {
 vErrors.push(err0);
 }
 errors++;
-validate59.errors = vErrors;
+validate60.errors = vErrors;
 return false;
 }
 else {
@@ -8909,11 +9019,11 @@ vErrors = null;
 }
 }
 }
-validate59.errors = vErrors;
+validate60.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate60.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
   return {
     replies: {
@@ -9005,7 +9115,19 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "turns.cancel 431 application/problem+json": x3,
       "turns.cancel 500 application/problem+json": x3,
       "turns.cancel 503 application/problem+json": x3,
-      "deliveries.list 200 application/json": x6,
+      "agents.beat 200 application/json": x6,
+      "agents.beat 400 application/problem+json": x3,
+      "agents.beat 401 application/problem+json": x3,
+      "agents.beat 403 application/problem+json": x3,
+      "agents.beat 404 application/problem+json": x3,
+      "agents.beat 405 application/problem+json": x3,
+      "agents.beat 408 application/problem+json": x3,
+      "agents.beat 414 application/problem+json": x3,
+      "agents.beat 429 application/problem+json": x3,
+      "agents.beat 431 application/problem+json": x3,
+      "agents.beat 500 application/problem+json": x3,
+      "agents.beat 503 application/problem+json": x3,
+      "deliveries.list 200 application/json": x7,
       "deliveries.list 400 application/problem+json": x3,
       "deliveries.list 401 application/problem+json": x3,
       "deliveries.list 403 application/problem+json": x3,
@@ -9016,7 +9138,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "deliveries.list 431 application/problem+json": x3,
       "deliveries.list 500 application/problem+json": x3,
       "deliveries.list 503 application/problem+json": x3,
-      "deliveries.get 200 application/json": x7,
+      "deliveries.get 200 application/json": x8,
       "deliveries.get 400 application/problem+json": x3,
       "deliveries.get 401 application/problem+json": x3,
       "deliveries.get 403 application/problem+json": x3,
@@ -9028,7 +9150,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "deliveries.get 431 application/problem+json": x3,
       "deliveries.get 500 application/problem+json": x3,
       "deliveries.get 503 application/problem+json": x3,
-      "deliveries.replay 200 application/json": x8,
+      "deliveries.replay 200 application/json": x9,
       "deliveries.replay 400 application/problem+json": x3,
       "deliveries.replay 401 application/problem+json": x3,
       "deliveries.replay 403 application/problem+json": x3,
@@ -9042,7 +9164,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "deliveries.replay 431 application/problem+json": x3,
       "deliveries.replay 500 application/problem+json": x3,
       "deliveries.replay 503 application/problem+json": x3,
-      "events.list 200 application/json": x9,
+      "events.list 200 application/json": x10,
       "events.list 400 application/problem+json": x3,
       "events.list 401 application/problem+json": x3,
       "events.list 403 application/problem+json": x3,
@@ -9053,7 +9175,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "events.list 431 application/problem+json": x3,
       "events.list 500 application/problem+json": x3,
       "events.list 503 application/problem+json": x3,
-      "events.get 200 application/json": x10,
+      "events.get 200 application/json": x11,
       "events.get 400 application/problem+json": x3,
       "events.get 401 application/problem+json": x3,
       "events.get 403 application/problem+json": x3,
@@ -9065,7 +9187,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "events.get 431 application/problem+json": x3,
       "events.get 500 application/problem+json": x3,
       "events.get 503 application/problem+json": x3,
-      "events.replay 200 application/json": x10,
+      "events.replay 200 application/json": x11,
       "events.replay 400 application/problem+json": x3,
       "events.replay 401 application/problem+json": x3,
       "events.replay 403 application/problem+json": x3,
@@ -9078,7 +9200,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "events.replay 431 application/problem+json": x3,
       "events.replay 500 application/problem+json": x3,
       "events.replay 503 application/problem+json": x3,
-      "mappings.dryRun 200 application/json": x11,
+      "mappings.dryRun 200 application/json": x12,
       "mappings.dryRun 400 application/problem+json": x3,
       "mappings.dryRun 401 application/problem+json": x3,
       "mappings.dryRun 403 application/problem+json": x3,
@@ -9091,7 +9213,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "mappings.dryRun 429 application/problem+json": x3,
       "mappings.dryRun 431 application/problem+json": x3,
       "mappings.dryRun 500 application/problem+json": x3,
-      "keys.list 200 application/json": x12,
+      "keys.list 200 application/json": x13,
       "keys.list 400 application/problem+json": x3,
       "keys.list 401 application/problem+json": x3,
       "keys.list 403 application/problem+json": x3,
@@ -9102,7 +9224,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "keys.list 431 application/problem+json": x3,
       "keys.list 500 application/problem+json": x3,
       "keys.list 503 application/problem+json": x3,
-      "keys.create 201 application/json": x13,
+      "keys.create 201 application/json": x14,
       "keys.create 400 application/problem+json": x3,
       "keys.create 401 application/problem+json": x3,
       "keys.create 403 application/problem+json": x3,
@@ -9126,30 +9248,30 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "keys.revoke 431 application/problem+json": x3,
       "keys.revoke 500 application/problem+json": x3,
       "keys.revoke 503 application/problem+json": x3,
-      "ops.index 200 application/json": x14,
-      "ops.index 200 text/html": x15,
+      "ops.index 200 application/json": x15,
+      "ops.index 200 text/html": x16,
       "ops.index 400 application/problem+json": x3,
       "ops.index 405 application/problem+json": x3,
       "ops.index 408 application/problem+json": x3,
       "ops.index 414 application/problem+json": x3,
       "ops.index 431 application/problem+json": x3,
       "ops.index 500 application/problem+json": x3,
-      "ops.healthz 200 application/json": x16,
+      "ops.healthz 200 application/json": x17,
       "ops.healthz 400 application/problem+json": x3,
       "ops.healthz 405 application/problem+json": x3,
       "ops.healthz 408 application/problem+json": x3,
       "ops.healthz 414 application/problem+json": x3,
       "ops.healthz 431 application/problem+json": x3,
       "ops.healthz 500 application/problem+json": x3,
-      "ops.readyz 200 application/json": x17,
+      "ops.readyz 200 application/json": x18,
       "ops.readyz 400 application/problem+json": x3,
       "ops.readyz 405 application/problem+json": x3,
       "ops.readyz 408 application/problem+json": x3,
       "ops.readyz 414 application/problem+json": x3,
       "ops.readyz 431 application/problem+json": x3,
       "ops.readyz 500 application/problem+json": x3,
-      "ops.readyz 503 application/json": x17,
-      "ops.metrics 200 text/plain": x18,
+      "ops.readyz 503 application/json": x18,
+      "ops.metrics 200 text/plain": x19,
       "ops.metrics 400 application/problem+json": x3,
       "ops.metrics 401 application/problem+json": x3,
       "ops.metrics 403 application/problem+json": x3,
@@ -9158,21 +9280,21 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "ops.metrics 414 application/problem+json": x3,
       "ops.metrics 431 application/problem+json": x3,
       "ops.metrics 500 application/problem+json": x3,
-      "ops.openapi 200 application/json": x19,
+      "ops.openapi 200 application/json": x20,
       "ops.openapi 400 application/problem+json": x3,
       "ops.openapi 405 application/problem+json": x3,
       "ops.openapi 408 application/problem+json": x3,
       "ops.openapi 414 application/problem+json": x3,
       "ops.openapi 431 application/problem+json": x3,
       "ops.openapi 500 application/problem+json": x3,
-      "ops.openrpc 200 application/json": x19,
+      "ops.openrpc 200 application/json": x20,
       "ops.openrpc 400 application/problem+json": x3,
       "ops.openrpc 405 application/problem+json": x3,
       "ops.openrpc 408 application/problem+json": x3,
       "ops.openrpc 414 application/problem+json": x3,
       "ops.openrpc 431 application/problem+json": x3,
       "ops.openrpc 500 application/problem+json": x3,
-      "ops.docs 200 text/html": x20,
+      "ops.docs 200 text/html": x21,
       "ops.docs 400 application/problem+json": x3,
       "ops.docs 405 application/problem+json": x3,
       "ops.docs 408 application/problem+json": x3,
@@ -9180,7 +9302,7 @@ validate59.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "ops.docs 431 application/problem+json": x3,
       "ops.docs 500 application/problem+json": x3,
     },
-    events: x21,
+    events: x22,
     problem: x3,
   };
 })();
