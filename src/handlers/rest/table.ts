@@ -1,6 +1,7 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
+import { agents } from "./agents.ts";
 import { chat } from "./chat.ts";
 import { deliveries } from "./deliveries.ts";
 import { events } from "./events.ts";
@@ -16,6 +17,7 @@ export const restHandlers = (core: Core, parts: ReplayParts) =>
     ...chat(core),
     ...skills(core),
     ...turns(core),
+    ...agents(core),
     ...deliveries(core, parts),
     ...events(core),
     ...mappings(core),
