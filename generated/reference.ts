@@ -73,6 +73,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#skills.list">GET /api/v1/skills/list</a>
 <a href="#skills.trigger">POST /api/v1/skills/trigger</a>
 <b><a href="#of-turns">turns</a></b>
+<a href="#turns.list">GET /api/v1/turns</a>
 <a href="#turns.get">GET /api/v1/turns/{turn_id}</a>
 <a href="#turns.events">GET /api/v1/turns/{turn_id}/events</a>
 <a href="#turns.cancel">POST /api/v1/turns/{turn_id}/cancel</a>
@@ -427,7 +428,53 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-turns">turns</h2>
 <p>Read, follow and cancel runs of agents.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<section id="turns.list">
+<h3><a href="#turns.list"><code class="verb">GET</code> <code>/api/v1/turns</code></a></h3>
+<p class="summary">List turns</p>
+<p class="who"><code>turns.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>The turns that are kept, newest first, without their replies. A page may hold fewer than <code>limit</code> though more follow: with filters that few turns match, it ends once it has looked at 10 000 turns. The last page alone has no <code>next_cursor</code>.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>status</code> <i><code>&quot;queued&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;completed&quot;</code> or <code>&quot;failed&quot;</code> or <code>&quot;cancelled&quot;</code></i></dt><dd>Only those in this state.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>Only those of this agent; it may have left the configuration. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>session_id</code> <i>string</i></dt><dd>Only those of this session. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
+<dt><code>limit</code> <i>integer</i></dt><dd>How many to list at most. Default <code>50</code>, 1 to 500.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>The <code>next_cursor</code> of the page before; without it, the first page. 1 to 512 characters, such as <code>djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4</code>.</dd>
+</dl>
+<h4>200</h4>
+<p>The turns.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>turns</code> <i>list of <a href="#http-TurnSummary">TurnSummary</a></i></dt><dd>The turns.</dd>
+<dt><code>next_cursor</code> <i>string or null</i></dt><dd>The cursor of the next page; null on the last. At most 512 characters, such as <code>null</code>.</dd>
+</dl>
+<figure><figcaption>One that has completed</figcaption><pre>{
+  &quot;turns&quot;: [
+    {
+      &quot;turn_id&quot;: &quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,
+      &quot;session_id&quot;: &quot;agent:main:rest:ada&quot;,
+      &quot;agent&quot;: &quot;main&quot;,
+      &quot;status&quot;: &quot;completed&quot;,
+      &quot;attempt&quot;: 1,
+      &quot;created_at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+      &quot;started_at&quot;: &quot;2026-11-21T08:54:31.125Z&quot;,
+      &quot;ended_at&quot;: &quot;2026-11-21T08:54:31.190Z&quot;,
+      &quot;model&quot;: &quot;fast&quot;,
+      &quot;error&quot;: null,
+      &quot;usage&quot;: {
+        &quot;input&quot;: 8,
+        &quot;output&quot;: 8,
+        &quot;total&quot;: 16
+      },
+      &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
+    }
+  ],
+  &quot;next_cursor&quot;: null
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-forbidden">forbidden</a></p>
+</section>
 <section id="turns.get">
 <h3><a href="#turns.get"><code class="verb">GET</code> <code>/api/v1/turns/{turn_id}</code></a></h3>
 <p class="summary">Read a turn</p>
@@ -512,7 +559,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   },
   &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
 }</pre></figure>
-
+<h4>Errors</h4>
+<p class="errors"><a href="#error-turn-not-found">turn-not-found</a></p>
 </section>
 <section id="turns.events">
 <h3><a href="#turns.events"><code class="verb">GET</code> <code>/api/v1/turns/{turn_id}/events</code></a></h3>
@@ -588,7 +636,8 @@ id: 6
 data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;session_id&quot;:&quot;agent:main:rest:ada&quot;,&quot;seq&quot;:6,&quot;status&quot;:&quot;cancelled&quot;,&quot;usage&quot;:{&quot;input&quot;:8,&quot;output&quot;:4,&quot;total&quot;:12},&quot;reply&quot;:&quot;What changed &quot;}
 
 </pre></figure>
-
+<h4>Errors</h4>
+<p class="errors"><a href="#error-turn-not-found">turn-not-found</a></p>
 </section>
 <section id="turns.cancel">
 <h3><a href="#turns.cancel"><code class="verb">POST</code> <code>/api/v1/turns/{turn_id}/cancel</code></a></h3>
@@ -637,7 +686,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
+<p class="errors"><a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-agents">agents</h2>
 <p>What operators do with an agent.</p>
@@ -4129,6 +4178,20 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>name</code> <i>string</i></dt><dd>The name of an error, a row of the error table. Names are added over time, never changed. Such as <code>turn-failed</code>.</dd>
 <dt><code>title</code> <i>string</i></dt><dd>The short text of the error.</dd>
 <dt><code>detail</code> <i>string</i> <b>optional</b></dt><dd>What went wrong in this case, where more can be told.</dd>
+</dl></section>
+<section id="http-TurnSummary"><h3>TurnSummary</h3><p>One run of an agent on a session, without its reply. What is not known yet is null.</p><dl>
+<dt><code>turn_id</code> <i>string</i></dt><dd>One run of an agent on a session. Such as <code>turn_01M7YN0XEMM1B7E5S8YF3GKP2N</code>.</dd>
+<dt><code>session_id</code> <i>string</i></dt><dd>One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are <code>agent:&lt;agent&gt;:main</code>, <code>agent:&lt;agent&gt;:&lt;channel&gt;:&lt;user&gt;</code>, <code>chat:&lt;id&gt;</code> and <code>webhook:&lt;id&gt;</code>. 1 to 256 characters, such as <code>agent:main:rest:ada</code>.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>status</code> <i><code>&quot;queued&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;completed&quot;</code> or <code>&quot;failed&quot;</code> or <code>&quot;cancelled&quot;</code></i></dt><dd>A turn goes queued → running → completed, failed or cancelled. The last three never change.</dd>
+<dt><code>attempt</code> <i>integer</i></dt><dd>How often the turn was begun: 0 while it waits, 1 for the first run, more after a crash. Such as <code>1</code>.</dd>
+<dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>started_at</code> <i>string or null</i></dt><dd>When the latest attempt began.</dd>
+<dt><code>ended_at</code> <i>string or null</i></dt><dd>When it completed, failed or was cancelled.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one.</dd>
+<dt><code>error</code> <i><a href="#http-TurnError">TurnError</a> or null</i></dt><dd>Why it failed; null unless it did.</dd>
+<dt><code>usage</code> <i><a href="#http-Usage">Usage</a> or null</i></dt><dd>What it cost, failed attempts too; null until it ended.</dd>
+<dt><code>delivery_id</code> <i>string or null</i></dt><dd>The recorded request that started it; null where none did.</dd>
 </dl></section>
 <section id="http-UnmatchedReply"><h3>UnmatchedReply</h3><p>The request is authentic and the mapping does not match it. Nothing was started.</p><dl>
 <dt><code>status</code> <i><code>200</code></i></dt><dd>The HTTP status, for senders that keep bodies only.</dd>

@@ -69,6 +69,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/turns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List turns
+         * @description The turns that are kept, newest first, without their replies. A page may hold fewer than `limit` though more follow: with filters that
+         *     few turns match, it ends once it has looked at 10 000 turns. The last page alone has no `next_cursor`.
+         */
+        get: operations["turns.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/turns/{turn_id}": {
         parameters: {
             query?: never;
@@ -1824,6 +1845,12 @@ export interface components {
          * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
          */
         TurnId: string;
+        /** @description Turns, newest first. */
+        TurnList: {
+            /** @description The turns. */
+            turns: components["schemas"]["TurnSummary"][];
+            next_cursor: components["schemas"]["NextCursor"];
+        };
         /** @description The agent has begun. It comes again when another attempt begins. */
         TurnStartedEvent: {
             /** @constant */
@@ -1841,6 +1868,27 @@ export interface components {
          * @enum {string}
          */
         TurnStatus: "queued" | "running" | "completed" | "failed" | "cancelled";
+        /** @description One run of an agent on a session, without its reply. What is not known yet is null. */
+        TurnSummary: {
+            turn_id: components["schemas"]["TurnId"];
+            session_id: components["schemas"]["SessionId"];
+            agent: components["schemas"]["AgentName"];
+            status: components["schemas"]["TurnStatus"];
+            attempt: components["schemas"]["Attempt"];
+            created_at: components["schemas"]["Timestamp"];
+            /** @description When the latest attempt began. */
+            started_at: components["schemas"]["Timestamp"] | null;
+            /** @description When it completed, failed or was cancelled. */
+            ended_at: components["schemas"]["Timestamp"] | null;
+            /** @description The model that was asked for; once the turn has ended, the one that answered, a fallback for instance. Null where nobody named one. */
+            model: components["schemas"]["ModelName"] | null;
+            /** @description Why it failed; null unless it did. */
+            error: components["schemas"]["TurnError"] | null;
+            /** @description What it cost, failed attempts too; null until it ended. */
+            usage: components["schemas"]["Usage"] | null;
+            /** @description The recorded request that started it; null where none did. */
+            delivery_id: components["schemas"]["DeliveryId"] | null;
+        };
         /**
          * @description A moment, in seconds since 1970.
          * @example 1795251271
@@ -2931,6 +2979,59 @@ export interface operations {
             502: components["responses"]["TurnFailed"];
             503: components["responses"]["UnavailableToAnswer"];
             504: components["responses"]["TurnTimeout"];
+        };
+    };
+    "turns.list": {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only those in this state.
+                 * @example running
+                 */
+                status?: components["schemas"]["TurnStatus"];
+                /**
+                 * @description Only those of this agent; it may have left the configuration.
+                 * @example main
+                 */
+                agent?: components["schemas"]["AgentName"];
+                /**
+                 * @description Only those of this session.
+                 * @example agent:main:rest:ada
+                 */
+                session_id?: components["schemas"]["SessionId"];
+                /**
+                 * @description How many to list at most.
+                 * @example 50
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `next_cursor` of the page before; without it, the first page. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The turns. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     "turns.get": {
@@ -4151,8 +4252,10 @@ export type TurnError = components["schemas"]["TurnError"];
 export type TurnEvent = components["schemas"]["TurnEvent"];
 export type TurnFailedEvent = components["schemas"]["TurnFailedEvent"];
 export type TurnId = components["schemas"]["TurnId"];
+export type TurnList = components["schemas"]["TurnList"];
 export type TurnStartedEvent = components["schemas"]["TurnStartedEvent"];
 export type TurnStatus = components["schemas"]["TurnStatus"];
+export type TurnSummary = components["schemas"]["TurnSummary"];
 export type UnixSeconds = components["schemas"]["UnixSeconds"];
 export type UnmatchedReply = components["schemas"]["UnmatchedReply"];
 export type Uptime = components["schemas"]["Uptime"];

@@ -59,6 +59,18 @@ export const routes = [
     replies: { completed: { status: 200, type: "application/json" }, events: { status: 200, type: "text/event-stream" }, accepted: { status: 202, type: "application/json" } },
   },
   {
+    operation: "turns.list",
+    surface: "rest",
+    method: "GET",
+    path: "/api/v1/turns",
+    scope: "admin",
+    errors: ["invalid-request", "unauthenticated", "forbidden", "tls-required", "origin-not-allowed", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal", "store-unavailable"],
+    idempotent: false,
+    bodyLimit: null,
+    stream: false,
+    replies: { ok: { status: 200, type: "application/json" } },
+  },
+  {
     operation: "turns.get",
     surface: "rest",
     method: "GET",
