@@ -258,6 +258,15 @@ export type ApiKey = {
   lastUsedAt: number | undefined;
 };
 
+/** Which turns a list holds. */
+export type TurnQuery = {
+  status?: TurnStatus | undefined;
+  agent?: string | undefined;
+  sessionId?: string | undefined;
+  limit: number;
+  cursor?: string | undefined;
+};
+
 export type Page<T> = { items: T[]; next: string | undefined };
 
 /** What an engine that waits for nothing may answer without a promise; it may throw at once, too. */

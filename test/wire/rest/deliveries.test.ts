@@ -138,6 +138,7 @@ describe("deliveries.list", () => {
     "events.list",
     "events.get",
     "events.replay",
+    "turns.list",
   ] as const)("%s needs the scope admin", async (operation) => {
     const path = {
       agent_name: "main",
