@@ -3,6 +3,19 @@ import { postgresTests } from "#test/harness/postgres.ts";
 import { startNodes, type TestNode } from "./nodes.ts";
 
 await postgresTests((server) => {
+  it("any gateway lists the turns of all, whichever runs them", async () => {
+    await using nodes = await startNodes(server, 2);
+    const [here, there] = nodes.all as [TestNode, TestNode];
+    const played = await there.fill();
+    const ids = async (status: string) => {
+      const { json } = await here.console.call("turns.list", { query: { status, agent: "live" } });
+      return (json.turns as { turn_id: string }[]).map(({ turn_id }) => turn_id);
+    };
+    expect([await ids("running"), await ids("queued")]).toEqual([[played.turn.turnId], []]);
+    played.end();
+    await expect.poll(() => ids("completed")).toEqual([played.turn.turnId]);
+  });
+
   it("any gateway makes an agent beat for an event that another one has just queued, and each is handed over once", async () => {
     await using nodes = await startNodes(server, 2);
     const [here, there] = nodes.all as [TestNode, TestNode];
