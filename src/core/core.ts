@@ -223,6 +223,7 @@ export const createCore = async (parts: {
     announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(settings, wish),
     /** Ends the compactions that wait or run, for a gateway that stops. */
     stopCompactions: compactions.stop,
+    beatNow: heartbeat.beatNow,
     /** Begins no beat any more, for a gateway that stops. */
     stopBeats: heartbeat.stop,
     runner,

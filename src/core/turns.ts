@@ -1,12 +1,14 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type {
   Delivery,
+  Page,
   RecorderLimits,
   Store,
   StoreLimits,
   Surface,
   Turn,
   TurnOrder,
+  TurnQuery,
   TurnStart,
 } from "#store/store.ts";
 import { type Agents, checkModel, countedModel, requireAwake } from "./agents.ts";
@@ -176,6 +178,10 @@ export const createTurns = (parts: {
     },
 
     get: read,
+
+    /** Without their replies, newest first. */
+    list: (query: TurnQuery): Promise<Page<Turn>> => store.listTurns(query),
+
     wait,
 
     /** Cancels the turn; answers it as it is when it has ended, or after a second. */

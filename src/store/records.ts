@@ -262,6 +262,15 @@ export type ApiKey = {
   replacedBy?: string | undefined;
 };
 
+/** Which turns a list holds. */
+export type TurnQuery = {
+  status?: TurnStatus | undefined;
+  agent?: string | undefined;
+  sessionId?: string | undefined;
+  limit: number;
+  cursor?: string | undefined;
+};
+
 export type Page<T> = { items: T[]; next: string | undefined };
 
 /** What an engine that waits for nothing may answer without a promise; it may throw at once, too. */

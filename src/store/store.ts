@@ -31,6 +31,7 @@ import type {
   TurnEnd,
   TurnError,
   TurnOrder,
+  TurnQuery,
   TurnStart,
   UsageCount,
   UsageCounts,
@@ -144,6 +145,12 @@ export interface Store extends InboundStore, AsyncDisposable {
 
   /** The turn, with its reply once it has one; undefined when there is none. */
   getTurn(turnId: string): Promise<Turn | undefined>;
+  /**
+   * Turns without their replies, newest first: each that stays is on one page once, whatever starts, ends or goes meanwhile. Finds queued and
+   * running turns among those that have not ended. Of all others a page looks at `MOST_LOOKED_AT` at most, so that it may hold fewer than
+   * `limit`, or none, and still have a `next`. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`.
+   */
+  listTurns(query: TurnQuery): Promise<Page<Turn>>;
   getSession(sessionId: string): Promise<Session | undefined>;
   /** Newest created first. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`. */
   listSessions(query: { agent?: string; limit: number; cursor?: string }): Promise<Page<Session>>;

@@ -15,6 +15,7 @@ import { givingBackTests } from "./suite/giving-back.ts";
 import { handlingEventsTests } from "./suite/handling-events.ts";
 import { keysTests } from "./suite/keys.ts";
 import { listingDeliveriesTests } from "./suite/listing-deliveries.ts";
+import { listingTurnsTests } from "./suite/listing-turns.ts";
 import { moreUsageTests } from "./suite/more-usage.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
 import { queueingEventsTests } from "./suite/queueing-events.ts";
@@ -50,6 +51,7 @@ export const storeSuite = (engine: Engine): void => {
     recorderTests(engine);
     deliveriesTests(engine);
     listingDeliveriesTests(engine);
+    listingTurnsTests(engine);
     queueingEventsTests(engine);
     readingEventsTests(engine);
     handlingEventsTests(engine);

@@ -111,6 +111,7 @@ export const IDS = {
   key_id: "key_01M7WW41SHF3C7M5K2ZBW6QXRD",
   delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
   event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA",
+  agent_name: "main",
   model: "main",
 };
 

@@ -101,8 +101,11 @@ const eventIn = async ({ gateway: { store } }: TestGateway, event_id: string, st
   return { event_id };
 };
 
-/** What the operations of the flight recorder have beside what any operation has. */
+/** What the operations of the flight recorder, of agents and of lists of turns have beside what any operation has. */
 export const recorderProvocations: Record<string, Partial<Record<ErrorName, Provoke>>> = {
+  "agents.beat": {
+    "agent-not-found": async (route) => call(await usual(), route, { path: { agent_name: "mian" } }),
+  },
   "deliveries.get": { "delivery-not-found": unknown },
   "deliveries.replay": { ...replay, "delivery-not-found": unknown },
   "events.get": { "event-not-found": unknown },

@@ -4,7 +4,7 @@ import { type Example, nameOf, operationsAt, plain, repliesOf, requestsOf } from
 import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { senders } from "#test/harness/senders.ts";
 
-const operations = operationsAt("/api/v1/deliveries", "/api/v1/events", "/api/v1/mappings");
+const operations = operationsAt("/api/v1/agents", "/api/v1/deliveries", "/api/v1/events", "/api/v1/mappings");
 const SECRET = senders.github.makeSecret("the-gateway");
 const receiver = await startReceiver([answer(200)]);
 afterAll(() => receiver[Symbol.asyncDispose]());
@@ -26,6 +26,7 @@ const configured = ({
   ref = "refs/heads/main",
   every = "30m",
   fail = undefined as string | undefined,
+  delayMs = undefined as number | undefined,
 } = {}): SomeConfig => ({
   gateway: { announceTo: "ops" },
   channels: { ops: { type: "webhook", url: receiver.url, secret: "a-secret-of-the-channel" } },
@@ -33,7 +34,7 @@ const configured = ({
     rateLimit: { maxRequests: 100 },
     mappings: { "github-push": push(ref), alert },
   },
-  agents: { main: { backend: "echo", heartbeat: { every }, echo: { fail } } },
+  agents: { main: { backend: "echo", heartbeat: { every }, echo: { fail, delayMs } } },
 });
 
 const sendPush = async ({ hooks }: TestGateway): Promise<string> => {
@@ -79,7 +80,27 @@ const dryRun = async ({ console }: TestGateway, body: unknown) =>
 const [everything, one] = requestsOf(operations).map(({ value }) => value);
 
 type Produce = { config?: Parameters<typeof configured>[0]; by: (gateway: TestGateway) => Promise<unknown> };
+const beat = async ({ console }: TestGateway) =>
+  (await console.call("agents.beat", { path: { agent_name: "main" } })).json;
 const producers: Record<string, Produce> = {
+  "agents.beat 200 application/json started": {
+    by: async (gateway) => {
+      await sendBuild(gateway);
+      return beat(gateway);
+    },
+  },
+  "agents.beat 200 application/json nothingWaiting": { by: beat },
+  "agents.beat 200 application/json running": {
+    config: { delayMs: 60_000 },
+    by: async (gateway) => {
+      const { json } = await gateway.hooks.wake({ ...DISK, mode: "now" });
+      while (
+        (await gateway.console.call("events.get", { path: { event_id: String(json.eventId) } })).json.turn_id === null
+      )
+        await new Promise(setImmediate);
+      return beat(gateway);
+    },
+  },
   "deliveries.list 200 application/json three": {
     by: async (gateway) => {
       await read(gateway, await sendPush(gateway), "turn.completed");

@@ -56,6 +56,8 @@ describe("the examples of requests", () => {
 
   test("keys.list: the limit; chat.send: the idempotency key; turns.events: the last event", async () => {
     expect((await echo.console.call("keys.list", { query: { limit: "50" } })).status).toBe(200);
+    const query = { status: "running", agent: "main", session_id: ADA, limit: "50" };
+    expect((await echo.console.call("turns.list", { query })).json).toEqual({ turns: [], next_cursor: null });
     const headers = { "idempotency-key": "order-4711-welcome" };
     const { json } = await ci.call("chat.send", { headers, body: { message: "hi" } });
     const path = { turn_id: String(json.turn_id) };
@@ -141,6 +143,10 @@ const producers: Record<string, (example: Example) => Promise<unknown>> = {
     turn.fail(new BackendError(error.detail));
     for await (const _ of events);
     return (await played.rest.call("turns.get", { path })).json;
+  },
+  "turns.list 200 application/json one": async () => {
+    await ci.call("chat.send", { body: conversation("chat.send") });
+    return (await echo.console.call("turns.list", { query: { session_id: ADA } })).json;
   },
   "turns.events 200 text/event-stream completed": follows,
   "turns.events 200 text/event-stream failed": follows,

@@ -8,7 +8,10 @@ import type { Turn } from "#store/store.ts";
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : timeOf(ms));
 
-export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({
+export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({ ...turnSummaryOf(turn), reply: turn.reply ?? null });
+
+/** A turn as a list shows it. */
+export const turnSummaryOf = (turn: Turn): RestReplies["turns.list"]["turns"][number] => ({
   turn_id: turn.turnId,
   session_id: turn.sessionId,
   agent: turn.agent,
@@ -18,7 +21,6 @@ export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({
   started_at: timeOrNull(turn.startedAt),
   ended_at: timeOrNull(turn.endedAt),
   model: turn.model ?? null,
-  reply: turn.reply ?? null,
   error: turn.error ? errorOf(turn.error) : null,
   usage:
     turn.endedAt !== undefined && turn.usage

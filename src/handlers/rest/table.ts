@@ -1,6 +1,7 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
+import { agents } from "./agents.ts";
 import { chat } from "./chat.ts";
 import { type ConfigParts, config } from "./config.ts";
 import { deliveries } from "./deliveries.ts";
@@ -17,6 +18,7 @@ export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts) =>
     ...chat(core),
     ...skills(core),
     ...turns(core),
+    ...agents(core),
     ...deliveries(core, parts),
     ...events(core),
     ...mappings(core),

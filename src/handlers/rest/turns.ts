@@ -4,9 +4,16 @@ import type { StepMark } from "#core/turn-events.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
 import { turnEvents } from "./answer.ts";
-import { markOf, turnOf } from "./present.ts";
+import { pageOf } from "./deliveries.ts";
+import { markOf, turnOf, turnSummaryOf } from "./present.ts";
 
-export const turns = (core: Core): Pick<RestHandlers<CallContext>, "turns.get" | "turns.events" | "turns.cancel"> => ({
+type Bodies = Pick<RestHandlers<CallContext>, "turns.list" | "turns.get" | "turns.events" | "turns.cancel">;
+
+export const turns = (core: Core): Bodies => ({
+  "turns.list": async ({ query: { session_id: sessionId, ...rest } }) => {
+    const { items, next } = await pageOf(core.turns.list({ ...rest, sessionId }));
+    return { turns: items.map(turnSummaryOf), next_cursor: next ?? null };
+  },
   "turns.get": async ({ path }) => turnOf(await core.turns.get(path.turn_id)),
   "turns.events": async ({ path, headers }) => {
     const turn = await core.turns.get(path.turn_id);

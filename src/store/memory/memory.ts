@@ -11,6 +11,7 @@ import { gatewayMethods } from "./gateway-log.ts";
 import { readMethods } from "./reads.ts";
 import { createState } from "./state.ts";
 import { sweepMethod } from "./sweep.ts";
+import { turnListMethods } from "./turn-lists.ts";
 import { turnMethods } from "./turns.ts";
 
 /**
@@ -30,6 +31,7 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     },
     ping: async () => {},
     ...turnMethods(state),
+    ...turnListMethods(state),
     ...readMethods(state),
     ...sweepMethod(state),
     ...compactionMethods(state),

@@ -20,6 +20,8 @@ export type TakenEvents = { ids: readonly string[]; slots: readonly number[]; ma
 /** An unfinished turn. One that has ended lives in its session's log alone. */
 export type TurnRow = Turn & {
   session: SessionRow;
+  /** Its number in the log of turns. */
+  number: number;
   /** Where the flight recorder has its delivery. */
   deliverySlot: number;
   /** Its place among those that run. */
@@ -55,7 +57,7 @@ export const NO_SEQ = 0;
 export const newTurnRow = (
   session: SessionRow,
   order: TurnOrder,
-  { seq, events, counts }: Pick<TurnRow, "seq" | "events" | "counts">,
+  { seq, number, events, counts }: Pick<TurnRow, "seq" | "number" | "events" | "counts">,
 ): TurnRow => ({
   turnId: order.turnId,
   sessionId: session.sessionId,
@@ -77,6 +79,7 @@ export const newTurnRow = (
   deliveryId: order.delivery?.deliveryId,
   deliverySlot: NO_SLOT,
   at: NOWHERE,
+  number,
   session,
   text: order.text,
   outside: order.outside,

@@ -1,6 +1,7 @@
 import type { Clock } from "#core/clock.ts";
 import { IdTable, Roster } from "#core/tables.ts";
 import type { Entry, GatewayEntry, Session, StoreWatcher, Turn } from "#store/store.ts";
+import { turnOf } from "#store/views.ts";
 import type { JournalHead } from "./ageing.ts";
 import { AgentCounters } from "./agent-counters.ts";
 import { Announcements } from "./announcements.ts";
@@ -22,6 +23,7 @@ import { createSessionLogs } from "./session-log.ts";
 import type { SessionRow } from "./session-row.ts";
 import { SessionTable } from "./session-table.ts";
 import { Summaries } from "./summaries.ts";
+import { TurnLog } from "./turn-log.ts";
 import { UsageCounters } from "./usage-counters.ts";
 
 /** Everything the memory engine holds. */
@@ -43,6 +45,7 @@ export const createState = (clock: Clock) => {
     /** Unfinished turns by id; `index` has all. */
     active: new IdTable<TurnRow>(),
     index: new IdIndex(),
+    turnLog: new TurnLog(),
     running: new Roster<TurnRow>(),
     ready: new ReadyTurns(),
     queued: 0,
@@ -169,9 +172,26 @@ export const hasTurn = (state: State, turnId: string): boolean => placeOfTurn(st
 export const readEndedTurn = (state: State, turnId: string): Turn | undefined => {
   const place = placeOfTurn(state, turnId);
   const session = place && sessionAt(state, place.ordinal);
-  if (!session) return undefined;
+  return session && readLogged(state, session, turnId, place.seq);
+};
+
+/** The session of the turn at this place; undefined when the turn was erased. */
+export const sessionOfTurn = (state: State, { ordinal, seq }: IdPlace): SessionRow | undefined => {
+  const session = sessionAt(state, ordinal);
+  return session && seq > session.firstSeq ? session : undefined;
+};
+
+/** The turn whose first `turn.queued` entry is there, ended or not. */
+export const readTurnAt = (state: State, session: SessionRow, seq: number): Turn | undefined => {
+  const turnId = state.logs.read(session, seq - 1, 1)[0]?.entry.turnId;
+  if (turnId === undefined) return undefined;
+  const row = state.active.get(turnId);
+  return row ? turnOf(row) : readLogged(state, session, turnId, seq);
+};
+
+const readLogged = (state: State, session: SessionRow, turnId: string, seq: number): Turn | undefined => {
   let turn: Turn | undefined;
-  for (let after = place.seq - 1; ; ) {
+  for (let after = seq - 1; ; ) {
     const page = state.logs.read(session, after, PAGE);
     for (const { entry, queued } of page) {
       after = entry.seq;

@@ -6,7 +6,17 @@ import { findEvents, takeEvents } from "./events.ts";
 import { bookLate } from "./late-attempts.ts";
 import { bySession, limitPassed, NO_SEQ, newTurnRow, type TakenEvents, type TurnRow } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
-import { append, bytesOf, joinQueue, openSession, readEndedTurn, type State, tell, tellWork } from "./state.ts";
+import {
+  append,
+  bytesOf,
+  joinQueue,
+  openSession,
+  readEndedTurn,
+  type State,
+  sessionOfTurn,
+  tell,
+  tellWork,
+} from "./state.ts";
 import { cancelledAt, countUsage, finish, requeue } from "./turn-ends.ts";
 
 type TurnMethods = Pick<
@@ -169,9 +179,11 @@ const queueTurn = (state: State, session: SessionRow, order: TurnOrder, events: 
   const { turnId, now: at, idempotency, delivery, surface, caller, model, skillIds, messageId } = order;
   const queued = { surface, caller, model, skillIds, messageId, deliveryId: delivery?.deliveryId };
   const { seq } = append(state, session, { seq: NO_SEQ, at, turnId, name: "turn.queued" }, queued);
-  const row = newTurnRow(session, order, { seq, events, counts: state.agents.of(session.agent) });
+  const place = { ordinal: session.ordinal, seq };
+  const number = state.turnLog.push(place, (older) => sessionOfTurn(state, older) !== undefined);
+  const row = newTurnRow(session, order, { seq, number, events, counts: state.agents.of(session.agent) });
   state.active.set(turnId, row);
-  state.index.add(turnId, { ordinal: session.ordinal, seq });
+  state.index.add(turnId, place);
   joinQueue(session, row);
   session.turnsQueued++;
   state.queued++;

@@ -1,6 +1,7 @@
 import { decodeCursor } from "#store/cursors.ts";
 import type { Entry, Message, Session, Store, Summary } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
+import { listTurns } from "./list-turns.ts";
 import { pageOf } from "./pages.ts";
 import { keepText, readText } from "./texts.ts";
 import { type EntryRow, type FoundTurn, type MessageRow, readEntries, readMessage, readTurn } from "./turn-codec.ts";
@@ -9,6 +10,7 @@ import { type MoreRow, readUsage } from "./usage.ts";
 type ReadMethods = Pick<
   Store,
   | "getTurn"
+  | "listTurns"
   | "getSession"
   | "listSessions"
   | "readEntries"
@@ -88,6 +90,8 @@ export const readMethods = (frame: Frame): ReadMethods => ({
     const found = await frame.call<FoundTurn | null>("find_turn", [turnId]);
     return found ? readTurn(found) : undefined;
   },
+
+  listTurns: (query) => listTurns(frame, query),
 
   getSession: async (sessionId) => {
     const [row] = await frame.query<SessionRow>(`${SESSION} where session_id = $1`, [keepText(sessionId)]);

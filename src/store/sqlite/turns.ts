@@ -13,6 +13,7 @@ type TurnCalls = Pick<
   | "cancelTurn"
   | "failQueuedTurns"
   | "getTurn"
+  | "listTurns"
   | "queueCompaction"
   | "endCompaction"
   | "readSummary"
@@ -48,6 +49,7 @@ export const turnCalls = (link: Link): TurnCalls => ({
   cancelTurn: (turnId, now) => link.call("cancelTurn", { turnId, now }),
   failQueuedTurns: (agent, error, now) => link.call("failQueuedTurns", { agent, error, now }),
   getTurn: (turnId) => link.call("getTurn", turnId),
+  listTurns: (query) => link.call("listTurns", query),
   queueCompaction: (order) => link.call("queueCompaction", order),
   endCompaction: (claim, end) => link.call("endCompaction", { claim, ...end }),
   readSummary: (sessionId) => link.call("readSummary", sessionId),

@@ -131,14 +131,20 @@ describe("deliveries.list", () => {
   });
 
   test.each([
+    "agents.beat",
     "deliveries.list",
     "deliveries.get",
     "deliveries.replay",
     "events.list",
     "events.get",
     "events.replay",
+    "turns.list",
   ] as const)("%s needs the scope admin", async (operation) => {
-    const path = { delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T", event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA" };
+    const path = {
+      agent_name: "main",
+      delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+      event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA",
+    };
     expect((await rest.call(operation, { path })).error).toBe("forbidden");
     expect((await rest.call(operation, { path, key: gateway.adminKey })).error).not.toBe("forbidden");
   });

@@ -13,12 +13,16 @@ export class EndedTurns {
   readonly #totals: TotalsRow;
   readonly #rows: Rows;
   readonly #byId: Query;
+  readonly #below: Query;
   readonly #delete: ReturnType<Database["run"]>;
 
   constructor({ db, totals }: Parts) {
     this.#totals = totals;
     this.#rows = db.rows("INSERT INTO turns", 3);
     this.#byId = db.query(`SELECT session, ${bytesOf("body")} FROM turns WHERE turn_id = ?`);
+    this.#below = db.query(
+      `SELECT turn_id, session, ${bytesOf("body")} FROM turns WHERE turn_id < ? ORDER BY turn_id DESC LIMIT ?`,
+    );
     this.#delete = db.run("DELETE FROM turns WHERE turn_id = ?");
   }
 
@@ -32,6 +36,12 @@ export class EndedTurns {
     this.#rows.flush();
     const found = this.#byId.get<[number, string]>([turnId]);
     return found && { ordinal: found[0], body: found[1] };
+  }
+
+  /** Those whose ids are smaller, the largest first. */
+  below(turnId: string, limit: number): [turnId: string, ordinal: number, body: string][] {
+    this.#rows.flush();
+    return this.#below.all([turnId, limit]);
   }
 
   /** Answers its delivery. */

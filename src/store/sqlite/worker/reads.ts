@@ -4,6 +4,7 @@ import { turnOf } from "#store/views.ts";
 import { decodeEntries } from "../entry-codec.ts";
 import { readSummary } from "./compactions.ts";
 import { type JournalRow, ROWS_A_LOOK } from "./journal.ts";
+import { listTurns } from "./list-turns.ts";
 import { readEndedTurn } from "./read-turns.ts";
 import { sessionOf } from "./rows.ts";
 import type { State } from "./state.ts";
@@ -20,6 +21,7 @@ export const readMethods = {
     const row = state.turns.get(turnId);
     return row ? turnOf(row) : readEndedTurn(state, turnId);
   },
+  listTurns,
   getSession: (state: State, sessionId: string): Session | undefined => {
     const session = state.sessions.get(sessionId);
     return session && sessionOf(session);

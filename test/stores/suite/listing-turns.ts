@@ -1,0 +1,139 @@
+import { describe, expect, it } from "vitest";
+import type { Turn, TurnQuery } from "#store/store.ts";
+import { type Engine, openWorld, refusal, times, type World } from "../world.ts";
+
+const pagesOf = async ({ store }: World, query: TurnQuery): Promise<Turn[][]> => {
+  const pages: Turn[][] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await store.listTurns({ ...query, cursor });
+    pages.push(page.items);
+    cursor = page.next;
+    if (cursor === undefined) return pages;
+  }
+};
+const idsOf = (turns: readonly Turn[]): string[] => turns.map(({ turnId }) => turnId);
+const list = async (world: World, query: Partial<TurnQuery> = {}) =>
+  idsOf((await world.store.listTurns({ limit: 100, ...query })).items);
+const without = (turn: Turn | undefined) => turn && { ...turn, reply: undefined };
+
+/** One turn of each state, in sessions of two agents; the oldest first. */
+const oneOfEach = async (world: World) => {
+  const completed = await world.start({ session: "chat:a", text: "1" });
+  await world.end(await world.claimNext(), { reply: "a reply" });
+  const failed = await world.start({ session: "chat:b", agent: "other", text: "2" });
+  const error = { name: "turn-failed", detail: "no" } as const;
+  await world.end(await world.claimNext(), { status: "failed", reply: "", error });
+  const running = await world.start({ session: "chat:a", text: "3" });
+  await world.claimNext();
+  const cancelled = await world.start({ session: "chat:a", text: "4" });
+  await world.store.cancelTurn(cancelled.turnId, world.clock.now());
+  const queued = await world.start({ session: "chat:a", text: "5" });
+  const { turnId } = queued;
+  return { completed, failed, running, cancelled, queued: { ...queued, turnId } };
+};
+
+export const listingTurnsTests = (engine: Engine): void => {
+  describe("listing turns", () => {
+    it("has none at first, and none of what is not there", async () => {
+      await using world = await openWorld(engine);
+      const nothing = { items: [], next: undefined };
+      expect(await world.store.listTurns({ limit: 10 })).toEqual(nothing);
+      expect(await world.store.listTurns({ limit: 10, sessionId: "chat:unknown" })).toEqual(nothing);
+      expect(await world.store.listTurns({ limit: 10, agent: "unknown", status: "queued" })).toEqual(nothing);
+    });
+
+    it("has them newest first, as getTurn answers them but for the reply", async () => {
+      await using world = await openWorld(engine);
+      const turns = Object.values(await oneOfEach(world)).reverse();
+      const { items, next } = await world.store.listTurns({ limit: 10 });
+      expect(idsOf(items)).toEqual(idsOf(turns));
+      expect(items).toEqual(
+        await Promise.all(turns.map(async ({ turnId }) => without(await world.store.getTurn(turnId)))),
+      );
+      expect(next).toBeUndefined();
+    });
+
+    it("finds by state, agent and session, alone and together", async () => {
+      await using world = await openWorld(engine);
+      const { completed, failed, running, cancelled, queued } = await oneOfEach(world);
+      for (const turn of Object.entries({ completed, failed, running, cancelled, queued })) {
+        const [status, { turnId }] = turn as [Turn["status"], Turn];
+        expect([status, await list(world, { status })]).toEqual([status, [turnId]]);
+      }
+      const ofMain = [queued, cancelled, running, completed];
+      expect(await list(world, { agent: "main" })).toEqual(idsOf(ofMain));
+      expect(await list(world, { sessionId: "chat:a" })).toEqual(idsOf(ofMain));
+      expect(await list(world, { sessionId: "chat:b" })).toEqual([failed.turnId]);
+      expect(await list(world, { sessionId: "chat:b", agent: "main" })).toEqual([]);
+      expect(await list(world, { sessionId: "chat:a", status: "queued", agent: "main" })).toEqual([queued.turnId]);
+      expect(await list(world, { status: "running", agent: "other" })).toEqual([]);
+    });
+
+    it.each([1, 2, 3, 100])("pages by %i hold each once, whether it ended or not", async (limit) => {
+      await using world = await openWorld(engine);
+      for (const n of times(5, (n) => n)) {
+        await world.start({ session: `chat:${n % 2}`, text: "x" });
+        await world.end(await world.claimNext());
+        await world.start({ session: `chat:open-${n}`, text: "x" });
+        await world.claimNext();
+        await world.start({ session: `chat:open-${n}`, text: "x" });
+      }
+      const all = await list(world);
+      expect(all).toEqual([...all].sort().reverse());
+      expect(all).toHaveLength(15);
+      for (const query of [
+        {},
+        { agent: "main" },
+        { sessionId: "chat:0" },
+        { status: "queued" },
+        { status: "completed" },
+      ] as const) {
+        const pages = await pagesOf(world, { ...query, limit });
+        expect(pages.every(({ length }) => length <= limit)).toBe(true);
+        expect(idsOf(pages.flat())).toEqual(await list(world, query));
+      }
+    });
+
+    it("pages stay whole while turns start and end", async () => {
+      await using world = await openWorld(engine);
+      const before = (await Promise.all(times(6, (n) => world.start({ session: `chat:${n}`, text: "x" })))).map(
+        ({ turnId }) => turnId,
+      );
+      const first = await world.store.listTurns({ limit: 2 });
+      for (const claimed of await world.claim({ free: 3 }).then(({ turns }) => turns)) await world.end(claimed);
+      await world.start({ session: "chat:new", text: "x" });
+      const rest = await world.store.listTurns({ limit: 100, cursor: first.next });
+      expect([...idsOf(first.items), ...idsOf(rest.items)].sort()).toEqual(before.sort());
+    });
+
+    it("leaves out what was deleted", async () => {
+      await using world = await openWorld(engine);
+      const { failed } = await oneOfEach(world);
+      await world.store.deleteSession("chat:a", world.clock.now());
+      expect(await list(world)).toEqual([failed.turnId]);
+      expect(await list(world, { sessionId: "chat:a" })).toEqual([]);
+      expect(await list(world, { status: "queued" })).toEqual([]);
+      await world.sweep();
+      expect(await list(world)).toEqual([failed.turnId]);
+    });
+
+    it("goes on past very many turns that do not match, and lets none out", async () => {
+      await using world = await openWorld(engine);
+      const oldest = await world.start({ session: "chat:old", agent: "other", text: "x" });
+      await world.end(await world.claimNext());
+      for (let n = 0; n < 12; n++) {
+        await Promise.all(times(100, (m) => world.start({ session: `chat:${m}`, text: "x" })));
+        const { turns } = await world.claim();
+        await Promise.all(turns.map((turn) => world.end(turn)));
+      }
+      expect(idsOf((await pagesOf(world, { agent: "other", limit: 10 })).flat())).toEqual([oldest.turnId]);
+      expect(new Set(idsOf((await pagesOf(world, { limit: 500 })).flat())).size).toBe(1_201);
+    });
+
+    it.each(["nonsense", "", "c0", "t", "turn_000001", "t'--", "\u0000"])("refuses the cursor %j", async (cursor) => {
+      await using world = await openWorld(engine);
+      expect(await refusal(world.store.listTurns({ limit: 10, cursor }))).toBe("invalid-params");
+      expect(await refusal(world.store.listTurns({ limit: 10, cursor, status: "queued" }))).toBe("invalid-params");
+    });
+  });
+};

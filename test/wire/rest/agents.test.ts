@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { createPuppet } from "#test/harness/backends.ts";
+import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+
+const EVENT = { text: "The build is green." };
+const beat = ({ console }: TestGateway, agent_name = "main") => console.call("agents.beat", { path: { agent_name } });
+
+const gateway = await shareGateway();
+
+describe("agents.beat", () => {
+  test("begins a beat that hands over what waits, long before it is due", async () => {
+    await using alone = await startGateway();
+    const { json } = await alone.hooks.wake(EVENT);
+    const started = { agent_name: "main", outcome: "started", waiting_events: 1 };
+    expect((await beat(alone)).json).toEqual(started);
+    await alone.logged("beat.ran");
+    const { json: event } = await alone.console.call("events.get", { path: { event_id: String(json.eventId) } });
+    expect(event.status).toBe("handled");
+  });
+
+  test("plans the next beat as usual afterwards", async () => {
+    await using alone = await startGateway();
+    await alone.hooks.wake(EVENT);
+    await beat(alone);
+    await alone.logged("beat.ran");
+    await alone.hooks.wake(EVENT);
+    const nextAt = alone.gateway.store.agentCounts("main").nextBeatAt ?? 0;
+    expect(nextAt).toBeGreaterThan(Date.now() + 20 * 60_000);
+  });
+
+  test("begins nothing where no event waits", async () => {
+    await using alone = await startGateway();
+    const before = alone.gateway.store.agentCounts("main").nextBeatAt;
+    expect((await beat(alone)).json).toEqual({ agent_name: "main", outcome: "nothing-waiting", waiting_events: 0 });
+    expect(alone.gateway.store.agentCounts("main").nextBeatAt).toBe(before);
+  });
+
+  test("begins none while one runs, and tells what has come since", async () => {
+    const puppet = createPuppet();
+    await using slow = await startGateway({ makeBackend: () => puppet.backend });
+    await slow.hooks.wake({ ...EVENT, mode: "now" });
+    await puppet.next();
+    await slow.hooks.wake(EVENT);
+    expect((await beat(slow)).json).toEqual({ agent_name: "main", outcome: "running", waiting_events: 1 });
+  });
+
+  test("hands over a replayed event of an agent whose heartbeat is off", async () => {
+    const config = { agents: { main: { backend: "echo", heartbeat: { every: "off" } } } } as const;
+    await using off = await startGateway({ config });
+    expect((await beat(off)).json).toMatchObject({ outcome: "nothing-waiting" });
+    const { json } = await off.hooks.wake({ ...EVENT, mode: "now" });
+    expect(["started", "running", "nothing-waiting"]).toContain((await beat(off)).json.outcome);
+    await off.logged("beat.ran");
+    const { json: event } = await off.console.call("events.get", { path: { event_id: String(json.eventId) } });
+    expect(event.status).toBe("handled");
+  });
+
+  test("asked many times at once, hands each event over once", async () => {
+    await using alone = await startGateway();
+    await alone.hooks.wake(EVENT);
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => beat(alone)));
+    expect(outcomes.map(({ status }) => status)).toEqual(outcomes.map(() => 200));
+    await alone.logged("beat.ran");
+    const { json } = await alone.console.call("events.list", { query: { status: "handled" } });
+    expect(json.events).toHaveLength(1);
+    const main = await alone.gateway.store.getSession("agent:main:main");
+    expect(main?.messageCount).toBe(2);
+  });
+
+  test.each(["mian", "%20", "__proto__", "a".repeat(200)])("answers 404 for the agent %s", async (name) => {
+    expect((await beat(gateway, name)).error).toBe("agent-not-found");
+  });
+
+  test("refuses a body", async () => {
+    const path = { agent_name: "main" };
+    expect((await gateway.console.call("agents.beat", { path, body: { now: true } })).error).toBe("invalid-request");
+    expect((await gateway.console.call("agents.beat", { path, body: {} })).status).toBe(200);
+  });
+});

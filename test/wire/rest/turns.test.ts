@@ -1,0 +1,42 @@
+import { describe, expect, test } from "vitest";
+import type { RestReplies } from "#generated/rest-handlers.ts";
+import { createPuppet } from "#test/harness/backends.ts";
+import { shareGateway } from "#test/harness/gateway.ts";
+
+const puppet = createPuppet();
+const { console, rest } = await shareGateway({ makeBackend: () => puppet.backend, replyWaitMs: 1 });
+const list = async (query: Record<string, string> = {}) =>
+  (await console.call("turns.list", { query })).json as unknown as RestReplies["turns.list"];
+const send = async (session_id: string) =>
+  String((await rest.call("chat.send", { body: { message: "hi", session_id } })).json.turn_id);
+const idsOf = ({ turns }: RestReplies["turns.list"]) => turns.map(({ turn_id }) => turn_id);
+
+describe("turns.list", () => {
+  test("shows what runs and what waits, and each as turns.get does but for the reply", async () => {
+    const first = await send("s-1");
+    const second = await send("s-1");
+    const played = await puppet.next();
+    expect(idsOf(await list({ status: "running" }))).toEqual([first]);
+    expect(idsOf(await list({ status: "queued" }))).toEqual([second]);
+    expect(idsOf(await list({ session_id: "s-1" }))).toEqual([second, first]);
+    played.end();
+    (await puppet.next()).end();
+    await expect.poll(async () => idsOf(await list({ status: "completed" }))).toEqual([second, first]);
+    const { reply, ...turn } = (await console.call("turns.get", { path: { turn_id: first } })).json;
+    expect((await list({ session_id: "s-1" })).turns[1]).toEqual(turn);
+    const page = await list({ limit: "1" });
+    expect(idsOf(page)).toEqual([second]);
+    expect(idsOf(await list({ limit: "1", cursor: String(page.next_cursor) }))).toEqual([first]);
+  });
+
+  test.each([
+    ["cursor", "nonsense"],
+    ["status", "sleeping"],
+    ["limit", "0"],
+    ["limit", "501"],
+    ["q", "x"],
+  ])("refuses %s=%s, naming it", async (name, value) => {
+    const { error, problem } = await console.call("turns.list", { query: { [name]: value } });
+    expect([error, problem.errors?.[0]?.pointer]).toEqual(["invalid-request", `query:${name}`]);
+  });
+});
