@@ -86,11 +86,15 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#events.list">GET /api/v1/events</a>
 <a href="#events.get">GET /api/v1/events/{event_id}</a>
 <a href="#events.replay">POST /api/v1/events/{event_id}/replay</a>
+<a href="#mappings.list">GET /api/v1/mappings</a>
 <a href="#mappings.dryRun">POST /api/v1/mappings/dry-run</a>
+<b><a href="#of-config">config</a></b>
+<a href="#config.get">GET /api/v1/config</a>
 <b><a href="#of-keys">keys</a></b>
 <a href="#keys.list">GET /api/v1/keys</a>
 <a href="#keys.create">POST /api/v1/keys</a>
 <a href="#keys.revoke">DELETE /api/v1/keys/{key_id}</a>
+<a href="#keys.rotate">POST /api/v1/keys/{key_id}/rotate</a>
 <b><a href="#of-hooks">hooks</a></b>
 <a href="#hooks.wake">POST /hooks/wake</a>
 <a href="#hooks.agent">POST /hooks/agent</a>
@@ -287,11 +291,11 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;status&quot;: &quot;running&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
 </section>
 <h2 id="of-skills">skills</h2>
 <p>See and trigger what agents can do.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="skills.list">
 <h3><a href="#skills.list"><code class="verb">GET</code> <code>/api/v1/skills/list</code></a></h3>
 <p class="summary">List skills</p>
@@ -560,7 +564,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-turn-not-found">turn-not-found</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-turn-not-found">turn-not-found</a></p>
 </section>
 <section id="turns.events">
 <h3><a href="#turns.events"><code class="verb">GET</code> <code>/api/v1/turns/{turn_id}/events</code></a></h3>
@@ -637,7 +641,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 
 </pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-turn-not-found">turn-not-found</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-turn-not-found">turn-not-found</a></p>
 </section>
 <section id="turns.cancel">
 <h3><a href="#turns.cancel"><code class="verb">POST</code> <code>/api/v1/turns/{turn_id}/cancel</code></a></h3>
@@ -686,7 +690,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-agents">agents</h2>
 <p>What operators do with an agent.</p>
@@ -819,7 +823,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;next_cursor&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="deliveries.get">
 <h3><a href="#deliveries.get"><code class="verb">GET</code> <code>/api/v1/deliveries/{delivery_id}</code></a></h3>
@@ -1116,7 +1120,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ]
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="deliveries.replay">
 <h3><a href="#deliveries.replay"><code class="verb">POST</code> <code>/api/v1/deliveries/{delivery_id}/replay</code></a></h3>
@@ -1175,7 +1179,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;event_id&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
 </section>
 <section id="events.list">
 <h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
@@ -1233,7 +1237,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;next_cursor&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="events.get">
 <h3><a href="#events.get"><code class="verb">GET</code> <code>/api/v1/events/{event_id}</code></a></h3>
@@ -1279,7 +1283,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="events.replay">
 <h3><a href="#events.replay"><code class="verb">POST</code> <code>/api/v1/events/{event_id}/replay</code></a></h3>
@@ -1322,7 +1326,64 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YJ4Z8CW0M3G8VS1FPY6BTR&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
+<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
+</section>
+<section id="mappings.list">
+<h3><a href="#mappings.list"><code class="verb">GET</code> <code>/api/v1/mappings</code></a></h3>
+<p class="summary">List mappings</p>
+<p class="who"><code>mappings.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>The mappings of the configuration, in the order in which they are tried, without their secrets.</p>
+<h4>200</h4>
+<p>The mappings.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>mappings</code> <i>list of <a href="#http-ConfiguredMapping">ConfiguredMapping</a></i></dt><dd>All of them, in the configuration's order.</dd>
+<dt><code>next_cursor</code> <i>null</i></dt><dd>Always null: the list is whole.</dd>
+</dl>
+<figure><figcaption>One that is signed and one for the shared token</figcaption><pre>{
+  &quot;mappings&quot;: [
+    {
+      &quot;name&quot;: &quot;github-push&quot;,
+      &quot;path&quot;: &quot;/hooks/github-push&quot;,
+      &quot;match&quot;: {
+        &quot;headers.x-github-event&quot;: [
+          &quot;push&quot;
+        ],
+        &quot;body.ref&quot;: [
+          &quot;refs/heads/main&quot;
+        ]
+      },
+      &quot;message&quot;: &quot;{body.pusher.name} pushed {body.head_commit.message}&quot;,
+      &quot;agent&quot;: &quot;main&quot;,
+      &quot;session&quot;: &quot;webhook:github&quot;,
+      &quot;model&quot;: &quot;fast&quot;,
+      &quot;channel&quot;: null,
+      &quot;delivery&quot;: &quot;announce&quot;,
+      &quot;announce_to&quot;: &quot;ops&quot;,
+      &quot;verify&quot;: &quot;github&quot;
+    },
+    {
+      &quot;name&quot;: &quot;alert&quot;,
+      &quot;path&quot;: &quot;/hooks/alert&quot;,
+      &quot;match&quot;: {
+        &quot;body.status&quot;: [
+          &quot;firing&quot;,
+          &quot;resolved&quot;
+        ]
+      },
+      &quot;message&quot;: &quot;{body.status}&quot;,
+      &quot;agent&quot;: &quot;main&quot;,
+      &quot;session&quot;: null,
+      &quot;model&quot;: null,
+      &quot;channel&quot;: null,
+      &quot;delivery&quot;: &quot;none&quot;,
+      &quot;announce_to&quot;: null,
+      &quot;verify&quot;: null
+    }
+  ],
+  &quot;next_cursor&quot;: null
+}</pre></figure>
+
 </section>
 <section id="mappings.dryRun">
 <h3><a href="#mappings.dryRun"><code class="verb">POST</code> <code>/api/v1/mappings/dry-run</code></a></h3>
@@ -1433,11 +1494,100 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ]
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
+</section>
+<h2 id="of-config">config</h2>
+<p>The configuration in force, with the origin of each value.</p>
+
+<section id="config.get">
+<h3><a href="#config.get"><code class="verb">GET</code> <code>/api/v1/config</code></a></h3>
+<p class="summary">Get the configuration</p>
+<p class="who"><code>config.get</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>The configuration in force with the origin of each value, and what came of the last reload. Secrets are hidden. A value that needs a restart is the one in force, not the one in the file.</p>
+<h4>200</h4>
+<p>The configuration.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>file</code> <i>string or null</i></dt><dd>The name of the configuration file; null where there is none. Such as <code>gateway.json5</code>.</dd>
+<dt><code>loaded_at</code> <i>string</i></dt><dd>When it was last read and found valid. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>values</code> <i>list of <a href="#http-ConfigValue">ConfigValue</a></i></dt><dd>Every value, in the order of the configuration. An empty list or object is a value.</dd>
+<dt><code>last_reload</code> <i><a href="#http-LastReload">LastReload</a> or null</i></dt><dd>The last time that it was read again, taken or refused; null if it was not since the start.</dd>
+</dl>
+<figure><figcaption>A configuration whose last change was refused</figcaption><pre>{
+  &quot;file&quot;: &quot;gateway.json5&quot;,
+  &quot;loaded_at&quot;: &quot;2026-11-21T08:54:00.000Z&quot;,
+  &quot;values&quot;: [
+    {
+      &quot;path&quot;: &quot;gateway.port&quot;,
+      &quot;value&quot;: 8080,
+      &quot;origin&quot;: &quot;environment&quot;,
+      &quot;line&quot;: null,
+      &quot;column&quot;: null,
+      &quot;variable&quot;: &quot;GATEWAY_PORT&quot;
+    },
+    {
+      &quot;path&quot;: &quot;gateway.rest.auth.keys.0.name&quot;,
+      &quot;value&quot;: &quot;ci&quot;,
+      &quot;origin&quot;: &quot;file&quot;,
+      &quot;line&quot;: 3,
+      &quot;column&quot;: 35,
+      &quot;variable&quot;: null
+    },
+    {
+      &quot;path&quot;: &quot;gateway.rest.auth.keys.0.key&quot;,
+      &quot;value&quot;: &quot;[hidden]&quot;,
+      &quot;origin&quot;: &quot;environment&quot;,
+      &quot;line&quot;: 3,
+      &quot;column&quot;: 46,
+      &quot;variable&quot;: &quot;REST_API_KEY&quot;
+    },
+    {
+      &quot;path&quot;: &quot;store.type&quot;,
+      &quot;value&quot;: &quot;memory&quot;,
+      &quot;origin&quot;: &quot;default&quot;,
+      &quot;line&quot;: null,
+      &quot;column&quot;: null,
+      &quot;variable&quot;: null
+    }
+  ],
+  &quot;last_reload&quot;: {
+    &quot;at&quot;: &quot;2026-11-21T09:12:30.105Z&quot;,
+    &quot;cause&quot;: &quot;file&quot;,
+    &quot;reloaded&quot;: false,
+    &quot;changed&quot;: [],
+    &quot;needs_restart&quot;: [],
+    &quot;problems&quot;: [
+      {
+        &quot;file&quot;: &quot;gateway.json5&quot;,
+        &quot;line&quot;: 7,
+        &quot;column&quot;: 5,
+        &quot;key&quot;: &quot;webhooks.tokn&quot;,
+        &quot;message&quot;: &quot;is no key of webhooks; did you mean \`token\`?&quot;
+      }
+    ]
+  }
+}</pre></figure>
+<figure><figcaption>A start without a configuration</figcaption><pre>{
+  &quot;file&quot;: null,
+  &quot;loaded_at&quot;: &quot;2026-11-21T08:54:00.000Z&quot;,
+  &quot;values&quot;: [
+    {
+      &quot;path&quot;: &quot;gateway.rest.auth.keys.0.key&quot;,
+      &quot;value&quot;: &quot;[hidden]&quot;,
+      &quot;origin&quot;: &quot;try-out&quot;,
+      &quot;line&quot;: null,
+      &quot;column&quot;: null,
+      &quot;variable&quot;: null
+    }
+  ],
+  &quot;last_reload&quot;: null
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a></p>
 </section>
 <h2 id="of-keys">keys</h2>
 <p>REST keys. The console token alone may use these.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="keys.list">
 <h3><a href="#keys.list"><code class="verb">GET</code> <code>/api/v1/keys</code></a></h3>
 <p class="summary">List keys</p>
@@ -1466,6 +1616,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       ],
       &quot;created_at&quot;: null,
       &quot;last_used_at&quot;: &quot;2026-11-21T08:54:00.000Z&quot;,
+      &quot;expires_at&quot;: null,
+      &quot;replaced_by&quot;: null,
       &quot;source&quot;: &quot;config&quot;
     },
     {
@@ -1477,6 +1629,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       ],
       &quot;created_at&quot;: &quot;2026-11-20T16:20:05.041Z&quot;,
       &quot;last_used_at&quot;: null,
+      &quot;expires_at&quot;: &quot;2027-02-18T16:20:05.041Z&quot;,
+      &quot;replaced_by&quot;: null,
       &quot;source&quot;: &quot;console&quot;
     }
   ],
@@ -1493,6 +1647,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dl>
 <dt><code>name</code> <i>string</i> <b>required</b></dt><dd>What the key is for. It appears in logs and in usage. 1 to 64 characters, such as <code>ci</code>.</dd>
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. Default <code>[&quot;chat&quot;]</code>, at least 1 item, none twice.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good: a moment to come, within ten years. Null, or nothing, for ever.</dd>
 </dl>
 <figure><figcaption>A key that sends and reads</figcaption><pre>POST /api/v1/keys
 
@@ -1507,6 +1662,12 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
     &quot;admin&quot;
   ]
 }</pre></figure>
+<figure><figcaption>A key with an end</figcaption><pre>POST /api/v1/keys
+
+{
+  &quot;name&quot;: &quot;partner&quot;,
+  &quot;expires_at&quot;: &quot;2035-01-31T00:00:00.000Z&quot;
+}</pre></figure>
 <h4>201</h4>
 <p>The key, shown this once.</p>
 <p class="type">application/json</p>
@@ -1517,6 +1678,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
 <dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
 <dt><code>last_used_at</code> <i>null</i></dt><dd></dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>null</i></dt><dd></dd>
 <dt><code>source</code> <i><code>&quot;console&quot;</code></i></dt><dd></dd>
 <dt><code>key</code> <i>string</i></dt><dd>The key itself: send it as <code>Authorization: Bearer &lt;key&gt;</code>.</dd>
 <dt><code>config_line</code> <i>string</i></dt><dd>The line that keeps this key in <code>gateway.rest.auth.keys</code> of the configuration. With the memory store a minted key ends at restart without it.</dd>
@@ -1530,6 +1693,8 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ],
   &quot;created_at&quot;: &quot;2026-11-20T16:20:05.041Z&quot;,
   &quot;last_used_at&quot;: null,
+  &quot;expires_at&quot;: null,
+  &quot;replaced_by&quot;: null,
   &quot;source&quot;: &quot;console&quot;,
   &quot;key&quot;: &quot;gw_Jq3v0aXr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
   &quot;config_line&quot;: &quot;{ name: \\&quot;support desk\\&quot;, key: \\&quot;sha256:56f615528f744c4831269c70bf3b92f548b37ed13db8566e9bea17cecd91696a\\&quot;, scopes: [\\&quot;chat\\&quot;] }&quot;
@@ -1550,6 +1715,66 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <p>The key is revoked.</p>
 <h4>Errors</h4>
 <p class="errors"><a href="#error-key-not-found">key-not-found</a>, <a href="#error-store-full">store-full</a></p>
+</section>
+<section id="keys.rotate">
+<h3><a href="#keys.rotate"><code class="verb">POST</code> <code>/api/v1/keys/{key_id}/rotate</code></a></h3>
+<p class="summary">Put a new key in the place of another</p>
+<p class="who"><code>keys.rotate</code> <a href="#auth-consoleToken">consoleToken</a> · scope <code>console</code></p>
+<p>Makes a key with the name and scopes of another, and lets the old one end after a while, so that both work until every client has the new one. A key that has expired or was replaced is not rotated; one of the configuration is replaced there.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>key_id</code> <i>string</i> <b>required</b></dt><dd>The key's id, never the key itself.</dd>
+</dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>overlap_seconds</code> <i>integer</i></dt><dd>How long the old key goes on beside the new one; never longer than it would have. Default <code>86400</code>, at most 2592000, such as <code>86400</code>.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good: a moment to come, within ten years. Null, or nothing, for ever.</dd>
+</dl>
+<figure><figcaption>Both work for a day</figcaption><pre>POST /api/v1/keys/{key_id}/rotate
+
+{}</pre></figure>
+<figure><figcaption>The old one ends at once</figcaption><pre>POST /api/v1/keys/{key_id}/rotate
+
+{
+  &quot;overlap_seconds&quot;: 0
+}</pre></figure>
+<h4>201</h4>
+<p>The new key, shown this once.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>key_id</code> <i>string</i></dt><dd>One REST key. It names the key and is no secret. Such as <code>key_01M7WW41SHF3C7M5K2ZBW6QXRD</code>.</dd>
+<dt><code>name</code> <i>string</i></dt><dd>What the key is for. It appears in logs and in usage. 1 to 64 characters, such as <code>ci</code>.</dd>
+<dt><code>prefix</code> <i>string</i></dt><dd>How the key begins. Such as <code>gw_Jq3v0a</code>.</dd>
+<dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
+<dt><code>created_at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>last_used_at</code> <i>null</i></dt><dd></dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>null</i></dt><dd></dd>
+<dt><code>source</code> <i><code>&quot;console&quot;</code></i></dt><dd></dd>
+<dt><code>key</code> <i>string</i></dt><dd>The key itself: send it as <code>Authorization: Bearer &lt;key&gt;</code>.</dd>
+<dt><code>config_line</code> <i>string</i></dt><dd>The line that keeps this key in <code>gateway.rest.auth.keys</code> of the configuration. With the memory store a minted key ends at restart without it.</dd>
+<dt><code>replaces</code> <i>string</i></dt><dd>The old key. Such as <code>key_01M7WW41SHF3C7M5K2ZBW6QXRD</code>.</dd>
+<dt><code>replaced_expires_at</code> <i>string</i></dt><dd>When the old key ends. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+</dl>
+<figure><figcaption>A new key beside the old one</figcaption><pre>{
+  &quot;key_id&quot;: &quot;key_01M7ZQ8W41SHF3C7M5K2ZBW6QX&quot;,
+  &quot;name&quot;: &quot;support desk&quot;,
+  &quot;prefix&quot;: &quot;gw_Xb7Lq2&quot;,
+  &quot;scopes&quot;: [
+    &quot;chat&quot;
+  ],
+  &quot;created_at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+  &quot;last_used_at&quot;: null,
+  &quot;expires_at&quot;: null,
+  &quot;replaced_by&quot;: null,
+  &quot;source&quot;: &quot;console&quot;,
+  &quot;key&quot;: &quot;gw_Xb7Lq2aXr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
+  &quot;config_line&quot;: &quot;{ name: \\&quot;support desk\\&quot;, key: \\&quot;sha256:0d8f1a528f744c4831269c70bf3b92f548b37ed13db8566e9bea17cecd91696a\\&quot;, scopes: [\\&quot;chat\\&quot;] }&quot;,
+  &quot;replaces&quot;: &quot;key_01M7WW41SHF3C7M5K2ZBW6QXRD&quot;,
+  &quot;replaced_expires_at&quot;: &quot;2026-11-22T08:54:31.123Z&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-key-not-found">key-not-found</a>, <a href="#error-key-replaced">key-replaced</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-hooks">hooks</h2>
 <p>Inbound HTTP events. <code>/hooks</code> is the configured <code>webhooks.path</code>.</p>
@@ -1797,7 +2022,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-openai">openai</h2>
 <p>For clients that speak OpenAI's chat completions: an agent is a model to them. Off unless <code>gateway.openai.enabled</code>; a REST key is the API key, and the base URL ends in <code>/v1</code>.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-not-found">not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-not-found">not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="completions.create">
 <h3><a href="#completions.create"><code class="verb">POST</code> <code>/v1/chat/completions</code></a></h3>
 <p class="summary">Send a conversation to an agent, as to a model of OpenAI</p>
@@ -3684,6 +3909,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-invalid-params"><code>invalid-params</code> <i>HTTP 400 · RPC -32602</i></dt><dd>Invalid params. A param is unknown, of the wrong type, or out of its range; data.detail names it.</dd>
 <dt id="error-internal"><code>internal</code> <i>HTTP 500 · RPC -32603</i></dt><dd>Internal error. The gateway failed. The cause is in its log under the request id, and only there.</dd>
 <dt id="error-unauthenticated"><code>unauthenticated</code> <i>HTTP 401 · RPC -32000</i></dt><dd>Authentication failed. The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or too old. All look alike on purpose.</dd>
+<dt id="error-key-expired"><code>key-expired</code> <i>HTTP 401</i></dt><dd>Key expired. The REST key was good until the time that the detail names. Ask for a new one.</dd>
 <dt id="error-tls-required"><code>tls-required</code> <i>HTTP 403 · RPC -32000</i></dt><dd>TLS required. A token came in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the proxy in gateway.trustedProxies.</dd>
 <dt id="error-forbidden"><code>forbidden</code> <i>HTTP 403 · RPC -32001</i></dt><dd>Permission denied. The token is good but may not do this; the detail names what it lacks.</dd>
 <dt id="error-address-not-allowed"><code>address-not-allowed</code> <i>HTTP 403</i></dt><dd>Address not allowed. webhooks.allowedIps does not hold the sender's address.</dd>
@@ -3694,6 +3920,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-turn-not-found"><code>turn-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Turn not found. No turn has this id, or its session was deleted.</dd>
 <dt id="error-skill-not-found"><code>skill-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Skill not found. The agent has no skill of this id; the detail names it.</dd>
 <dt id="error-key-not-found"><code>key-not-found</code> <i>HTTP 404</i></dt><dd>Key not found. No REST key has this id.</dd>
+<dt id="error-key-replaced"><code>key-replaced</code> <i>HTTP 409</i></dt><dd>Key replaced. The key has expired, or another was made in its place already.</dd>
 <dt id="error-mapping-not-found"><code>mapping-not-found</code> <i>HTTP 404</i></dt><dd>Mapping not found. No mapping has this name, or none matched the payload.</dd>
 <dt id="error-delivery-not-found"><code>delivery-not-found</code> <i>HTTP 404</i></dt><dd>Delivery not found. No delivery has this id, or the recorder let it go.</dd>
 <dt id="error-event-not-found"><code>event-not-found</code> <i>HTTP 404</i></dt><dd>Event not found. No system event has this id, or it ended so long ago that it is not kept any more.</dd>
@@ -3767,6 +3994,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>name</code> <i>text · required</i></dt><dd>What it is called in logs, usage and lists; never secret, and only once in its list. For example <code>&quot;ci&quot;</code>.</dd>
 <dt><code>key</code> <i>text · required</i></dt><dd>The key, best as <code>\${NAME}</code>, or its hash as <code>sha256:</code> and 64 hexadecimal digits. For example <code>&quot;\${REST_API_KEY}&quot;</code>.</dd>
 <dt><code>scopes</code> <i>list of (<code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code>) · default <code>[&quot;chat&quot;]</code></i></dt><dd><code>chat</code> sends messages and triggers skills; <code>admin</code> also reads deliveries and tries mappings.</dd>
+<dt><code>expiresAt</code> <i>text</i></dt><dd>Until when the key is good, in UTC: a day, which counts from its beginning, or a moment. <code>system.health</code> warns two weeks before. For example <code>&quot;2027-01-31&quot;</code>.</dd>
 </dl>
 <h3><code>gateway.openai</code></h3>
 <p>The door for clients of OpenAI, <code>/v1/chat/completions</code> and <code>/v1/models</code>: an agent is a model to them. It is served where <code>rest</code> is, and takes its keys, limits and rate limit.</p>
@@ -4037,6 +4265,34 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>What they cost, where prices are configured.</dd>
 <dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>The agent did not tell, and the zeros stand for that. Otherwise absent.</dd>
 </dl></section>
+<section id="http-ConfigProblem"><h3>ConfigProblem</h3><p>One fault of the configuration.</p><dl>
+<dt><code>file</code> <i>string or null</i></dt><dd>The name of the file; null where no file is at fault. Such as <code>gateway.json5</code>.</dd>
+<dt><code>line</code> <i>integer or null</i></dt><dd>The line, from 1; null where no line is at fault. At least 1.</dd>
+<dt><code>column</code> <i>integer or null</i></dt><dd>The column, from 1; null where no line is at fault. At least 1.</dd>
+<dt><code>key</code> <i>string</i></dt><dd>The key, dotted; empty where the whole file is meant. Such as <code>webhooks.token</code>.</dd>
+<dt><code>message</code> <i>string</i></dt><dd>What is wrong, and what to do. Such as <code>is empty: set the variable WEBHOOK_TOKEN.</code>.</dd>
+</dl></section>
+<section id="http-ConfigValue"><h3>ConfigValue</h3><p>One value of the configuration.</p><dl>
+<dt><code>path</code> <i>string</i></dt><dd>Keys and list indexes, with dots between them. Such as <code>gateway.rest.auth.keys.0.name</code>.</dd>
+<dt><code>value</code> <i>string or number or boolean or null or list of any value or object</i></dt><dd>The value as it is written; <code>[hidden]</code> for a secret.</dd>
+<dt><code>origin</code> <i><code>&quot;file&quot;</code> or <code>&quot;environment&quot;</code> or <code>&quot;flag&quot;</code> or <code>&quot;default&quot;</code> or <code>&quot;try-out&quot;</code></i></dt><dd>Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration.</dd>
+<dt><code>line</code> <i>integer or null</i></dt><dd>Its line in the file, from 1; null where no file has it. At least 1.</dd>
+<dt><code>column</code> <i>integer or null</i></dt><dd>Its column in the file, from 1; null where no file has it. At least 1.</dd>
+<dt><code>variable</code> <i>string or null</i></dt><dd>The variable that it is taken from, the first where there are several; null for other origins. Such as <code>REST_API_KEY</code>.</dd>
+</dl></section>
+<section id="http-ConfiguredMapping"><h3>ConfiguredMapping</h3><p>A mapping as it is configured, without its secret.</p><dl>
+<dt><code>name</code> <i>string</i></dt><dd>The mapping, by its key in <code>webhooks.mappings</code>. Such as <code>github-push</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>Where it is reached alone. One with <code>verify</code> is reached nowhere else; the others also at <code>webhooks.path</code>. Such as <code>/hooks/github-push</code>.</dd>
+<dt><code>match</code> <i>object of list of string</i></dt><dd>Places in the request, each with the values, any of which it must have; <code>[hidden]</code> where the place is named like a secret.</dd>
+<dt><code>message</code> <i>string</i></dt><dd>The template of what the agent is told. Such as <code>{body.pusher.name} pushed {body.head_commit.message}</code>.</dd>
+<dt><code>agent</code> <i>string</i></dt><dd>Whose turn it is: the default agent where the mapping names none. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>session</code> <i>string or null</i></dt><dd>The session that it goes on with; null where each turn gets a fresh one.</dd>
+<dt><code>model</code> <i>string or null</i></dt><dd>The model of the turn; null where it is the agent's own.</dd>
+<dt><code>channel</code> <i>string or null</i></dt><dd>The channel of the session; null if none was named.</dd>
+<dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
+<dt><code>announce_to</code> <i>string or null</i></dt><dd>The configured channel that the reply would be sent to; null where it reaches subscribers alone. Such as <code>ops</code>.</dd>
+<dt><code>verify</code> <i><code>&quot;standard-webhooks&quot;</code> or <code>&quot;github&quot;</code> or <code>&quot;stripe&quot;</code> or <code>&quot;slack&quot;</code> or <code>null</code></i></dt><dd>How its sender has to sign; null where the shared token counts.</dd>
+</dl></section>
 <section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
 <dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
 <dt><code>at</code> <i>string</i></dt><dd>When it came. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
@@ -4073,7 +4329,17 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>scopes</code> <i>list of <code>&quot;chat&quot;</code> or <code>&quot;admin&quot;</code></i></dt><dd>What the key may do. At least 1 item, none twice.</dd>
 <dt><code>created_at</code> <i>string or null</i></dt><dd>Null for a key of the configuration.</dd>
 <dt><code>last_used_at</code> <i>string or null</i></dt><dd>When it was last used, to the minute; null if never.</dd>
+<dt><code>expires_at</code> <i>string or null</i></dt><dd>Until when it is good; null where it is good for ever.</dd>
+<dt><code>replaced_by</code> <i>string or null</i></dt><dd>The key that was made in its place; null where there is none.</dd>
 <dt><code>source</code> <i><code>&quot;config&quot;</code> or <code>&quot;console&quot;</code></i></dt><dd>Where the key comes from: the configuration file, or minted with the console token.</dd>
+</dl></section>
+<section id="http-LastReload"><h3>LastReload</h3><p>What came of the last time that the configuration was read again.</p><dl>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>cause</code> <i><code>&quot;file&quot;</code> or <code>&quot;signal&quot;</code> or <code>&quot;rpc&quot;</code></i></dt><dd>Why it was read again: a file changed, SIGHUP came, or a reload method was called.</dd>
+<dt><code>reloaded</code> <i>boolean</i></dt><dd><code>true</code> if the configuration was read and is in force; <code>false</code> if it is not valid, so that the last good one goes on.</dd>
+<dt><code>changed</code> <i>list of string</i></dt><dd>The keys that were different, dotted.</dd>
+<dt><code>needs_restart</code> <i>list of string</i></dt><dd>Keys that are different in the file but keep their old value until the gateway starts again. Such as <code>[&quot;gateway.port&quot;]</code>.</dd>
+<dt><code>problems</code> <i>list of <a href="#http-ConfigProblem">ConfigProblem</a></i></dt><dd>What is wrong with the configuration; empty if nothing is.</dd>
 </dl></section>
 <section id="http-MappedByNameReply"><h3>MappedByNameReply</h3><p>What became of the payload.</p><p class="type"><a href="#http-MappedReply">MappedReply</a> or <a href="#http-UnmatchedReply">UnmatchedReply</a> or <a href="#http-ChallengeReply">ChallengeReply</a></p></section>
 <section id="http-MappedReply"><h3>MappedReply</h3><p>A mapping matched; its turn is stored and will run.</p><dl>

@@ -299,6 +299,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/mappings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List mappings
+         * @description The mappings of the configuration, in the order in which they are tried, without their secrets.
+         */
+        get: operations["mappings.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/mappings/dry-run": {
         parameters: {
             query?: never;
@@ -314,6 +334,27 @@ export interface paths {
          *     agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at.
          */
         post: operations["mappings.dryRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the configuration
+         * @description The configuration in force with the origin of each value, and what came of the last reload. Secrets are hidden. A value that needs a
+         *     restart is the one in force, not the one in the file.
+         */
+        get: operations["config.get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -360,6 +401,27 @@ export interface paths {
          * @description From now on the key is unknown. Turns that it started go on.
          */
         delete: operations["keys.revoke"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys/{key_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put a new key in the place of another
+         * @description Makes a key with the name and scopes of another, and lets the old one end after a while, so that both work until every client
+         *     has the new one. A key that has expired or was replaced is not rotated; one of the configuration is replaced there.
+         */
+        post: operations["keys.rotate"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -730,6 +792,11 @@ export interface components {
          * @example main
          */
         AgentName: string;
+        /**
+         * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
+         * @example ops
+         */
+        AnnounceTo: string | null;
         /** @description The turn that completed. */
         AnnouncedTurn: {
             turnId: components["schemas"]["TurnId"];
@@ -999,6 +1066,78 @@ export interface components {
              */
             unknown?: true;
         };
+        /** @description The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
+        ConfigLine: string;
+        /** @description One fault of the configuration. */
+        ConfigProblem: {
+            /**
+             * @description The name of the file; null where no file is at fault.
+             * @example gateway.json5
+             */
+            file: string | null;
+            /** @description The line, from 1; null where no line is at fault. */
+            line: number | null;
+            /** @description The column, from 1; null where no line is at fault. */
+            column: number | null;
+            /**
+             * @description The key, dotted; empty where the whole file is meant.
+             * @example webhooks.token
+             */
+            key: string;
+            /**
+             * @description What is wrong, and what to do.
+             * @example is empty: set the variable WEBHOOK_TOKEN.
+             */
+            message: string;
+        };
+        /** @description One value of the configuration. */
+        ConfigValue: {
+            /**
+             * @description Keys and list indexes, with dots between them.
+             * @example gateway.rest.auth.keys.0.name
+             */
+            path: string;
+            /** @description The value as it is written; `[hidden]` for a secret. */
+            value: string | number | boolean | null | unknown[] | Record<string, unknown>;
+            /**
+             * @description Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration.
+             * @enum {string}
+             */
+            origin: "file" | "environment" | "flag" | "default" | "try-out";
+            /** @description Its line in the file, from 1; null where no file has it. */
+            line: number | null;
+            /** @description Its column in the file, from 1; null where no file has it. */
+            column: number | null;
+            /**
+             * @description The variable that it is taken from, the first where there are several; null for other origins.
+             * @example REST_API_KEY
+             */
+            variable: string | null;
+        };
+        /** @description A mapping as it is configured, without its secret. */
+        ConfiguredMapping: {
+            name: components["schemas"]["MappingName"];
+            path: components["schemas"]["MappingPath"];
+            /** @description Places in the request, each with the values, any of which it must have; `[hidden]` where the place is named like a secret. */
+            match: {
+                [key: string]: string[];
+            };
+            /**
+             * @description The template of what the agent is told.
+             * @example {body.pusher.name} pushed {body.head_commit.message}
+             */
+            message: string;
+            /** @description Whose turn it is: the default agent where the mapping names none. */
+            agent: components["schemas"]["AgentName"];
+            /** @description The session that it goes on with; null where each turn gets a fresh one. */
+            session: components["schemas"]["WebhookSessionId"] | null;
+            /** @description The model of the turn; null where it is the agent's own. */
+            model: components["schemas"]["ModelName"] | null;
+            channel: components["schemas"]["ResolvedChannel"];
+            delivery: components["schemas"]["DeliveryMode"];
+            announce_to: components["schemas"]["AnnounceTo"];
+            verify: components["schemas"]["VerifyType"];
+        };
         /**
          * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
          * @example djE6MDFLQUpZVjRDNE0xQjdFNVM4WUYzR0tQMk4
@@ -1228,6 +1367,20 @@ export interface components {
             };
             body: components["schemas"]["MappedPayload"];
         };
+        /** @description The configuration in force, and where each value comes from. */
+        EffectiveConfig: {
+            /**
+             * @description The name of the configuration file; null where there is none.
+             * @example gateway.json5
+             */
+            file: string | null;
+            /** @description When it was last read and found valid. */
+            loaded_at: components["schemas"]["Timestamp"];
+            /** @description Every value, in the order of the configuration. An empty list or object is a value. */
+            values: components["schemas"]["ConfigValue"][];
+            /** @description The last time that it was read again, taken or refused; null if it was not since the start. */
+            last_reload: components["schemas"]["LastReload"] | null;
+        };
         /**
          * @description The name of an error, a row of the error table. Names are added over time, never changed.
          * @example turn-failed
@@ -1340,13 +1493,20 @@ export interface components {
             created_at: components["schemas"]["Timestamp"] | null;
             /** @description When it was last used, to the minute; null if never. */
             last_used_at: components["schemas"]["Timestamp"] | null;
+            expires_at: components["schemas"]["KeyExpiry"];
+            /** @description The key that was made in its place; null where there is none. */
+            replaced_by: components["schemas"]["KeyId"] | null;
             source: components["schemas"]["KeySource"];
         };
+        /** @description Until when it is good; null where it is good for ever. */
+        KeyExpiry: components["schemas"]["Timestamp"] | null;
         /**
          * @description One REST key. It names the key and is no secret.
          * @example key_01M7WW41SHF3C7M5K2ZBW6QXRD
          */
         KeyId: string;
+        /** @description The key itself: send it as `Authorization: Bearer <key>`. */
+        KeyItself: string;
         KeyList: {
             /** @description Those of the configuration first, in its order; then the minted ones, newest first. */
             keys: components["schemas"]["Key"][];
@@ -1367,6 +1527,17 @@ export interface components {
              *     ]
              */
             scopes?: components["schemas"]["KeyScope"][];
+            expires_at?: components["schemas"]["WantedExpiry"];
+        };
+        /** @description A key to make in the place of another. */
+        KeyRotation: {
+            /**
+             * @description How long the old key goes on beside the new one; never longer than it would have.
+             * @default 86400
+             * @example 86400
+             */
+            overlap_seconds?: number;
+            expires_at?: components["schemas"]["WantedExpiry"];
         };
         /**
          * @description `chat` sends, triggers and reads turns; `admin` holds `chat` and what operators need.
@@ -1380,6 +1551,20 @@ export interface components {
          * @enum {string}
          */
         KeySource: "config" | "console";
+        /** @description What came of the last time that the configuration was read again. */
+        LastReload: {
+            at: components["schemas"]["Timestamp"];
+            /**
+             * @description Why it was read again: a file changed, SIGHUP came, or a reload method was called.
+             * @enum {string}
+             */
+            cause: "file" | "signal" | "rpc";
+            reloaded: components["schemas"]["Reloaded"];
+            /** @description The keys that were different, dotted. */
+            changed: string[];
+            needs_restart: components["schemas"]["NeedsRestart"];
+            problems: components["schemas"]["Problems"];
+        };
         /** @description What became of the payload. */
         MappedByNameReply: components["schemas"]["MappedReply"] | components["schemas"]["UnmatchedReply"] | components["schemas"]["ChallengeReply"];
         /** @description Whatever the sender sends, a JSON object or array. Mappings match it and take values from it. */
@@ -1400,11 +1585,22 @@ export interface components {
             warning?: components["schemas"]["HookWarning"];
             mapping: components["schemas"]["MappingName"];
         };
+        MappingList: {
+            /** @description All of them, in the configuration's order. */
+            mappings: components["schemas"]["ConfiguredMapping"][];
+            /** @description Always null: the list is whole. */
+            next_cursor: null;
+        };
         /**
          * @description The mapping, by its key in `webhooks.mappings`.
          * @example github-push
          */
         MappingName: string;
+        /**
+         * @description Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`.
+         * @example /hooks/github-push
+         */
+        MappingPath: string;
         /** @description The whole of a message that the agent has written. */
         MessageCompletedEvent: {
             /** @constant */
@@ -1448,12 +1644,12 @@ export interface components {
             scopes: components["schemas"]["KeyScopes"];
             created_at: components["schemas"]["Timestamp"];
             last_used_at: null;
+            expires_at: components["schemas"]["KeyExpiry"];
+            replaced_by: null;
             /** @constant */
             source: "console";
-            /** @description The key itself: send it as `Authorization: Bearer <key>`. */
-            key: string;
-            /** @description The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
-            config_line: string;
+            key: components["schemas"]["KeyItself"];
+            config_line: components["schemas"]["ConfigLine"];
         };
         /** @description An agent, or one of its models. */
         Model: {
@@ -1485,6 +1681,13 @@ export interface components {
          */
         ModelName: string;
         /**
+         * @description Keys that are different in the file but keep their old value until the gateway starts again.
+         * @example [
+         *       "gateway.port"
+         *     ]
+         */
+        NeedsRestart: string[];
+        /**
          * @description The cursor of the next page; null on the last.
          * @example null
          */
@@ -1514,11 +1717,7 @@ export interface components {
             model: components["schemas"]["ResolvedModel"];
             channel: components["schemas"]["ResolvedChannel"];
             delivery: components["schemas"]["DeliveryMode"];
-            /**
-             * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
-             * @example ops
-             */
-            announce_to: string | null;
+            announce_to: components["schemas"]["AnnounceTo"];
         };
         /** @description What went wrong (RFC 9457). */
         Problem: {
@@ -1540,6 +1739,8 @@ export interface components {
             /** @description When the same request may succeed, in milliseconds. `Retry-After` says the same in whole seconds. */
             retry_after_ms?: number;
         };
+        /** @description What is wrong with the configuration; empty if nothing is. */
+        Problems: components["schemas"]["ConfigProblem"][];
         /** @description Whether the gateway takes work. */
         Readiness: {
             /** @description True when every part is `ok`. */
@@ -1554,6 +1755,8 @@ export interface components {
             /** @description Why not, where it is not. */
             detail?: string;
         };
+        /** @description `true` if the configuration was read and is in force; `false` if it is not valid, so that the last good one goes on. */
+        Reloaded: boolean;
         /**
          * @description `queued`: a turn or a system event. `unmatched`: no mapping matches it today, and nothing was started.
          * @enum {string}
@@ -1568,6 +1771,29 @@ export interface components {
         ResolvedChannel: string | null;
         /** @description The model that answers; null where the backend has no models. */
         ResolvedModel: string | null;
+        /** @description A new key in the place of another. `key` is shown here and never again; the gateway keeps its hash. */
+        RotatedKey: {
+            key_id: components["schemas"]["KeyId"];
+            name: components["schemas"]["KeyName"];
+            /**
+             * @description How the key begins.
+             * @example gw_Jq3v0a
+             */
+            prefix: string;
+            scopes: components["schemas"]["KeyScopes"];
+            created_at: components["schemas"]["Timestamp"];
+            last_used_at: null;
+            expires_at: components["schemas"]["KeyExpiry"];
+            replaced_by: null;
+            /** @constant */
+            source: "console";
+            key: components["schemas"]["KeyItself"];
+            config_line: components["schemas"]["ConfigLine"];
+            /** @description The old key. */
+            replaces: components["schemas"]["KeyId"];
+            /** @description When the old key ends. */
+            replaced_expires_at: components["schemas"]["Timestamp"];
+        };
         /**
          * @description A place in a stream's journal; it grows by one with each entry.
          * @example 7
@@ -1731,16 +1957,8 @@ export interface components {
         /** @description What one mapping makes of the request. */
         TriedMapping: {
             mapping: components["schemas"]["MappingName"];
-            /**
-             * @description Where it is reached alone. One with `verify` is reached nowhere else; the others also at `webhooks.path`.
-             * @example /hooks/github-push
-             */
-            path: string;
-            /**
-             * @description How its sender has to sign; null where the shared token counts.
-             * @enum {string|null}
-             */
-            verify: "standard-webhooks" | "github" | "stripe" | "slack" | null;
+            path: components["schemas"]["MappingPath"];
+            verify: components["schemas"]["VerifyType"];
             /** @description Whether every pair of its `match` is equal. */
             matched: boolean;
             /** @description The first pair that is not equal; null where it matched. */
@@ -1946,6 +2164,11 @@ export interface components {
          */
         UserId: string;
         /**
+         * @description How its sender has to sign; null where the shared token counts.
+         * @enum {string|null}
+         */
+        VerifyType: "standard-webhooks" | "github" | "stripe" | "slack" | null;
+        /**
          * @description The gateway's version.
          * @example 0.1.0
          */
@@ -1981,6 +2204,8 @@ export interface components {
              */
             mode?: "next-heartbeat" | "now";
         };
+        /** @description Until when it is good: a moment to come, within ten years. Null, or nothing, for ever. */
+        WantedExpiry: components["schemas"]["Timestamp"] | null;
         /**
          * @description A session of webhook turns. It begins with `webhook:`, so it can never be a person's.
          * @example webhook:github
@@ -2268,6 +2493,26 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The key has expired, or was replaced already. */
+        KeyReplaced: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No key, one that this gateway does not know, or one that has expired. */
+        KeyUnauthenticated: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
+                "Retry-After": components["headers"]["RetryAfterWhenGuessing"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description There is no such mapping. */
         MappingNotFound: {
             headers: {
@@ -2519,7 +2764,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description No token, or one that this surface does not know. */
+        /** @description No key, one that this gateway does not know, or one that has expired. */
         OpenAiUnauthenticated: {
             headers: {
                 "X-Should-Retry": components["headers"]["ShouldRetry"];
@@ -2893,7 +3138,7 @@ export interface operations {
             200: components["responses"]["Answered"];
             202: components["responses"]["Accepted"];
             400: components["responses"]["InvalidChat"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["ChatTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -2930,7 +3175,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -2963,7 +3208,7 @@ export interface operations {
             200: components["responses"]["Triggered"];
             202: components["responses"]["Accepted"];
             400: components["responses"]["InvalidChat"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["ChatTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3059,7 +3304,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["TurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3102,7 +3347,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["TurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3139,7 +3384,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Refused"];
             404: components["responses"]["TurnNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3251,7 +3496,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3287,7 +3532,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["DeliveryNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3324,7 +3569,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidReplay"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["ReplayTargetNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3375,7 +3620,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3411,7 +3656,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["EventNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3448,7 +3693,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["EventOrAgentNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3459,6 +3704,35 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "mappings.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The mappings. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MappingList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
         };
     };
     "mappings.dryRun": {
@@ -3484,7 +3758,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidDryRun"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["MappingNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3492,6 +3766,35 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+        };
+    };
+    "config.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EffectiveConfig"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -3524,7 +3827,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3558,7 +3861,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidKey"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3594,12 +3897,56 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["KeyNotFound"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "keys.rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The key's id, never the key itself.
+                 * @example key_01M7WW41SHF3C7M5K2ZBW6QXRD
+                 */
+                key_id: components["parameters"]["KeyId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyRotation"];
+            };
+        };
+        responses: {
+            /** @description The new key, shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedKey"];
+                };
+            };
+            400: components["responses"]["InvalidKey"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["KeyNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["KeyReplaced"];
+            413: components["responses"]["TooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -4162,6 +4509,7 @@ export interface operations {
 export type AgentHookReply = components["schemas"]["AgentHookReply"];
 export type AgentHookRequest = components["schemas"]["AgentHookRequest"];
 export type AgentName = components["schemas"]["AgentName"];
+export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
 export type Announcement = components["schemas"]["Announcement"];
 export type Attempt = components["schemas"]["Attempt"];
@@ -4179,6 +4527,10 @@ export type ChatTextPart = components["schemas"]["ChatTextPart"];
 export type ChunkStream = components["schemas"]["ChunkStream"];
 export type CompletionId = components["schemas"]["CompletionId"];
 export type CompletionUsage = components["schemas"]["CompletionUsage"];
+export type ConfigLine = components["schemas"]["ConfigLine"];
+export type ConfigProblem = components["schemas"]["ConfigProblem"];
+export type ConfigValue = components["schemas"]["ConfigValue"];
+export type ConfiguredMapping = components["schemas"]["ConfiguredMapping"];
 export type Cursor = components["schemas"]["Cursor"];
 export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryId = components["schemas"]["DeliveryId"];
@@ -4191,6 +4543,7 @@ export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type Document = components["schemas"]["Document"];
 export type DryRun = components["schemas"]["DryRun"];
 export type DryRunRequest = components["schemas"]["DryRunRequest"];
+export type EffectiveConfig = components["schemas"]["EffectiveConfig"];
 export type ErrorName = components["schemas"]["ErrorName"];
 export type EventId = components["schemas"]["EventId"];
 export type EventStatus = components["schemas"]["EventStatus"];
@@ -4206,17 +4559,23 @@ export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
 export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];
 export type Key = components["schemas"]["Key"];
+export type KeyExpiry = components["schemas"]["KeyExpiry"];
 export type KeyId = components["schemas"]["KeyId"];
+export type KeyItself = components["schemas"]["KeyItself"];
 export type KeyList = components["schemas"]["KeyList"];
 export type KeyName = components["schemas"]["KeyName"];
 export type KeyRequest = components["schemas"]["KeyRequest"];
+export type KeyRotation = components["schemas"]["KeyRotation"];
 export type KeyScope = components["schemas"]["KeyScope"];
 export type KeyScopes = components["schemas"]["KeyScopes"];
 export type KeySource = components["schemas"]["KeySource"];
+export type LastReload = components["schemas"]["LastReload"];
 export type MappedByNameReply = components["schemas"]["MappedByNameReply"];
 export type MappedPayload = components["schemas"]["MappedPayload"];
 export type MappedReply = components["schemas"]["MappedReply"];
+export type MappingList = components["schemas"]["MappingList"];
 export type MappingName = components["schemas"]["MappingName"];
+export type MappingPath = components["schemas"]["MappingPath"];
 export type MessageCompletedEvent = components["schemas"]["MessageCompletedEvent"];
 export type MessageDeltaEvent = components["schemas"]["MessageDeltaEvent"];
 export type MessageId = components["schemas"]["MessageId"];
@@ -4224,16 +4583,20 @@ export type MintedKey = components["schemas"]["MintedKey"];
 export type Model = components["schemas"]["Model"];
 export type ModelList = components["schemas"]["ModelList"];
 export type ModelName = components["schemas"]["ModelName"];
+export type NeedsRestart = components["schemas"]["NeedsRestart"];
 export type NextCursor = components["schemas"]["NextCursor"];
 export type OpenAiError = components["schemas"]["OpenAiError"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Problem = components["schemas"]["Problem"];
+export type Problems = components["schemas"]["Problems"];
 export type Readiness = components["schemas"]["Readiness"];
 export type ReadinessPart = components["schemas"]["ReadinessPart"];
+export type Reloaded = components["schemas"]["Reloaded"];
 export type ReplayOutcome = components["schemas"]["ReplayOutcome"];
 export type RequestId = components["schemas"]["RequestId"];
 export type ResolvedChannel = components["schemas"]["ResolvedChannel"];
 export type ResolvedModel = components["schemas"]["ResolvedModel"];
+export type RotatedKey = components["schemas"]["RotatedKey"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
 export type Skill = components["schemas"]["Skill"];
@@ -4261,8 +4624,10 @@ export type UnmatchedReply = components["schemas"]["UnmatchedReply"];
 export type Uptime = components["schemas"]["Uptime"];
 export type Usage = components["schemas"]["Usage"];
 export type UserId = components["schemas"]["UserId"];
+export type VerifyType = components["schemas"]["VerifyType"];
 export type Version = components["schemas"]["Version"];
 export type WakeMode = components["schemas"]["WakeMode"];
 export type WakeReply = components["schemas"]["WakeReply"];
 export type WakeRequest = components["schemas"]["WakeRequest"];
+export type WantedExpiry = components["schemas"]["WantedExpiry"];
 export type WebhookSessionId = components["schemas"]["WebhookSessionId"];
