@@ -432,7 +432,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-turns">turns</h2>
 <p>Read, follow and cancel runs of agents.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
 <section id="turns.list">
 <h3><a href="#turns.list"><code class="verb">GET</code> <code>/api/v1/turns</code></a></h3>
 <p class="summary">List turns</p>
@@ -564,7 +564,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-turn-not-found">turn-not-found</a></p>
+<p class="errors"><a href="#error-turn-not-found">turn-not-found</a></p>
 </section>
 <section id="turns.events">
 <h3><a href="#turns.events"><code class="verb">GET</code> <code>/api/v1/turns/{turn_id}/events</code></a></h3>
@@ -641,7 +641,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 
 </pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-turn-not-found">turn-not-found</a></p>
+<p class="errors"><a href="#error-turn-not-found">turn-not-found</a></p>
 </section>
 <section id="turns.cancel">
 <h3><a href="#turns.cancel"><code class="verb">POST</code> <code>/api/v1/turns/{turn_id}/cancel</code></a></h3>
@@ -690,7 +690,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN0XENG6PX2VW8BN0JQS4T&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
+<p class="errors"><a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-turn-ended">turn-ended</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-agents">agents</h2>
 <p>What operators do with an agent.</p>
@@ -728,11 +728,11 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;waiting_events&quot;: 0
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
+<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <h2 id="of-deliveries">deliveries</h2>
 <p>The flight recorder: requests that came in, what came of them, and sending them again; system events and mappings.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
 <section id="deliveries.list">
 <h3><a href="#deliveries.list"><code class="verb">GET</code> <code>/api/v1/deliveries</code></a></h3>
 <p class="summary">List deliveries</p>
@@ -823,7 +823,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;next_cursor&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="deliveries.get">
 <h3><a href="#deliveries.get"><code class="verb">GET</code> <code>/api/v1/deliveries/{delivery_id}</code></a></h3>
@@ -1120,7 +1120,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ]
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="deliveries.replay">
 <h3><a href="#deliveries.replay"><code class="verb">POST</code> <code>/api/v1/deliveries/{delivery_id}/replay</code></a></h3>
@@ -1179,7 +1179,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;event_id&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
 </section>
 <section id="events.list">
 <h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
@@ -1237,7 +1237,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;next_cursor&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="events.get">
 <h3><a href="#events.get"><code class="verb">GET</code> <code>/api/v1/events/{event_id}</code></a></h3>
@@ -1283,7 +1283,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YN1B2A9N6W4Y5PRE3QTXVH&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
+<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="events.replay">
 <h3><a href="#events.replay"><code class="verb">POST</code> <code>/api/v1/events/{event_id}/replay</code></a></h3>
@@ -1326,7 +1326,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;delivery_id&quot;: &quot;dlv_01M7YJ4Z8CW0M3G8VS1FPY6BTR&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-key-expired">key-expired</a>, <a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
+<p class="errors"><a href="#error-event-not-found">event-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-event-not-dead">event-not-dead</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
 </section>
 <section id="mappings.list">
 <h3><a href="#mappings.list"><code class="verb">GET</code> <code>/api/v1/mappings</code></a></h3>
@@ -1494,7 +1494,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ]
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a></p>
 </section>
 <h2 id="of-config">config</h2>
 <p>The configuration in force, with the origin of each value.</p>
@@ -1583,7 +1583,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;last_reload&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a></p>
+<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a></p>
 </section>
 <h2 id="of-keys">keys</h2>
 <p>REST keys. The console token alone may use these.</p>

@@ -3268,7 +3268,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3422,7 +3422,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["AgentNotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -3725,7 +3725,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
@@ -3790,7 +3790,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthenticated"];
+            401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];

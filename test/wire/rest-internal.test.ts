@@ -33,6 +33,7 @@ const bodies: Record<string, unknown> = {
   "chat.send": { message: "hi" },
   "skills.trigger": { skill_id: "x" },
   "keys.create": { name: "x" },
+  "keys.rotate": {},
   "mappings.dryRun": { body: {} },
   "completions.create": { model: "main", messages: [{ role: "user", content: "hi" }] },
 };

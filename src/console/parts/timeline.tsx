@@ -41,7 +41,7 @@ const PhaseBar = ({ steps }: { steps: readonly Step[] }) => {
   return (
     <div class="phases" role="img" aria-label={phases.map(({ name, ms }) => `${name} ${duration(ms)}`).join(", ")}>
       {phases.map(({ name, ms, tone }) => {
-        const isCut = ms > IDLE * Math.max(1, rest(ms)) && phases.length > 1;
+        const isCut = name === "waited" && ms > IDLE * Math.max(1, rest(ms)) && phases.length > 1;
         return (
           <div
             key={name}

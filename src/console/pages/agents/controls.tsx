@@ -1,4 +1,5 @@
 import { rpc } from "#console/app/api.ts";
+import { BeatNow } from "#console/parts/beat-now.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
@@ -9,7 +10,7 @@ import type { Reload } from "./reloaded.tsx";
 type Controlled = { agent: Agent; reread: () => Promise<void>; onReload: (result: Reload) => void };
 
 /** What can be done with an agent. */
-export const Controls = ({ agent: { agentName }, reread, onReload }: Controlled) => {
+export const Controls = ({ agent: { agentName, waitingEvents }, reread, onReload }: Controlled) => {
   const reload = useAction(async () => {
     onReload(await rpc().agent.reload({ agentName }));
     await reread();
@@ -20,7 +21,12 @@ export const Controls = ({ agent: { agentName }, reread, onReload }: Controlled)
         <ActionButton onClick={() => void reload.run()} isRunning={reload.isRunning.value}>
           <Icon name="refresh-cw" size={14} /> {reload.isRunning.value ? "Reloading…" : "Reload"}
         </ActionButton>
-        {/* @TODO "Pause", "Resume" and "Beat now", once the operations agents.pause, agents.resume and agents.beat are there. */}
+        <BeatNow
+          agent={agentName}
+          why={waitingEvents === 0 ? "No event waits for this agent." : undefined}
+          done={() => void reread()}
+        />
+        {/* @TODO "Pause" and "Resume", once the contract has `agents.pause` and `agents.resume`. */}
       </div>
       {reload.error.value !== undefined && <TroubleNote error={reload.error.value} />}
     </>

@@ -5,6 +5,7 @@ import { onPush } from "#console/app/live.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { say } from "#console/app/toasts.ts";
 import { plural } from "#console/lib/format.ts";
+import { BeatNow } from "#console/parts/beat-now.tsx";
 import { Id } from "#console/parts/copy.tsx";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -64,7 +65,7 @@ export const EventView = ({ id, beats, back, changed }: Shown) => {
           >
             <Icon name="rotate-ccw" size={14} /> Replay
           </ActionButton>
-          {/* @TODO "Beat now" stands here, once the contract has `agents.beat`. */}
+          {event.status === "queued" && <BeatNow agent={event.agent} done={() => void loaded.reload()} />}
         </div>
       </header>
       {event.reason !== null && (

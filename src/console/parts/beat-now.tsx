@@ -1,0 +1,29 @@
+import { rest } from "#console/app/api.ts";
+import { say } from "#console/app/toasts.ts";
+import { ActionButton } from "./fields.tsx";
+import { Icon } from "./icon.tsx";
+import { TroubleNote } from "./trouble.tsx";
+import { useAction } from "./use.ts";
+
+const WORDS = {
+  started: "A beat begins: the agent handles its events.",
+  "nothing-waiting": "No event waits for this agent.",
+  running: "A beat runs already.",
+} as const;
+
+/** Makes an agent handle its waiting events at once. */
+export const BeatNow = ({ agent, why, done }: { agent: string; why?: string | undefined; done?: () => void }) => {
+  const action = useAction(async () => {
+    const { outcome } = await rest().call("agents.beat", { path: { agent_name: agent } });
+    say(WORDS[outcome as keyof typeof WORDS] ?? outcome);
+    done?.();
+  });
+  return (
+    <>
+      <ActionButton onClick={() => void action.run()} why={why} isRunning={action.isRunning.value}>
+        <Icon name="play" size={14} /> Beat now
+      </ActionButton>
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+    </>
+  );
+};
