@@ -4,7 +4,9 @@ import { reasonsOf } from "#console/lib/refusals.ts";
 const refused = (delivery_id: string, at: string, error?: string) => ({
   ...{ delivery_id, at, status: 401 },
   timeline:
-    error === undefined ? [] : [{ at, name: "request.refused" as const, detail: { error, detail: `of ${delivery_id}` } }],
+    error === undefined
+      ? []
+      : [{ at, name: "request.refused" as const, detail: { error, detail: `of ${delivery_id}` } }],
 });
 
 test("refusals are counted by their reason, each with its newest", () => {
