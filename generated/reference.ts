@@ -1768,7 +1768,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;expires_at&quot;: null,
   &quot;replaced_by&quot;: null,
   &quot;source&quot;: &quot;console&quot;,
-  &quot;key&quot;: &quot;gw_Xb7Lq2aXr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
+  &quot;key&quot;: &quot;gw_Xb7Lq2Xr7Tn5yLw2cBf8hGd1mKs6pVu9eZi4oQxR_tE&quot;,
   &quot;config_line&quot;: &quot;{ name: \\&quot;support desk\\&quot;, key: \\&quot;sha256:0d8f1a528f744c4831269c70bf3b92f548b37ed13db8566e9bea17cecd91696a\\&quot;, scopes: [\\&quot;chat\\&quot;] }&quot;,
   &quot;replaces&quot;: &quot;key_01M7WW41SHF3C7M5K2ZBW6QXRD&quot;,
   &quot;replaced_expires_at&quot;: &quot;2026-11-22T08:54:31.123Z&quot;
