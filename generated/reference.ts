@@ -4274,7 +4274,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 </dl></section>
 <section id="http-ConfigValue"><h3>ConfigValue</h3><p>One value of the configuration.</p><dl>
 <dt><code>path</code> <i>string</i></dt><dd>Keys and list indexes, with dots between them. Such as <code>gateway.rest.auth.keys.0.name</code>.</dd>
-<dt><code>value</code> <i>string or number or boolean or null or list of any value or object</i></dt><dd>The value as it is written; <code>[hidden]</code> for a secret.</dd>
+<dt><code>value</code> <i>string or number or boolean or null or list of string or object</i></dt><dd>The value as it is written; <code>[hidden]</code> for a secret. At most 0 items.</dd>
 <dt><code>origin</code> <i><code>&quot;file&quot;</code> or <code>&quot;environment&quot;</code> or <code>&quot;flag&quot;</code> or <code>&quot;default&quot;</code> or <code>&quot;try-out&quot;</code></i></dt><dd>Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration.</dd>
 <dt><code>line</code> <i>integer or null</i></dt><dd>Its line in the file, from 1; null where no file has it. At least 1.</dd>
 <dt><code>column</code> <i>integer or null</i></dt><dd>Its column in the file, from 1; null where no file has it. At least 1.</dd>

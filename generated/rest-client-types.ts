@@ -1098,7 +1098,7 @@ export interface components {
              */
             path: string;
             /** @description The value as it is written; `[hidden]` for a secret. */
-            value: string | number | boolean | null | unknown[] | Record<string, unknown>;
+            value: string | number | boolean | null | string[] | Record<string, unknown>;
             /**
              * @description Where the value comes from: the file, a variable of the environment, an option of the command line, the default, or the start without a configuration.
              * @enum {string}

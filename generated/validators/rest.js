@@ -7336,7 +7336,7 @@ validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x15 = validate53;
 const schema145 = {"type":"object","additionalProperties":false,"required":["file","loaded_at","values","last_reload"],"properties":{"file":{"type":["string","null"]},"loaded_at":{"$ref":"shape:Timestamp"},"values":{"type":"array","items":{"$ref":"shape:ConfigValue"}},"last_reload":{"oneOf":[{"$ref":"shape:LastReload"},{"type":"null"}]}}};
-const schema147 = {"type":"object","additionalProperties":false,"required":["path","value","origin","line","column","variable"],"properties":{"path":{"type":"string"},"value":{"type":["string","number","boolean","null","array","object"]},"origin":{"type":"string","enum":["file","environment","flag","default","try-out"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"variable":{"type":["string","null"]}}};
+const schema147 = {"type":"object","additionalProperties":false,"required":["path","value","origin","line","column","variable"],"properties":{"path":{"type":"string"},"value":{"type":["string","number","boolean","null","array","object"],"maxItems":0,"items":{"type":"string"}},"origin":{"type":"string","enum":["file","environment","flag","default","try-out"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"variable":{"type":["string","null"]}}};
 const schema148 = {"type":"object","additionalProperties":false,"required":["at","cause","reloaded","changed","needs_restart","problems"],"properties":{"at":{"$ref":"shape:Timestamp"},"cause":{"type":"string","enum":["file","signal","rpc"]},"reloaded":{"$ref":"shape:Reloaded"},"changed":{"type":"array","items":{"type":"string"}},"needs_restart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
 const schema150 = {"type":"boolean"};
 const schema151 = {"type":"array","items":{"type":"string"}};
@@ -7763,6 +7763,29 @@ if((((typeof data5 != "object") && (typeof data5 !== "string")) && (!((typeof da
 validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/value",schemaPath:"shape:ConfigValue/properties/value/type",keyword:"type",params:{type: schema147.properties.value.type},message:"must be string,number,boolean,null,array,object"}];
 return false;
 }
+if(errors === _errs15){
+if(Array.isArray(data5)){
+if(data5.length > 0){
+validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/value",schemaPath:"shape:ConfigValue/properties/value/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"}];
+return false;
+}
+else {
+var valid5 = true;
+const len1 = data5.length;
+for(let i1=0; i1<len1; i1++){
+const _errs17 = errors;
+if(typeof data5[i1] !== "string"){
+validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/value/" + i1,schemaPath:"shape:ConfigValue/properties/value/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid5 = _errs17 === errors;
+if(!valid5){
+break;
+}
+}
+}
+}
+}
 var valid4 = _errs15 === errors;
 }
 else {
@@ -7770,36 +7793,15 @@ var valid4 = true;
 }
 if(valid4){
 if(data3.origin !== undefined){
-let data6 = data3.origin;
-const _errs17 = errors;
-if(typeof data6 !== "string"){
+let data7 = data3.origin;
+const _errs19 = errors;
+if(typeof data7 !== "string"){
 validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if(!(((((data6 === "file") || (data6 === "environment")) || (data6 === "flag")) || (data6 === "default")) || (data6 === "try-out"))){
+if(!(((((data7 === "file") || (data7 === "environment")) || (data7 === "flag")) || (data7 === "default")) || (data7 === "try-out"))){
 validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/enum",keyword:"enum",params:{allowedValues: schema147.properties.origin.enum},message:"must be equal to one of the allowed values"}];
 return false;
-}
-var valid4 = _errs17 === errors;
-}
-else {
-var valid4 = true;
-}
-if(valid4){
-if(data3.line !== undefined){
-let data7 = data3.line;
-const _errs19 = errors;
-if((!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))) && (data7 !== null)){
-validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/type",keyword:"type",params:{type: schema147.properties.line.type},message:"must be integer,null"}];
-return false;
-}
-if(errors === _errs19){
-if((typeof data7 == "number") && (isFinite(data7))){
-if(data7 < 1 || isNaN(data7)){
-validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
-}
 }
 var valid4 = _errs19 === errors;
 }
@@ -7807,17 +7809,17 @@ else {
 var valid4 = true;
 }
 if(valid4){
-if(data3.column !== undefined){
-let data8 = data3.column;
+if(data3.line !== undefined){
+let data8 = data3.line;
 const _errs21 = errors;
 if((!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))) && (data8 !== null)){
-validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/type",keyword:"type",params:{type: schema147.properties.column.type},message:"must be integer,null"}];
+validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/type",keyword:"type",params:{type: schema147.properties.line.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs21){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 1 || isNaN(data8)){
-validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -7828,14 +7830,35 @@ else {
 var valid4 = true;
 }
 if(valid4){
-if(data3.variable !== undefined){
-let data9 = data3.variable;
+if(data3.column !== undefined){
+let data9 = data3.column;
 const _errs23 = errors;
-if((typeof data9 !== "string") && (data9 !== null)){
+if((!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))) && (data9 !== null)){
+validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/type",keyword:"type",params:{type: schema147.properties.column.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs23){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 1 || isNaN(data9)){
+validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid4 = _errs23 === errors;
+}
+else {
+var valid4 = true;
+}
+if(valid4){
+if(data3.variable !== undefined){
+let data10 = data3.variable;
+const _errs25 = errors;
+if((typeof data10 !== "string") && (data10 !== null)){
 validate53.errors = [{instancePath:instancePath+"/values/" + i0+"/variable",schemaPath:"shape:ConfigValue/properties/variable/type",keyword:"type",params:{type: schema147.properties.variable.type},message:"must be string,null"}];
 return false;
 }
-var valid4 = _errs23 === errors;
+var valid4 = _errs25 === errors;
 }
 else {
 var valid4 = true;
@@ -7871,23 +7894,23 @@ var valid0 = true;
 }
 if(valid0){
 if(data.last_reload !== undefined){
-let data10 = data.last_reload;
-const _errs25 = errors;
-const _errs26 = errors;
-let valid5 = false;
-let passing0 = null;
+let data11 = data.last_reload;
 const _errs27 = errors;
-if(!(validate54(data10, {instancePath:instancePath+"/last_reload",parentData:data,parentDataProperty:"last_reload",rootData,dynamicAnchors}))){
+const _errs28 = errors;
+let valid6 = false;
+let passing0 = null;
+const _errs29 = errors;
+if(!(validate54(data11, {instancePath:instancePath+"/last_reload",parentData:data,parentDataProperty:"last_reload",rootData,dynamicAnchors}))){
 vErrors = join(vErrors, validate54.errors);
 errors = vErrors.length;
 }
-var _valid0 = _errs27 === errors;
+var _valid0 = _errs29 === errors;
 if(_valid0){
-valid5 = true;
+valid6 = true;
 passing0 = 0;
 }
-const _errs28 = errors;
-if(data10 !== null){
+const _errs30 = errors;
+if(data11 !== null){
 const err0 = {instancePath:instancePath+"/last_reload",schemaPath:"#/properties/last_reload/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err0];
@@ -7897,18 +7920,18 @@ vErrors.push(err0);
 }
 errors++;
 }
-var _valid0 = _errs28 === errors;
-if(_valid0 && valid5){
-valid5 = false;
+var _valid0 = _errs30 === errors;
+if(_valid0 && valid6){
+valid6 = false;
 passing0 = [passing0, 1];
 }
 else {
 if(_valid0){
-valid5 = true;
+valid6 = true;
 passing0 = 1;
 }
 }
-if(!valid5){
+if(!valid6){
 const err1 = {instancePath:instancePath+"/last_reload",schemaPath:"#/properties/last_reload/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
 vErrors = [err1];
@@ -7921,17 +7944,17 @@ validate53.errors = vErrors;
 return false;
 }
 else {
-errors = _errs26;
+errors = _errs28;
 if(vErrors !== null){
-if(_errs26){
-vErrors.length = _errs26;
+if(_errs28){
+vErrors.length = _errs28;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs25 === errors;
+var valid0 = _errs27 === errors;
 }
 else {
 var valid0 = true;

@@ -147,7 +147,8 @@ await postgresTests((server) => {
       await using other = await connect(on.url);
       await other.query("select plan_beat('main', 0, false, 0)");
       await other.query("select add_announcement('turn_x', 'chat:a', 1, 'main', 'ops', 0, null, 1)");
-      await other.query("select create_key('key_1', 'ci', 'gw_1', '', '[]', 1, null)");
+      const key = { keyId: "key_1", name: "ci", prefix: "gw_1", hash: "", scopes: [], createdAt: 1 };
+      await other.query(`select keep_key('${JSON.stringify(key)}', null, null)`);
       await other.query(
         `select append_gateway_entry('{"name":"agent.reloaded","agentName":"main","changed":[]}', 1, 9)`,
       );
