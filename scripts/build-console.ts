@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build, type Plugin } from "esbuild";
 
@@ -56,7 +56,9 @@ export const buildConsole = async (folder: string): Promise<void> => {
     plugins: [icons],
   });
   const [script, { cssBundle = "", imports = [] } = {}] =
-    Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === join(SOURCE, "main.tsx")) ?? [];
+    Object.entries(metafile.outputs).find(([, { entryPoint }]) =>
+      entryPoint?.endsWith(`${basename(SOURCE)}/main.tsx`),
+    ) ?? [];
   if (script === undefined) throw new Error("the console has no entry point");
   const addressOf = (path: string) => `/console/assets/${path.slice(assets.length + 1)}`;
   const early = imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => addressOf(path));
