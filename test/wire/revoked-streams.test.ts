@@ -33,6 +33,16 @@ const keysOf = (...keys: readonly string[]): SomeConfig => ({
 });
 
 describe("a stream of events ends", () => {
+  test("when its key expires", async () => {
+    const { gateway, follow } = await start();
+    await using _ = gateway;
+    const expires_at = new Date(Date.now() + 1_500).toISOString();
+    const { json } = await gateway.console.call("keys.create", { body: { name: "soon over", expires_at } });
+    const { rest, turn } = await follow(String(json.key));
+    expect(await rest()).not.toContain("event:");
+    turn.end();
+  });
+
   test("when its key is revoked, and those of other keys go on; its turn does, too", async () => {
     const { gateway, follow } = await start();
     await using _ = gateway;
