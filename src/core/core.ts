@@ -24,7 +24,7 @@ import { createSkills, type InvalidSkill } from "./skills.ts";
 import { createSlices } from "./slices.ts";
 import { startSweeps } from "./sweeps.ts";
 import { createSystemEvents, type EventLimits } from "./system-events.ts";
-import { agesOf, type DatedToken, NEAR_MS, tellOldTokens } from "./token-ages.ts";
+import { agesOf, type DatedToken, NEAR_END, tellOldTokens } from "./token-ages.ts";
 import { createTurnSteps } from "./turn-events.ts";
 import { createTurns, type Limits } from "./turns.ts";
 import { createUsageStats } from "./usage.ts";
@@ -111,7 +111,7 @@ export const createCore = async (parts: {
     stream: gatewayStream,
     limits: () => settings.limits.store,
     eventsRefused: systemEvents.refused,
-    endingKeys: () => keys.expiring(NEAR_MS),
+    endingKeys: () => keys.expiring(NEAR_END),
     eventsDelayedBy: heartbeat.delayedBy,
     datedTokens: () => settings.datedTokens,
     channels: announcements.health,
@@ -168,7 +168,7 @@ export const createCore = async (parts: {
   // What they hand back is begun with all its skills.
   const stopTelling = tellOldTokens({
     tokens: () => settings.datedTokens,
-    keys: () => keys.expiring(NEAR_MS),
+    keys: () => keys.expiring(NEAR_END),
     clock,
     events,
   });

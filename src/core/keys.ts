@@ -172,17 +172,28 @@ export const createKeys = (parts: {
       const made = mint({ name: old.name, scopes: old.scopes, expiresAt });
       const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, clock.now() + overlapMs);
       if (!(await store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
-      await read(() => false);
+      const ended = { replacedBy: made.key.keyId, expiresAt: endsAt };
+      changes++;
+      minted = [...minted.map((key) => (key.keyId === keyId ? { ...key, ...ended } : key)), made.key];
+      index();
       return { ...made, replacedEndsAt: endsAt };
     },
     async revoke(keyId: string): Promise<void> {
       if (!(await forget(keyId))) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
     },
-    /** Keys that expire within `ms`, or did so no longer ago. */
-    expiring(ms: number): { name: string; expiresAt: number; replacedBy: string | undefined }[] {
+    /** Keys that expire within `ahead` ms, or did so at most `ago` ms before. */
+    expiring({
+      ahead,
+      ago,
+    }: {
+      ahead: number;
+      ago: number;
+    }): { name: string; expiresAt: number; replacedBy: string | undefined }[] {
       const now = clock.now();
       return [...configured, ...minted].flatMap(({ name, expiresAt, replacedBy }) =>
-        expiresAt !== undefined && Math.abs(expiresAt - now) <= ms ? [{ name, expiresAt, replacedBy }] : [],
+        expiresAt !== undefined && expiresAt - now <= ahead && now - expiresAt <= ago
+          ? [{ name, expiresAt, replacedBy }]
+          : [],
       );
     },
     /** Calls it after each change of the keys: one of them may be gone. */

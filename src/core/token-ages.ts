@@ -20,7 +20,7 @@ export const isOld = ({ days }: TokenAge): boolean => days >= OLD_DAYS;
 
 /** A REST key that ends; those that are near their end, or just past it, are told. */
 export type EndingKey = { name: string; expiresAt: number; replacedBy: string | undefined };
-export const NEAR_MS = 14 * DAY_MS;
+export const NEAR_END = { ahead: 14 * DAY_MS, ago: 7 * DAY_MS };
 
 /** Keys whose clients need another one: a key that was replaced is meant to end. */
 export const needingAnother = (keys: readonly EndingKey[]): EndingKey[] =>

@@ -258,3 +258,73 @@ describe("secrets", () => {
     expect(find(Buffer.alloc(32))).toBeUndefined();
   });
 });
+
+describe("a rotation", () => {
+  /** A store whose next list of keys is held back, as it was when it was asked for. */
+  const openHeld = async () => {
+    const clock = createManualClock();
+    const store = createMemoryStore({ clock });
+    let held: Promise<void> | undefined;
+    const listKeys = async () => {
+      const list = await store.listKeys();
+      const wait = held;
+      held = undefined;
+      await wait;
+      return list;
+    };
+    const keys = createKeys({ store: { ...store, listKeys }, clock, events: silent, configured: [] });
+    const { key } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const hold = (): (() => void) => {
+      let release = () => {};
+      held = new Promise((resolve) => (release = resolve));
+      return release;
+    };
+    return { keys, key, hold };
+  };
+
+  it("MUST stay known when an older list comes after it", async () => {
+    const { keys, key, hold } = await openHeld();
+    const release = hold();
+    keys.follow();
+    const { secret } = await keys.rotate(key.keyId, { overlapMs: 1_000, expiresAt: undefined });
+    release();
+    await new Promise(setImmediate);
+    expect(keys.isGood(hashOf(secret))).toBe(true);
+  });
+
+  it("MUST show its key once it is kept, even if the store goes away right then", async () => {
+    const clock = createManualClock();
+    const store = createMemoryStore({ clock });
+    let isAway = false;
+    const going: Store = {
+      ...store,
+      listKeys: async () => {
+        if (isAway) throw new GatewayError("store-unavailable", "away");
+        return store.listKeys();
+      },
+      replaceKey: async (...args) => {
+        const isReplaced = await store.replaceKey(...args);
+        isAway = true;
+        return isReplaced;
+      },
+    };
+    const keys = createKeys({ store: going, clock, events: silent, configured: [] });
+    const { key, secret: old } = await keys.create({ name: "ci", scopes: ["chat"] });
+    const { secret } = await keys.rotate(key.keyId, { overlapMs: 1_000, expiresAt: undefined });
+    await clock.advance(1_001);
+    expect([old, secret].map((one) => keys.isGood(hashOf(one)))).toEqual([false, true]);
+  });
+});
+
+it("tells of keys that end within the one span, or ended within the other", async () => {
+  const { keys, clock } = await openKeys();
+  await keys.create({ name: "ci", scopes: ["chat"], expiresAt: clock.now() + 10 });
+  const told = () => keys.expiring({ ahead: 5, ago: 3 }).length;
+  expect(told()).toBe(0);
+  await clock.advance(5);
+  expect(told()).toBe(1);
+  await clock.advance(8);
+  expect(told()).toBe(1);
+  await clock.advance(1);
+  expect(told()).toBe(0);
+});
