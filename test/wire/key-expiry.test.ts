@@ -8,9 +8,12 @@ const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 describe("a key that expires", () => {
   it("MUST work until then, and answer key-expired afterwards, with its name and what to do", async () => {
     await using gateway = await startGateway();
+    const { json: long } = await gateway.console.call("keys.create", {
+      body: { name: "long", expires_at: inMs(DAY_MS) },
+    });
+    expect((await gateway.rest.call("skills.list", { key: String(long.key) })).status).toBe(200);
     const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(700) } });
     const key = String(json.key);
-    expect((await gateway.rest.call("skills.list", { key })).status).toBe(200);
     const refused = async () => (await gateway.rest.call("skills.list", { key })).problem;
     await expect.poll(refused).toMatchObject({ type: "urn:agent-gateway:error:key-expired", status: 401 });
     const { detail } = (await gateway.rest.call("skills.list", { key })).problem;
@@ -59,23 +62,29 @@ describe("a key that expires", () => {
 });
 
 describe("rotating a key", () => {
-  it("MUST make a key like the other, and let both work until the old one ends", async () => {
+  it("MUST make a key like the other, and let both work for the overlap", async () => {
     await using gateway = await startGateway();
     const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops", scopes: ["admin"] } });
     const path = { key_id: String(old.key_id) };
-    const { status, json } = await gateway.console.call("keys.rotate", { path, body: { overlap_seconds: 1 } });
+    const { status, json } = await gateway.console.call("keys.rotate", { path, body: {} });
     expect(status).toBe(201);
     expect(json).toMatchObject({ name: "ops", scopes: ["admin"], replaces: old.key_id, replaced_by: null });
     for (const key of [old.key, json.key])
       expect((await gateway.rest.call("deliveries.list", { key: String(key) })).status).toBe(200);
-    const error = async () => (await gateway.rest.call("deliveries.list", { key: String(old.key) })).error;
-    await expect.poll(error).toBe("key-expired");
-    expect((await gateway.rest.call("deliveries.list", { key: String(json.key) })).status).toBe(200);
     const { keys } = (await gateway.console.call("keys.list")).json as { keys: Record<string, unknown>[] };
     expect(keys.find(({ key_id }) => key_id === old.key_id)).toMatchObject({
       replaced_by: json.key_id,
       expires_at: json.replaced_expires_at,
     });
+  });
+
+  it("MUST end the old key at once where no overlap is asked for", async () => {
+    await using gateway = await startGateway();
+    const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops" } });
+    const path = { key_id: String(old.key_id) };
+    const { json } = await gateway.console.call("keys.rotate", { path, body: { overlap_seconds: 0 } });
+    expect((await gateway.rest.call("skills.list", { key: String(old.key) })).error).toBe("key-expired");
+    expect((await gateway.rest.call("skills.list", { key: String(json.key) })).status).toBe(200);
   });
 
   it("MUST be refused for a key that was rotated or has expired, and be for the console token alone", async () => {

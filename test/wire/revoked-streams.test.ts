@@ -36,7 +36,7 @@ describe("a stream of events ends", () => {
   test("when its key expires", async () => {
     const { gateway, follow } = await start();
     await using _ = gateway;
-    const expires_at = new Date(Date.now() + 1_500).toISOString();
+    const expires_at = new Date(Date.now() + 4_000).toISOString();
     const { json } = await gateway.console.call("keys.create", { body: { name: "soon over", expires_at } });
     const { rest, turn } = await follow(String(json.key));
     expect(await rest()).not.toContain("event:");
