@@ -201,7 +201,7 @@ export const createKeys = (parts: {
       tellChange = tell;
     },
     knows: (hash: Buffer): boolean => find(hash) !== undefined,
-    /** Whether it is known, and has not expired. */
+    /** True for a key that is known and has not expired. */
     isGood(hash: Buffer): boolean {
       const key = find(hash);
       return key !== undefined && !isOver(key);

@@ -1,9 +1,9 @@
 import { invalidCursor } from "./cursors.ts";
 import type { Turn, TurnQuery } from "./store.ts";
 
-/** So many turns a page of a list looks at, at most, to find those that match. */
+/** The most turns that a page of a list looks at to find those that match. */
 export const MOST_LOOKED_AT = 10_000;
-/** So many are looked at together, before others run. */
+/** The turns that are looked at together, before other work runs. */
 export const LOOKED_AT_TOGETHER = 500;
 
 export const isOpen = (status: TurnQuery["status"]): boolean => status === "queued" || status === "running";

@@ -8,7 +8,7 @@ export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "paused
 export const liveState = signal<LiveState>("off");
 /** Something may be missing: the gateway said that it cannot go on where the page was. */
 export const wasReset = signal(false);
-/** How often the stream came back. Who shows a list reads anew what it may have missed. */
+/** Counts the returns of the stream. A list reads its first page again after each. */
 export const returns = signal(0);
 
 /** A push whose name this client may not know yet. */

@@ -3,7 +3,7 @@ import { batch, computed, signal } from "@preact/signals";
 const BASE = "/console";
 const here = () => location.pathname + location.search;
 
-/** Where the reader is: the path below `/console` and its query. */
+/** The address of the page: the path below `/console` and its query. */
 export const address = signal(here());
 const url = computed(() => new URL(address.value, location.origin));
 export const path = computed(() => url.value.pathname.slice(BASE.length).replace(/\/+$/, "") || "/");

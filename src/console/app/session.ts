@@ -2,7 +2,7 @@ import { computed, signal } from "@preact/signals";
 
 const STORED = "agent-gateway.token";
 
-/** Who is signed in. A REST key of scope `admin` may do less than the console token: it opens REST alone, and no keys. */
+/** The signed-in token. A REST key of scope `admin` may do less than the console token: it opens REST alone, and no keys. */
 export type Identity = { kind: "console" | "admin"; token: string };
 
 export const identity = signal<Identity | undefined>(undefined);

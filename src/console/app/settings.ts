@@ -1,6 +1,6 @@
 import { effect, signal } from "@preact/signals";
 
-/** What the reader has chosen for this browser. */
+/** A choice of the reader, kept in this browser. */
 const stored = <Value extends string>(name: string, values: readonly Value[], fallback: Value) => {
   const key = `agent-gateway.${name}`;
   const kept = localStorage.getItem(key) as Value | null;

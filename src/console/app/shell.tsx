@@ -13,7 +13,7 @@ import { nextTheme } from "./settings.ts";
 import { toasts } from "./toasts.ts";
 
 const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Keep"];
-/** What a narrow screen's bar shows; the rest is behind "More". */
+/** The pages in a narrow screen's bar; the rest is behind "More". */
 const NARROW = new Set(["Live", "Activity", "Agents", "Sessions"]);
 
 const found = (): { page: Page; params: Record<string, string> } | undefined => {
@@ -134,7 +134,7 @@ const LIVE_WORDS = {
   paused: "Paused",
 } as const;
 
-/** Whether what is shown follows what happens. */
+/** The state of the live stream, as a dot and a word. */
 const LiveSign = () => (
   <span
     class="live-sign"

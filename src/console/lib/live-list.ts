@@ -3,7 +3,7 @@ export type LiveList<Item> = {
   readonly items: readonly Item[];
   /** New ones that wait until the reader wants them, so that nothing moves under their eyes. */
   readonly waiting: readonly Item[];
-  /** Whether there are older ones than the last. */
+  /** There are older items than the last one here. */
   readonly hasMore: boolean;
 };
 

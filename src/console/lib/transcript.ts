@@ -77,7 +77,7 @@ export const withTurn = (transcript: Transcript, turn: TranscriptTurn): Transcri
 export const openTurns = ({ turns }: Transcript): TranscriptTurn[] =>
   Object.values(turns).filter((turn) => !hasEnded(turn));
 
-/** What a push makes of a transcript. The same push twice changes nothing. */
+/** Applies a push to a transcript. The same push twice changes nothing. */
 export const withPush = (transcript: Transcript, { method, params }: SessionPush): Transcript => {
   const change = CHANGES[method];
   return change ? change(transcript, params as Params) : transcript;

@@ -61,7 +61,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** What openssl is told to sign, and the headers that come of it. `$1` is the secret's variable. */
+/** The text that openssl signs, and the headers with the result. `$1` is the secret's variable. */
 const SIGNING: Readonly<
   Record<SignatureType, { secret: string; lines: readonly string[]; headers: readonly string[] }>
 > = {

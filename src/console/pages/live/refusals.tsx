@@ -7,7 +7,7 @@ import { Ago } from "#console/parts/time.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { Row } from "../activity/page.tsx";
 
-/** Of so many refusals the reasons are read; the rest stand on the Activity page. */
+/** The most refusals whose reasons are read; the Activity page has the rest. */
 const READ = 12;
 
 /** The refusals of the last hour, by reason. Nothing at all where there are none. */

@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { name: "Last active", width: "96px", align: "end", cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
 ];
 
-/** What there is room for beside the inspector. */
+/** The columns that fit beside the inspector. */
 const BESIDE = COLUMNS.filter(({ name }) => ["Session", "Agent", "Last active"].includes(name));
 
 type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };

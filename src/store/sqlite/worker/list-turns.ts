@@ -45,7 +45,7 @@ const readWanted = (state: State, query: TurnQuery, [turnId, ordinal, body]: [st
   return turn.seq > session.firstSeq && matchesTurn(query, turn) ? turn : undefined;
 };
 
-/** Of what was found, down to `through`: below it there may be more, which were not looked at. */
+/** The found turns down to `through`. There may be more below it: those were not looked at. */
 const pageOf = ({ limit }: TurnQuery, found: Turn[], through: string | undefined): Page<Turn> => {
   const turns = through === undefined ? found : found.filter(({ turnId }) => turnId >= through);
   turns.sort((a, b) => (a.turnId < b.turnId ? 1 : -1));
