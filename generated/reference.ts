@@ -1126,11 +1126,31 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h3><a href="#deliveries.replay"><code class="verb">POST</code> <code>/api/v1/deliveries/{delivery_id}/replay</code></a></h3>
 <p class="summary">Send a delivery again</p>
 <p class="who"><code>deliveries.replay</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
-<p>Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call takes no body; an empty object is none.</p>
+<p>Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With <code>body</code> in the request the new delivery has that body in place of the kept one, and its timeline says <code>request.edited</code>.</p>
 <h4>Parameters</h4>
 <dl>
 <dt><code>delivery_id</code> <i>string</i> <b>required</b></dt><dd>The delivery, as a webhook was answered with it or a list shows it.</dd>
 </dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>body</code> <i>object or list of any value</i></dt><dd>The body in place of the kept one. A field that says <code>[hidden]</code>, as replies show it, where the kept body has a secret, is sent with that secret.</dd>
+</dl>
+<figure><figcaption>The kept body</figcaption><pre>POST /api/v1/deliveries/{delivery_id}/replay
+
+{}</pre></figure>
+<figure><figcaption>An edited body</figcaption><pre>POST /api/v1/deliveries/{delivery_id}/replay
+
+{
+  &quot;body&quot;: {
+    &quot;ref&quot;: &quot;refs/heads/main&quot;,
+    &quot;pusher&quot;: {
+      &quot;name&quot;: &quot;ada&quot;
+    },
+    &quot;head_commit&quot;: {
+      &quot;message&quot;: &quot;Mend the clock&quot;
+    }
+  }
+}</pre></figure>
 <h4>200</h4>
 <p>It was sent again; or no mapping matches it today, and nothing was started.</p>
 <p class="type">application/json</p>
@@ -1179,7 +1199,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;event_id&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
 </section>
 <section id="events.list">
 <h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
@@ -4400,11 +4420,12 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 </dl></section>
 <section id="http-TimelineStep"><h3>TimelineStep</h3><p>One thing that happened.</p><dl>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
-<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;usage.unknown&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
+<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;request.edited&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;usage.unknown&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
 
 On its way in:
 
 - <code>request.received</code>: it came, with <code>bytes</code> and <code>address</code>. <code>request.replayed</code>: it is <code>replay_of</code> another, sent again <code>by</code> somebody.
+- <code>request.edited</code>: whoever sent it again gave it another body, of so many <code>bytes</code>.
 - <code>token.accepted</code>: the shared token was good; <code>name</code> is its name, and <code>since</code> when it is in use. <code>token.refused</code>: it was not, and the <code>reason</code>.
 - <code>signature.accepted</code>: the sender's signature was good; <code>type</code> is whose. <code>signature.refused</code>: it was not, and the <code>reason</code>.
 - <code>rate-limit.counted</code>: it was within the limit; <code>left</code> of <code>max_requests</code> in <code>window_ms</code>.

@@ -227,8 +227,8 @@ export interface paths {
         /**
          * Send a delivery again
          * @description Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a
-         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call
-         *     takes no body; an empty object is none.
+         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With `body` in the request
+         *     the new delivery has that body in place of the kept one, and its timeline says `request.edited`.
          */
         post: operations["deliveries.replay"];
         delete?: never;
@@ -1270,6 +1270,11 @@ export interface components {
             /** @description The system event that was queued. */
             event_id: components["schemas"]["EventId"] | null;
         };
+        /** @description What is sent again; an empty object or no body at all sends the kept one. */
+        DeliveryReplayRequest: {
+            /** @description The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a secret, is sent with that secret. */
+            body?: components["schemas"]["MappedPayload"];
+        };
         /** @description One request that came in, and what came of it. What it has not is null. */
         DeliverySummary: {
             delivery_id: components["schemas"]["DeliveryId"];
@@ -1910,6 +1915,7 @@ export interface components {
              *     On its way in:
              *
              *     - `request.received`: it came, with `bytes` and `address`. `request.replayed`: it is `replay_of` another, sent again `by` somebody.
+             *     - `request.edited`: whoever sent it again gave it another body, of so many `bytes`.
              *     - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`: it was not, and the `reason`.
              *     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`.
              *     - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
@@ -1937,7 +1943,7 @@ export interface components {
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
             /**
              * @description What more there is to tell; null where there is nothing.
              * @example {
@@ -2457,7 +2463,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request takes no body, or the delivery's own is not what today's contract and configuration take. */
+        /** @description The request has not the shape it must have, or the body that is sent again is not what today's contract and configuration take. */
         InvalidReplay: {
             headers: {
                 [name: string]: unknown;
@@ -2867,7 +2873,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description What the mapping makes of it today is longer than a message may be. */
+        /** @description The request is larger than the limit, or what the mapping makes of it today is longer than a message may be. */
         ReplayTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -3557,7 +3563,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeliveryReplayRequest"];
+            };
+        };
         responses: {
             /** @description It was sent again; or no mapping matches it today, and nothing was started. */
             200: {
@@ -3577,6 +3587,7 @@ export interface operations {
             409: components["responses"]["ReplayConflict"];
             413: components["responses"]["ReplayTooLarge"];
             414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["RateLimitedOrBusy"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -3922,7 +3933,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["KeyRotation"];
             };
@@ -4538,6 +4549,7 @@ export type DeliveryList = components["schemas"]["DeliveryList"];
 export type DeliveryMode = components["schemas"]["DeliveryMode"];
 export type DeliveryOutcome = components["schemas"]["DeliveryOutcome"];
 export type DeliveryReplay = components["schemas"]["DeliveryReplay"];
+export type DeliveryReplayRequest = components["schemas"]["DeliveryReplayRequest"];
 export type DeliverySummary = components["schemas"]["DeliverySummary"];
 export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type Document = components["schemas"]["Document"];

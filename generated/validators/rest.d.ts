@@ -147,6 +147,7 @@ export declare const replies: Readonly<Record<
   | "deliveries.replay 409 application/problem+json"
   | "deliveries.replay 413 application/problem+json"
   | "deliveries.replay 414 application/problem+json"
+  | "deliveries.replay 415 application/problem+json"
   | "deliveries.replay 429 application/problem+json"
   | "deliveries.replay 431 application/problem+json"
   | "deliveries.replay 500 application/problem+json"
