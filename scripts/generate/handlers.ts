@@ -61,7 +61,7 @@ function printCall({ id, parameters, body }: Operation, name: Name): string {
   });
   if (body !== null) {
     const content = `NonNullable<operations[${literal(id)}]["requestBody"]>["content"][${literal(body.type)}]`;
-    parts.push(`body${body.required ? "" : "?"}: ${name(body.schema, content)}`);
+    parts.push(`body: ${name(body.schema, content)}`);
   }
   return parts.length > 0 ? `{ ${parts.join("; ")} }` : "Record<never, never>";
 }

@@ -14,6 +14,7 @@ export function printRoutes(operations: Operation[]): string {
     errors: [${route.errors.map(literal).join(", ")}],
     idempotent: ${route.idempotent},
     bodyLimit: ${literal(route.bodyLimit)},
+    needsBody: ${route.body?.required === true},
     stream: ${route.stream !== null},
     replies: { ${route.replies.map(({ as, status, type }) => `${key(as)}: { status: ${status}, type: ${literal(type)} }`).join(", ")} },
   },`,
@@ -35,6 +36,8 @@ export interface Route {
   idempotent: boolean;
   /** The key of \`limits\` in the configuration that bounds its body; null where it takes none. */
   bodyLimit: "restBody" | "webhookBody" | null;
+  /** Must have a body. */
+  needsBody: boolean;
   /** Can answer with a stream of events. */
   stream: boolean;
   /** How each reply of its handler is sent; the type is null where nothing is in the body. */

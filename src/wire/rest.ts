@@ -73,7 +73,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const reading = readRaw(call, matched.route, bodyLimit());
     const raw = reading instanceof Promise ? await reading : reading;
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
-    const parsed = isLarge ? await parseLargeJson(raw) : raw && parseJson(raw);
+    const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
     const validating = hold(req, res, parsed, matched.route);
     const { body, query } = validating instanceof Promise ? await validating : validating;
     // What is done with it is a stretch of its own.
@@ -135,13 +135,24 @@ const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
     throw new GatewayError("forbidden", "The key lacks the scope admin.");
 };
 
-/** The body of an operation that takes one; undefined for the others, which must not bring one. */
+/** The body of the request, undefined where it has none. An operation that takes none refuses one. */
 const readRaw = (call: WireCall, route: Route, limit: number): Buffer | undefined | Promise<Buffer | undefined> => {
   const { req } = call;
   if (route.bodyLimit === null) return readNothing(call, route);
+  if (!route.needsBody) return readIfThere(call, limit);
   requireJson(req);
   const { whole } = req as { whole?: Buffer };
   return whole !== undefined && whole.length <= limit ? whole : readBody(call, limit);
+};
+
+/** A handler of an operation that takes a body gets one. */
+const bodyOfNone = ({ bodyLimit }: Route): object | undefined => (bodyLimit === null ? undefined : {});
+
+const readIfThere = async (call: WireCall, limit: number): Promise<Buffer | undefined> => {
+  const raw = await readBody(call, limit);
+  if (raw.length <= NOTHING_LIMIT && NOTHING.test(raw.toString("latin1"))) return undefined;
+  requireJson(call.req);
+  return raw;
 };
 
 /** Many clients send an empty object with each POST: it says nothing, and is taken as nothing. */

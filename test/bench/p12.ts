@@ -12,7 +12,8 @@ const WARM_UP_S = 3;
 const LIST = rpcCall("session.list", { limit: 50 });
 
 /** P12: what a hundred times the sessions cost, under P4's and P1's load over all of them, and for a page of their list. */
-export const measureManySessions = (options: BenchOptions): Promise<Figure[]> => measureManyOn(options, "", { many: 100_000 });
+export const measureManySessions = (options: BenchOptions): Promise<Figure[]> =>
+  measureManyOn(options, "", { many: 100_000 });
 
 /** What a thousand times the sessions cost in a file. */
 export const measureManyOnSqlite = (options: BenchOptions): Promise<Figure[]> =>

@@ -66,7 +66,7 @@ describe("rotating a key", () => {
     await using gateway = await startGateway();
     const { json: old } = await gateway.console.call("keys.create", { body: { name: "ops", scopes: ["admin"] } });
     const path = { key_id: String(old.key_id) };
-    const { status, json } = await gateway.console.call("keys.rotate", { path, body: {} });
+    const { status, json } = await gateway.console.call("keys.rotate", { path });
     expect(status).toBe(201);
     expect(json).toMatchObject({ name: "ops", scopes: ["admin"], replaces: old.key_id, replaced_by: null });
     for (const key of [old.key, json.key])

@@ -103,6 +103,7 @@ export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
   "keys.create": { name: "support desk" },
   "keys.rotate": {},
   "mappings.dryRun": { body: {} },
+  "deliveries.replay": {},
   "completions.create": { model: "main", messages: [{ role: "user", content: "hi" }] },
 };
 /** Well formed, and of nobody. */

@@ -69,7 +69,9 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return await connection.reply(route);
   },
   "too-large": async (route) => call(await usual(), route, { body: " ".repeat(1024 * 1024 + 1) }),
-  "unsupported-media-type": async (route) => call(await usual(), route, { headers: { "content-type": "text/plain" } }),
+  // An optional body that says nothing may have any type.
+  "unsupported-media-type": async (route) =>
+    call(await usual(), route, { fields: { more: true }, headers: { "content-type": "text/plain" } }),
   "rate-limited": async (route) => {
     const rateLimit = { maxRequests: 1, windowMs: 60_000 };
     const gateway = await gatewayFor("limited", { config: { gateway: { rest: { rateLimit } } } });

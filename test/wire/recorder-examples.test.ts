@@ -73,11 +73,12 @@ const bury = async (gateway: TestGateway): Promise<string> => {
   return String(json.eventId);
 };
 const FAILING = { every: "20ms", fail: "The backend answered 503 three times." };
-const replay = async ({ console }: TestGateway, delivery_id: string) =>
-  (await console.call("deliveries.replay", { path: { delivery_id } })).json;
+const replay = async ({ console }: TestGateway, delivery_id: string, body?: unknown) =>
+  (await console.call("deliveries.replay", { path: { delivery_id }, body })).json;
 const dryRun = async ({ console }: TestGateway, body: unknown) =>
   (await console.call("mappings.dryRun", { body })).json;
-const [everything, one] = requestsOf(operations).map(({ value }) => value);
+const requests = new Map(requestsOf(operations).map((example) => [nameOf(example), example.value]));
+const requestOf = (name: string) => requests.get(name);
 
 type Produce = { config?: Parameters<typeof configured>[0]; by: (gateway: TestGateway) => Promise<unknown> };
 const beat = async ({ console }: TestGateway) =>
@@ -119,9 +120,17 @@ const producers: Record<string, Produce> = {
   "deliveries.get 200 application/json refused": {
     by: async (gateway) => read(gateway, await refuse(gateway), "request.refused"),
   },
-  "deliveries.replay 200 application/json turn": { by: async (gateway) => replay(gateway, await sendPush(gateway)) },
+  "deliveries.replay 200 application/json turn": {
+    by: async (gateway) =>
+      replay(gateway, await sendPush(gateway), requestOf("deliveries.replay request application/json edited")),
+  },
   "deliveries.replay 200 application/json event": {
-    by: async (gateway) => replay(gateway, (await sendBuild(gateway)).deliveryId),
+    by: async (gateway) =>
+      replay(
+        gateway,
+        (await sendBuild(gateway)).deliveryId,
+        requestOf("deliveries.replay request application/json kept"),
+      ),
   },
   "deliveries.replay 200 application/json unmatched": {
     by: async (gateway) => {
@@ -150,8 +159,12 @@ const producers: Record<string, Produce> = {
   "mappings.list 200 application/json two": {
     by: async ({ console }) => (await console.call("mappings.list")).json,
   },
-  "mappings.dryRun 200 application/json matched": { by: (gateway) => dryRun(gateway, one) },
-  "mappings.dryRun 200 application/json unmatched": { by: (gateway) => dryRun(gateway, everything) },
+  "mappings.dryRun 200 application/json matched": {
+    by: (gateway) => dryRun(gateway, requestOf("mappings.dryRun request application/json one")),
+  },
+  "mappings.dryRun 200 application/json unmatched": {
+    by: (gateway) => dryRun(gateway, requestOf("mappings.dryRun request application/json all")),
+  },
 };
 
 /** The same, without what depends on where and how fast it happened. */
@@ -179,8 +192,10 @@ describe("the examples of replies", () => {
 });
 
 describe("the examples of requests", () => {
-  test("of a dry run are those that its replies are for", () => {
-    expect(requestsOf(operations).map(nameOf)).toEqual([
+  test("are those that replies are for", () => {
+    expect([...requests.keys()]).toEqual([
+      "deliveries.replay request application/json kept",
+      "deliveries.replay request application/json edited",
       "mappings.dryRun request application/json all",
       "mappings.dryRun request application/json one",
     ]);

@@ -36,3 +36,19 @@ export const curlOfDelivery = (delivery: Delivery, origin: string): string => {
     body,
   });
 };
+
+/** Whether mappings are asked about it; for a path of one mapping alone, that mapping. */
+export const mappedBy = ({ operation, path }: Pick<Delivery, "operation" | "path">): { name?: string } | undefined => {
+  if (operation === "hooks.mapped") return {};
+  return operation === "hooks.mappedByName" ? { name: path.slice(path.lastIndexOf("/") + 1) } : undefined;
+};
+
+/** A kept body in lines; undefined where none is kept, or it is no JSON. */
+export const prettyBody = ({ body, body_encoding }: Pick<Delivery, "body" | "body_encoding">): string | undefined => {
+  if (body === null || body_encoding === "base64") return undefined;
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return undefined;
+  }
+};

@@ -19,6 +19,8 @@ export const stepWords = ({ name, detail }: Step): Told => {
       return { words: `It came from ${text(d.address)}, ${bytes(number("bytes"))}`, tone: "plain" };
     case "request.replayed":
       return { words: `${text(d.by)} sent ${text(d.replay_of)} again`, tone: "replay" };
+    case "request.edited":
+      return { words: `They gave it another body, ${bytes(number("bytes"))}`, tone: "replay" };
     case "token.accepted":
       return { words: `The token ${text(d.name)} was good`, tone: "done" };
     case "token.refused":
@@ -144,6 +146,7 @@ const ENDS: readonly (readonly [Phase["name"], StepTone, readonly string[]])[] =
     [
       "request.received",
       "request.replayed",
+      "request.edited",
       "token.accepted",
       "token.refused",
       "signature.accepted",

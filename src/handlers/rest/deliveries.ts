@@ -18,8 +18,8 @@ export const deliveries = (core: Core, parts: ReplayParts): Bodies => ({
     const { delivery, timeline } = await core.deliveries.get(path.delivery_id);
     return deliveryOf(delivery, timeline);
   },
-  "deliveries.replay": async ({ path }, ctx): Promise<RestReplies["deliveries.replay"]> =>
-    replay(core, parts, await core.deliveries.read(path.delivery_id), ctx),
+  "deliveries.replay": async ({ path, body }, ctx): Promise<RestReplies["deliveries.replay"]> =>
+    replay(core, parts, { given: await core.deliveries.read(path.delivery_id), edited: body.body }, ctx),
 });
 
 /** A moment of the query; the contract sees to its form, not to the calendar. */

@@ -7,6 +7,7 @@ import { errors } from "#generated/errors.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
 import type { AtOnce, Delivery, DeliveryAnswer, DeliveryStep, RecordedDelivery } from "#store/store.ts";
+import { HIDDEN } from "./present-deliveries.ts";
 
 type Place = { operation: HooksOperation; name: string | undefined };
 
@@ -16,20 +17,23 @@ export type ReplayParts = {
   recordBodies: () => boolean;
 };
 
+type Ordered = { given: RecordedDelivery; edited: object | undefined };
+
 /**
- * Sends a delivery's body through today's mappings and handlers. Whoever asked for it is the caller; its signature, rate limit and
- * idempotency key are not looked at.
+ * Sends a delivery's body, or the edited one in its place, through today's mappings and handlers. Whoever asked for it is the caller; its
+ * signature, rate limit and idempotency key are not looked at.
  */
 export const replay = async (
   core: Core,
   { callHook, recordBodies }: ReplayParts,
-  given: RecordedDelivery,
+  { given, edited }: Ordered,
   ctx: CallContext,
 ): Promise<RestReplies["deliveries.replay"]> => {
   const why = whyNotReplayable(given);
   if (why !== undefined || given.body === undefined) throw new GatewayError("delivery-not-replayable", why);
-  const again = new Replay(core, given, ctx, recordBodies());
-  const raw = Buffer.from(given.body);
+  const raw = edited === undefined ? Buffer.from(given.body) : bytesOfEdited(edited, given.body);
+  const again = new Replay(core, { ...given, body: raw, bytes: raw.length }, ctx, recordBodies());
+  if (edited !== undefined) again.note("request.edited", JSON.stringify({ bytes: raw.length }));
   try {
     const { body } = await callHook(placeOf(given), raw, again);
     return replyOf(again, body);
@@ -39,6 +43,26 @@ export const replay = async (
     throw thrown;
   }
 };
+
+const bytesOfEdited = (edited: object, kept: Uint8Array): Buffer => {
+  try {
+    return Buffer.from(JSON.stringify(withKeptSecrets(edited, JSON.parse(Buffer.from(kept).toString("utf8")))));
+  } catch {
+    // The kept body was no JSON, so no field of it was shown as hidden.
+    return Buffer.from(JSON.stringify(edited));
+  }
+};
+
+/** Replies hide the secrets of a kept body: who edits one sends `[hidden]` back in the same place. */
+const withKeptSecrets = (edited: unknown, kept: unknown): unknown => {
+  if (edited === HIDDEN) return typeof kept === "string" ? kept : edited;
+  if (!isCollection(edited) || !isCollection(kept)) return edited;
+  if (Array.isArray(edited)) return edited.map((item, index) => withKeptSecrets(item, kept[index]));
+  return Object.fromEntries(Object.entries(edited).map(([key, value]) => [key, withKeptSecrets(value, kept[key])]));
+};
+
+const isCollection = (value: unknown): value is Readonly<Record<string | number, unknown>> =>
+  typeof value === "object" && value !== null;
 
 const placeOf = ({ operation, path }: Delivery): Place => ({
   operation: operation as HooksOperation,

@@ -165,10 +165,78 @@ describe("deliveries.replay", () => {
     for (let n = 0; n < 3; n++) expect((await recorder.replay(idOf(sent))).status).toBe(200);
   });
 
-  test("takes no body, and an id that the recorder has", async () => {
-    const path = { delivery_id: idOf(await hooks.wake({ text: "hi" })) };
-    expect((await console.call("deliveries.replay", { path, body: { again: true } })).error).toBe("invalid-request");
+  test("needs an id that the recorder has", async () => {
     expect((await recorder.replay("dlv_01M7YN0XENG6PX2VW8BN0JQS4T")).error).toBe("delivery-not-found");
+  });
+});
+
+describe("deliveries.replay with an edited body", () => {
+  const send = async (sent: Reply, body: unknown, type = "application/json") =>
+    console.call("deliveries.replay", {
+      path: { delivery_id: idOf(sent) },
+      body,
+      headers: body === undefined ? {} : { "content-type": type },
+    });
+  const edit = async (sent: Reply, body: unknown) => send(sent, { body });
+
+  test("sends that body in place of the kept one, and the timeline says so", async () => {
+    const sent = await hooks.mapped({ ref: "main", by: "ada" }, { headers: GITHUB });
+    const { json } = await edit(sent, { ref: "main", by: "grace" });
+    expect(json).toMatchObject({ outcome: "queued", mapping: "push", replay_of: idOf(sent) });
+    const again = await recorder.get(String(json.delivery_id));
+    const body = '{"ref":"main","by":"grace"}';
+    expect(again).toMatchObject({ body, bytes: body.length, replayable: true });
+    expect(again.timeline.slice(0, 2).map(({ name, detail }) => [name, detail?.bytes])).toEqual([
+      ["request.replayed", undefined],
+      ["request.edited", body.length],
+    ]);
+    expect(await recorder.detailOf(again.delivery_id, "message.rendered")).toMatchObject({ message: "grace pushed" });
+    expect((await recorder.get(idOf(sent))).body).toContain("ada");
+    const twice = (await recorder.replay(again.delivery_id)).json;
+    expect((await recorder.get(String(twice.delivery_id))).body).toBe(body);
+  });
+
+  test("puts the kept secrets back where the body still says [hidden], and nowhere else", async () => {
+    const config = configWith({ push: { match: {}, message: "{body.token} {body.note} {body.hooks.0.secret}" } });
+    await using keeping = await startGateway({ config });
+    const recorder = recorderOf(keeping);
+    const sent = await keeping.hooks.mapped({ token: "t-1", note: "n", hooks: [{ secret: "s-1" }] });
+    const shown = JSON.parse(String((await recorder.get(idOf(sent))).body)) as object;
+    expect(shown).toEqual({ token: "[hidden]", note: "n", hooks: [{ secret: "[hidden]" }] });
+    const body = { body: { ...shown, note: "m", other: "[hidden]" } };
+    const { json } = await keeping.console.call("deliveries.replay", { path: { delivery_id: idOf(sent) }, body });
+    const { message } = await recorder.detailOf(String(json.delivery_id), "message.rendered");
+    expect(message).toBe("t-1 m s-1");
+  });
+
+  test("refuses a body that the operation does not take, and records the refusal", async () => {
+    const sent = await hooks.wake({ text: "hi" });
+    const { error, problem } = await edit(sent, { text: 7 });
+    expect([error, problem.errors]).toEqual(["invalid-request", [{ pointer: "/text", message: "must be a string" }]]);
+    expect(await recorder.newest({ outcome: "refused" })).toMatchObject({ replay_of: idOf(sent), status: 400 });
+  });
+
+  test("takes an empty object, blanks or nothing for the kept body, in any content type", async () => {
+    const sent = await hooks.wake({ text: "hi" });
+    for (const [body, type] of [
+      [undefined, undefined],
+      ["", "text/plain"],
+      [" {} ", "application/x-www-form-urlencoded"],
+      ["{}", "application/json"],
+    ] as const) {
+      const { status, json } = await send(sent, body, type);
+      expect([body, status]).toEqual([body, 200]);
+      expect(await recorder.names(String(json.delivery_id))).toEqual(["request.replayed", "event.queued"]);
+    }
+  });
+
+  test.each([
+    ["unknown fields", '{"again":true}', "application/json", "invalid-request"],
+    ["a body that is no object", '{"body":"text"}', "application/json", "invalid-request"],
+    ["no JSON", '{"body":', "application/json", "parse-error"],
+    ["another content type", '{"body":{"text":"hi"}}', "text/plain", "unsupported-media-type"],
+  ])("refuses %s", async (_what, body, type, error) => {
+    expect((await send(await hooks.wake({ text: "hi" }), body, type)).error).toBe(error);
   });
 });
 

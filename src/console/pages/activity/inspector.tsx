@@ -1,15 +1,10 @@
-import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { rest, troubleOf } from "#console/app/api.ts";
-import { bindKeys } from "#console/app/keys.ts";
-import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
-import { copyText, say } from "#console/app/toasts.ts";
+import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { copyText } from "#console/app/toasts.ts";
 import { bytes } from "#console/lib/format.ts";
-import { curlOfDelivery, isSigned } from "#console/lib/requests.ts";
 import type { Step } from "#console/lib/steps.ts";
 import { CopyButton, Id } from "#console/parts/copy.tsx";
-import { Confirm } from "#console/parts/dialog.tsx";
-import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Body, RawJson } from "#console/parts/json.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
@@ -20,7 +15,7 @@ import { Timeline } from "#console/parts/timeline.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { Delivery } from "#generated/clients/rest.ts";
-import { DryRun } from "./dry-run.tsx";
+import { Actions } from "./actions.tsx";
 import type { Row } from "./page.tsx";
 
 const OPEN = new Set(["queued", "running"]);
@@ -69,32 +64,6 @@ const BackLink = ({ back }: { back: () => void }) => (
 );
 
 const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => void; isOpen: boolean }) => {
-  const asking = useSignal<"replay" | "dry-run" | undefined>(undefined);
-  const ask = (what: "replay" | "dry-run" | undefined) => {
-    asking.value = what;
-  };
-  const close = () => ask(undefined);
-  const isHook = delivery.surface === "hooks";
-  const canTry = isHook && delivery.body !== null;
-  const why = delivery.replayable ? undefined : whyNot(delivery);
-  const curl = () => curlOfDelivery(delivery, location.origin);
-  const link = () => location.origin + hrefOf(`/d/${delivery.delivery_id}`);
-  const latest = useRef({ why, canTry });
-  latest.current = { why, canTry };
-  useEffect(
-    () =>
-      bindKeys([
-        {
-          key: "r",
-          does: "Replay",
-          run: () => (latest.current.why === undefined ? ask("replay") : say(latest.current.why, "bad")),
-        },
-        { key: "d", does: "Dry run", run: () => latest.current.canTry && ask("dry-run") },
-        { key: "c", does: "Copy as curl", run: () => void copyText(curl(), "Copied as curl") },
-        { key: "y", does: "Copy the link", run: () => void copyText(link(), "Link copied") },
-      ]),
-    [delivery.delivery_id],
-  );
   const steps = delivery.timeline as Step[];
   const attempts = steps.filter(({ name }) => name === "turn.started").length;
   return (
@@ -121,36 +90,7 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
             </span>
           )}
         </div>
-        <div class="bar-actions bottom-bar">
-          <ActionButton onClick={() => ask("replay")} why={why} hotkey="r">
-            <Icon name="rotate-ccw" size={14} /> Replay
-          </ActionButton>
-          {isHook && (
-            <ActionButton
-              onClick={() => ask("dry-run")}
-              why={delivery.body === null ? "Its body is not kept." : undefined}
-              hotkey="d"
-            >
-              <Icon name="play" size={14} /> Dry run
-            </ActionButton>
-          )}
-          <ActionButton
-            onClick={() =>
-              void copyText(
-                curl(),
-                isSigned(delivery)
-                  ? "Copied. The old signature would be refused: it goes with the shared token, or replay it here."
-                  : "Copied as curl",
-              )
-            }
-            hotkey="c"
-          >
-            <Icon name="terminal" size={14} /> curl
-          </ActionButton>
-          <ActionButton onClick={() => void copyText(link(), "Link copied")} hotkey="y">
-            <Icon name="link" size={14} /> Link
-          </ActionButton>
-        </div>
+        <Actions delivery={delivery} />
       </header>
       <Why steps={steps} />
       <Tabs
@@ -164,43 +104,8 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
           { id: "attempts", name: "Attempts", count: attempts, body: () => <AttemptsTab steps={steps} /> },
         ]}
       />
-      {asking.value === "replay" && (
-        <Confirm
-          title="Send this request again?"
-          act="Replay"
-          close={close}
-          run={async () => {
-            const again = await rest().call("deliveries.replay", { path: { delivery_id: delivery.delivery_id } });
-            say(again.outcome === "unmatched" ? "Sent again. No mapping matches it today." : "Sent again.");
-            go(`/d/${again.delivery_id}`);
-          }}
-        >
-          <p>{effectOf(delivery)}</p>
-          <p class="muted">
-            Its kept body goes through today's mappings as a new delivery. Its signature and its idempotency key are not
-            looked at.
-          </p>
-        </Confirm>
-      )}
-      {asking.value === "dry-run" && <DryRun delivery={delivery} close={close} />}
     </article>
   );
-};
-
-/** What a replay starts, as far as it is known before. */
-const effectOf = ({ operation, mapping, session_id }: Delivery): string => {
-  if (operation === "hooks.wake") return "This queues a new system event for the agent.";
-  const where = session_id ? ` in the session ${session_id}` : "";
-  return mapping
-    ? `This starts a new turn by the mapping ${mapping}${where}.`
-    : `This starts a new turn${where}, if a mapping matches it today.`;
-};
-
-const whyNot = ({ surface, caller, outcome }: Delivery): string => {
-  if (surface !== "hooks") return "It came by an API, whose client can send it again. Copy it as curl.";
-  if (outcome === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
-  if (caller === null) return "Nobody was authenticated, so its body was not kept.";
-  return "Its body is not kept.";
 };
 
 /** Why it was refused, or why nothing came of it: first of all, in words. */

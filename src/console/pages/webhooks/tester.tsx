@@ -1,21 +1,16 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { rest } from "#console/app/api.ts";
 import { query, setQuery } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
 import { headersOfLines, linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
-import { DryRunResult } from "#console/parts/dry-run-result.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Body, matchOf, placeOf } from "#console/parts/json.tsx";
-import { Skeleton } from "#console/parts/page.tsx";
+import { TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { DryRun } from "#generated/clients/rest.ts";
 import { exampleFor, type HookAddress } from "./addresses.ts";
 import { RecordedPicker } from "./recorded-picker.tsx";
-
-/** How long nothing is typed before the mappings are tried. */
-const PAUSE_MS = 200;
 
 /** A payload with its headers on one side, what each mapping makes of it on the other, while it is typed. */
 export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
@@ -40,7 +35,7 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
   }, [target]);
   const canPick = "body" in parsed && payload.value.trim() !== "";
   return (
-    <section class="section tester" id="try" aria-labelledby="try-title">
+    <section class="section tester sides-frame" id="try" aria-labelledby="try-title">
       <header>
         <h2 id="try-title">Try a payload</h2>
         <span class="muted">Nothing is started or recorded.</span>
@@ -70,8 +65,8 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
         )}
       </div>
       {fill.error.value !== undefined && <TroubleNote error={fill.error.value} />}
-      <div class="tester-sides">
-        <div class="tester-side">
+      <div class="sides">
+        <div class="side">
           <div class="tester-head">
             <div class="segmented" role="group" aria-label="What a click in the payload does">
               <button type="button" aria-pressed={view.value === "edit"} onClick={() => (view.value = "edit")}>
@@ -117,15 +112,8 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
             </>
           )}
         </div>
-        <div class="tester-side" aria-live="polite" data-stale={trial.isStale}>
-          {trial.error !== undefined ? (
-            <TroubleNote error={trial.error} />
-          ) : trial.result ? (
-            <DryRunResult result={trial.result} />
-          ) : (
-            <Skeleton rows={6} />
-          )}
-          {trial.isStale && <p class="hint">This is of the last payload that could be read.</p>}
+        <div class="side" aria-live="polite" data-stale={trial.isStale}>
+          <TrialResult trial={trial} />
           {only === undefined && trial.result?.starts === null && <SignedOnly result={trial.result} />}
         </div>
       </div>
@@ -169,38 +157,4 @@ const Pick = ({ text }: { text: string }) => {
       <Body text={text} what="the payload" pick={pick} />
     </>
   );
-};
-
-type Given = { headers: string; payload: string; name: string | undefined };
-type Shown = { result: DryRun | undefined; error: unknown; isStale: boolean };
-
-/** Tries the mappings with what is typed, once there is a pause. What cannot be read leaves the last result. */
-const useTrial = ({ headers, payload, name }: Given): Shown => {
-  const shown = useSignal<Shown>({ result: undefined, error: undefined, isStale: false });
-  useEffect(() => {
-    const [head, body] = [headersOfLines(headers), payloadOf(payload)];
-    if ("fault" in head || "fault" in body) {
-      shown.value = { ...shown.peek(), isStale: shown.peek().result !== undefined };
-      return undefined;
-    }
-    const own = new AbortController();
-    const timer = setTimeout(() => {
-      const asked = { ...head, body: body.body as Record<string, unknown>, ...(name !== undefined && { name }) };
-      rest()
-        .call("mappings.dryRun", { body: asked }, { signal: own.signal })
-        .then(
-          (result) => {
-            if (!own.signal.aborted) shown.value = { result, error: undefined, isStale: false };
-          },
-          (error: unknown) => {
-            if (!own.signal.aborted) shown.value = { result: undefined, error, isStale: false };
-          },
-        );
-    }, PAUSE_MS);
-    return () => {
-      clearTimeout(timer);
-      own.abort();
-    };
-  }, [headers, payload, name]);
-  return shown.value;
 };

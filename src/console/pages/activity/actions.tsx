@@ -1,0 +1,126 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { rest } from "#console/app/api.ts";
+import { bindKeys } from "#console/app/keys.ts";
+import { go, hrefOf } from "#console/app/router.ts";
+import { copyText, say } from "#console/app/toasts.ts";
+import { curlOfDelivery, isSigned, mappedBy, prettyBody } from "#console/lib/requests.ts";
+import { Confirm } from "#console/parts/dialog.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import type { Delivery } from "#generated/clients/rest.ts";
+import { DryRun } from "./dry-run.tsx";
+import { EditAndReplay } from "./edit-replay.tsx";
+
+type Asked = "replay" | "edit" | "dry-run";
+
+/** The buttons of a request, each with its key. A button that cannot be used says why. */
+export const Actions = ({ delivery }: { delivery: Delivery }) => {
+  const asking = useSignal<Asked | undefined>(undefined);
+  const whyNot: Record<Asked, string | undefined> = {
+    replay: whyNoReplay(delivery),
+    edit: whyNoEdit(delivery),
+    "dry-run": whyNoDryRun(delivery),
+  };
+  const latest = useRef(whyNot);
+  latest.current = whyNot;
+  const ask = (what: Asked) => {
+    const why = latest.current[what];
+    if (why === undefined) asking.value = what;
+    else say(why, "bad");
+  };
+  const close = () => {
+    asking.value = undefined;
+  };
+  const copyCurl = () =>
+    void copyText(
+      curlOfDelivery(delivery, location.origin),
+      isSigned(delivery)
+        ? "Copied. The old signature would be refused: it goes with the shared token, or replay it here."
+        : "Copied as curl",
+    );
+  const copyLink = () => void copyText(location.origin + hrefOf(`/d/${delivery.delivery_id}`), "Link copied");
+  useEffect(
+    () =>
+      bindKeys([
+        { key: "r", does: "Replay", run: () => ask("replay") },
+        { key: "e", does: "Edit and replay", run: () => ask("edit") },
+        { key: "d", does: "Dry run", run: () => ask("dry-run") },
+        { key: "c", does: "Copy as curl", run: copyCurl },
+        { key: "y", does: "Copy the link", run: copyLink },
+      ]),
+    [delivery.delivery_id],
+  );
+  const isHook = delivery.surface === "hooks";
+  const send = async (body?: Record<string, unknown> | unknown[]) => {
+    const again = await rest().call("deliveries.replay", {
+      path: { delivery_id: delivery.delivery_id },
+      ...(body && { body: { body } }),
+    });
+    say(again.outcome === "unmatched" ? "Sent again. No mapping matches it today." : "Sent again.");
+    go(`/d/${again.delivery_id}`);
+  };
+  return (
+    <>
+      <div class="bar-actions bottom-bar">
+        <ActionButton onClick={() => ask("replay")} why={whyNot.replay} hotkey="r">
+          <Icon name="rotate-ccw" size={14} /> Replay
+        </ActionButton>
+        {isHook && (
+          <>
+            <ActionButton onClick={() => ask("edit")} why={whyNot.edit} hotkey="e">
+              <Icon name="pencil" size={14} /> Edit and replay
+            </ActionButton>
+            <ActionButton onClick={() => ask("dry-run")} why={whyNot["dry-run"]} hotkey="d">
+              <Icon name="play" size={14} /> Dry run
+            </ActionButton>
+          </>
+        )}
+        <ActionButton onClick={copyCurl} hotkey="c">
+          <Icon name="terminal" size={14} /> curl
+        </ActionButton>
+        <ActionButton onClick={copyLink} hotkey="y">
+          <Icon name="link" size={14} /> Link
+        </ActionButton>
+      </div>
+      {asking.value === "replay" && (
+        <Confirm title="Send this request again?" act="Replay" close={close} run={send}>
+          <p>{effectOf(delivery)}</p>
+          <p class="muted">
+            Its kept body goes through today's mappings as a new delivery. Its signature and its idempotency key are not
+            looked at.
+          </p>
+        </Confirm>
+      )}
+      {asking.value === "edit" && (
+        <EditAndReplay delivery={delivery} effect={effectOf(delivery)} send={send} close={close} />
+      )}
+      {asking.value === "dry-run" && <DryRun delivery={delivery} close={close} />}
+    </>
+  );
+};
+
+/** What a replay starts, as far as it is known before. */
+const effectOf = ({ operation, mapping, session_id }: Delivery): string => {
+  if (operation === "hooks.wake") return "This queues a new system event for the agent.";
+  const where = session_id ? ` in the session ${session_id}` : "";
+  return mapping
+    ? `This starts a new turn by the mapping ${mapping}${where}.`
+    : `This starts a new turn${where}, if a mapping matches it today.`;
+};
+
+const whyNoReplay = ({ replayable, surface, caller, outcome }: Delivery): string | undefined => {
+  if (replayable) return undefined;
+  if (surface !== "hooks") return "It came by an API, whose client can send it again. Copy it as curl.";
+  if (outcome === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
+  if (caller === null) return "Nobody was authenticated, so its body was not kept.";
+  return "Its body is not kept.";
+};
+
+const whyNoEdit = (delivery: Delivery): string | undefined =>
+  whyNoReplay(delivery) ?? (prettyBody(delivery) === undefined ? "Its body is no JSON." : undefined);
+
+const whyNoDryRun = (delivery: Delivery): string | undefined => {
+  if (!mappedBy(delivery)) return `It came to ${delivery.path}, where no mapping is asked.`;
+  return delivery.body === null ? "Its body is not kept." : undefined;
+};

@@ -1,0 +1,81 @@
+import { useSignal } from "@preact/signals";
+import { mappedBy, prettyBody } from "#console/lib/requests.ts";
+import { linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
+import { Dialog } from "#console/parts/dialog.tsx";
+import { ActionButton, Field } from "#console/parts/fields.tsx";
+import { TrialResult, useTrial } from "#console/parts/trial.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
+import type { Delivery } from "#generated/clients/rest.ts";
+
+type Edited = {
+  delivery: Delivery;
+  /** In words: what the replay starts. */
+  effect: string;
+  send: (body: Record<string, unknown> | unknown[]) => Promise<void>;
+  close: () => void;
+};
+
+/** The kept body to edit on one side, the result of its dry run on the other. */
+export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
+  const payload = useSignal(prettyBody(delivery) ?? "{}");
+  const read = payloadOf(payload.value);
+  const fault = "fault" in read ? read.fault : undefined;
+  const action = useAction(async () => {
+    if (!("body" in read)) return;
+    await send(read.body);
+    close();
+  });
+  return (
+    <Dialog title="Edit and replay" close={close} size="huge" isFirm>
+      <div class="sides-frame">
+        <div class="sides">
+          <div class="side">
+            <Field word="Payload" error={fault}>
+              <textarea
+                class="code"
+                rows={18}
+                spellcheck={false}
+                value={payload.value}
+                onInput={({ currentTarget }) => (payload.value = currentTarget.value)}
+              />
+            </Field>
+            {payload.value.includes('"[hidden]"') && (
+              <p class="hint">A field that says [hidden] is sent with the secret that was kept.</p>
+            )}
+          </div>
+          {mappedBy(delivery) ? (
+            <Tried delivery={delivery} payload={payload.value} />
+          ) : (
+            <p class="muted">It goes to {delivery.path}, where no mapping is asked.</p>
+          )}
+        </div>
+      </div>
+      <p>{effect}</p>
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick={close}>
+          Cancel
+        </button>
+        <ActionButton
+          kind="primary"
+          onClick={() => void action.run()}
+          why={fault === undefined ? undefined : "The payload cannot be read yet."}
+          isRunning={action.isRunning.value}
+        >
+          {action.isRunning.value ? "Sending…" : "Replay with this body"}
+        </ActionButton>
+      </div>
+    </Dialog>
+  );
+};
+
+const Tried = ({ delivery, payload }: { delivery: Delivery; payload: string }) => {
+  const headers = linesOfHeaders(delivery.headers);
+  const trial = useTrial({ headers, payload, name: mappedBy(delivery)?.name });
+  return (
+    <div class="side" aria-live="polite" data-stale={trial.isStale}>
+      <TrialResult trial={trial} />
+    </div>
+  );
+};
