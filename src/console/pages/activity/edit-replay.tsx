@@ -28,9 +28,9 @@ export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
   });
   return (
     <Dialog title="Edit and replay" close={close} size="huge" isFirm>
-      <div class="sides-frame">
-        <div class="sides">
-          <div class="side">
+      <div class="pair-frame">
+        <div class="pair">
+          <div class="pair-side">
             <Field word="Payload" error={fault}>
               <textarea
                 class="code"
@@ -74,7 +74,7 @@ const Tried = ({ delivery, payload }: { delivery: Delivery; payload: string }) =
   const headers = linesOfHeaders(delivery.headers);
   const trial = useTrial({ headers, payload, name: mappedBy(delivery)?.name });
   return (
-    <div class="side" aria-live="polite" data-stale={trial.isStale}>
+    <div class="pair-side" aria-live="polite" data-stale={trial.isStale}>
       <TrialResult trial={trial} />
     </div>
   );

@@ -35,7 +35,7 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
   }, [target]);
   const canPick = "body" in parsed && payload.value.trim() !== "";
   return (
-    <section class="section tester sides-frame" id="try" aria-labelledby="try-title">
+    <section class="section tester pair-frame" id="try" aria-labelledby="try-title">
       <header>
         <h2 id="try-title">Try a payload</h2>
         <span class="muted">Nothing is started or recorded.</span>
@@ -65,8 +65,8 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
         )}
       </div>
       {fill.error.value !== undefined && <TroubleNote error={fill.error.value} />}
-      <div class="sides">
-        <div class="side">
+      <div class="pair">
+        <div class="pair-side">
           <div class="tester-head">
             <div class="segmented" role="group" aria-label="What a click in the payload does">
               <button type="button" aria-pressed={view.value === "edit"} onClick={() => (view.value = "edit")}>
@@ -112,7 +112,7 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
             </>
           )}
         </div>
-        <div class="side" aria-live="polite" data-stale={trial.isStale}>
+        <div class="pair-side" aria-live="polite" data-stale={trial.isStale}>
           <TrialResult trial={trial} />
           {only === undefined && trial.result?.starts === null && <SignedOnly result={trial.result} />}
         </div>
