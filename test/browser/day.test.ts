@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
-import { browserTests } from "./browser.ts";
+import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
 const run = promisify(execFile);
 
@@ -51,8 +51,8 @@ browserTests(({ open }) => {
     await page.getByRole("combobox", { name: "Search" }).fill(deliveryId);
     await page.getByRole("option", { name: /delivery/ }).click();
     await page.waitForURL(new RegExp(deliveryId));
-    await page.getByRole("button", { name: "Replay" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Replay", exact: true }).click();
     await page.getByText("replay of").waitFor();
 
     // A refused one says why.
@@ -95,6 +95,86 @@ browserTests(({ open }) => {
     expect(again.status).toBe(401);
     await page.getByRole("button", { name: "Sign out" }).first().click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it("an operator's day with mappings, from a signed webhook to a stream that is cut", async () => {
+    const secret = "github-secret-of-the-day-1234";
+    await using gateway = await startPages({
+      agents: { main: { backend: "echo", echo: { delayMs: 600, chunks: 6 } } },
+      webhooks: {
+        token: TOKENS.webhook,
+        mappings: {
+          push: {
+            match: { "headers.x-github-event": "push", "body.ref": "refs/heads/main" },
+            message: "{body.pusher.name} pushed",
+            session: "webhook:github",
+            verify: { type: "github", secret },
+          },
+          deploy: { match: { "body.kind": "deploy" }, message: "{body.service} is out", session: "webhook:deploys" },
+        },
+      },
+    });
+    await using opened = await open(gateway, { path: "/console/webhooks?send=push" });
+    const { page, complaints } = opened;
+    let cut = () => {};
+    await page.routeWebSocket(/\/rpc\/ws$/, (socket) => {
+      const server = socket.connectToServer();
+      cut = () => {
+        void server.close();
+        void socket.close({ code: 4000 });
+      };
+    });
+    await page.reload();
+    const dialog = page.getByRole("dialog");
+
+    // A webhook that is signed as GitHub signs, and one with another secret.
+    await dialog.getByLabel(/Secret of/).fill(secret);
+    await dialog.getByRole("button", { name: "Sign and send" }).click();
+    await dialog.getByText("200").first().waitFor();
+    await dialog.getByLabel(/Secret of/).fill("another secret than the mapping's");
+    await dialog.getByRole("button", { name: "Sign and send" }).click();
+    await dialog.getByText("401").first().waitFor();
+    await page.goto(`${gateway.url}/console/activity?outcome=refused`);
+    await page
+      .getByRole("link", { name: /hooks\/push/ })
+      .first()
+      .click();
+    await page.getByText("Compare the secret of the mapping's verify").waitFor();
+
+    // A request that no mapping matches: its dry run says why, an edited one starts a turn.
+    const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "rollback", service: "billing" });
+    await page.goto(`${gateway.url}/console/d/${deliveryId}`);
+    await page.getByRole("heading", { name: "Activity" }).waitFor();
+    await page.getByRole("button", { name: "Dry run" }).click();
+    await dialog.getByText("No mapping matches").waitFor();
+    await dialog.getByRole("cell", { name: "rollback" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("e");
+    const payload = dialog.getByLabel("Payload");
+    await payload.fill('{ "kind": "deploy", "service": ');
+    await dialog.getByText(/This is not JSON yet/).waitFor();
+    await dialog.getByRole("button", { name: /The payload cannot be read yet/ }).waitFor();
+    await payload.fill('{ "kind": "deploy", "service": "billing" }');
+    await dialog.getByText("billing is out").waitFor();
+    await dialog.getByRole("button", { name: "Replay with this body" }).click();
+    await page.getByText(/They gave it another body/).waitFor();
+    await page.getByText("The agent answered in").waitFor();
+    await page
+      .getByRole("article")
+      .getByRole("link", { name: String(deliveryId) })
+      .waitFor();
+
+    // A reply streams in, and goes on after the socket is cut.
+    await page.goto(`${gateway.url}/console/s/webhook%3Adeploys`);
+    await page.locator(".live-sign[data-state='live']").first().waitFor();
+    await page.getByRole("textbox", { name: /Message/ }).fill("one two three four five six");
+    await page.keyboard.press("Enter");
+    const reply = page.locator(".message[data-role='assistant']").last().locator(".markdown, .plain-text");
+    await expect.poll(() => reply.textContent()).toMatch(/^one/);
+    cut();
+    await expect.poll(async () => (await reply.textContent())?.trim()).toBe("one two three four five six");
+    expect(await page.locator(".message").count()).toBe(4);
     expect(complaints).toEqual([]);
   });
 });

@@ -131,11 +131,12 @@ export const ActionButton = ({
     type="button"
     class={`button ${kind}`}
     aria-disabled={why !== undefined || isRunning}
+    aria-keyshortcuts={hotkey}
     title={why}
     onClick={() => why === undefined && !isRunning && onClick()}
   >
     {children}
-    {hotkey && <kbd>{hotkey}</kbd>}
+    {hotkey && <kbd aria-hidden="true">{hotkey}</kbd>}
     {why !== undefined && <span class="sr-only">: {why}</span>}
   </button>
 );
