@@ -3,21 +3,9 @@ import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { browserTests, startPages } from "./browser.ts";
+import { pages, pathOf, untilWhole } from "./pages.ts";
 import { createSeed } from "./seed.ts";
 
-const PAGES = [
-  "Live",
-  "Activity",
-  "Events",
-  "Agents",
-  "Sessions",
-  "Skills",
-  "Webhooks",
-  "Usage",
-  "Settings",
-  "API",
-] as const;
-const pathOf = (name: string): string => (name === "Live" ? "/console" : `/console/${name.toLowerCase()}`);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 type Violation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] };
@@ -38,12 +26,6 @@ const faultsOf = async (page: Page): Promise<string[]> => {
     );
 };
 
-/** Pages are whole once nothing is being read. */
-const untilWhole = async (page: Page, name: string) => {
-  await page.getByRole("heading", { name, exact: true, level: 1 }).waitFor();
-  await page.locator("[aria-busy='true']").first().waitFor({ state: "detached" });
-};
-
 browserTests(({ open }) => {
   describe("every page of the console", async () => {
     it.each(["full", "empty"])(
@@ -61,7 +43,7 @@ browserTests(({ open }) => {
               reducedMotion: "reduce",
             });
             const { page, complaints } = opened;
-            for (const name of PAGES) {
+            for (const name of pages) {
               await page.goto(gateway.url + pathOf(name));
               await untilWhole(page, name);
               const where = `${name}, ${colorScheme}, ${width} px`;
@@ -83,7 +65,7 @@ browserTests(({ open }) => {
       const { page } = opened;
       const links = page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("listitem");
       await links.first().waitFor();
-      expect((await links.allTextContents()).map((text) => text.trim())).toEqual([...PAGES]);
+      expect((await links.allTextContents()).map((text) => text.trim())).toEqual([...pages]);
     });
   });
 });

@@ -1,0 +1,23 @@
+import type { Page } from "playwright-core";
+
+/** The pages of the console, as the navigation names them. */
+export const pages = [
+  "Live",
+  "Activity",
+  "Events",
+  "Agents",
+  "Sessions",
+  "Skills",
+  "Webhooks",
+  "Usage",
+  "Settings",
+  "API",
+] as const;
+
+export const pathOf = (name: string): string => (name === "Live" ? "/console" : `/console/${name.toLowerCase()}`);
+
+/** Pages are whole once nothing is being read. */
+export const untilWhole = async (page: Page, name: string): Promise<void> => {
+  await page.getByRole("heading", { name, exact: true, level: 1 }).waitFor();
+  await page.locator("[aria-busy='true']").first().waitFor({ state: "detached" });
+};
