@@ -174,6 +174,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent_name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause an agent
+         * @description Has the agent start nothing until it is resumed: messages and system events are taken as ever and wait in its queues, none of its turns
+         *     starts, and no heartbeat beats. A turn that runs goes on to its end. Callers who wait for a reply wait as behind a long queue. The
+         *     pause is kept in the store: it outlives a restart where the store does, and holds for every gateway on the same store. An agent that is
+         *     paused stays as it is, and keeps its `paused_at`. The call takes no body; an empty object is none.
+         */
+        post: operations["agents.pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume an agent
+         * @description Ends the pause of the agent: what waits for it starts, in the order in which it came, and its heartbeat beats again. An agent that is not
+         *     paused stays as it is. The call takes no body; an empty object is none.
+         */
+        post: operations["agents.resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -792,6 +836,14 @@ export interface components {
          * @example main
          */
         AgentName: string;
+        /** @description Whether an agent is paused. */
+        AgentPause: {
+            agent_name: components["schemas"]["AgentName"];
+            /** @description Whether the agent is paused, after the call. */
+            paused: boolean;
+            /** @description Since when it is paused; null where it is not. */
+            paused_at: components["schemas"]["Timestamp"] | null;
+        };
         /**
          * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
          * @example ops
@@ -836,10 +888,10 @@ export interface components {
         BeatStart: {
             agent_name: components["schemas"]["AgentName"];
             /**
-             * @description `started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next.
+             * @description `started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next. `paused`: the agent is paused; its events wait until it is resumed.
              * @enum {string}
              */
-            outcome: "started" | "nothing-waiting" | "running";
+            outcome: "started" | "nothing-waiting" | "running" | "paused";
             /** @description How many system events wait for the agent and are in no turn, when the call was answered. */
             waiting_events: number;
         };
@@ -3434,6 +3486,80 @@ export interface operations {
             503: components["responses"]["UnavailableToKeep"];
         };
     };
+    "agents.pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description An agent of the configuration.
+                 * @example main
+                 */
+                agent_name: components["parameters"]["AgentName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agent is paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentPause"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AgentNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "agents.resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description An agent of the configuration.
+                 * @example main
+                 */
+                agent_name: components["parameters"]["AgentName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agent is not paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentPause"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AgentNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
     "deliveries.list": {
         parameters: {
             query?: {
@@ -4509,6 +4635,7 @@ export interface operations {
 export type AgentHookReply = components["schemas"]["AgentHookReply"];
 export type AgentHookRequest = components["schemas"]["AgentHookRequest"];
 export type AgentName = components["schemas"]["AgentName"];
+export type AgentPause = components["schemas"]["AgentPause"];
 export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
 export type Announcement = components["schemas"]["Announcement"];
