@@ -196,10 +196,13 @@ const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): H
 };
 
 /** An agent that is paused is no fault: its part stays ok, and says what waits. */
-const pausedWords = ({ pausedAt, queued, waitingEvents }: AgentCounts): string | undefined =>
-  pausedAt === undefined
-    ? undefined
-    : `It is paused since ${new Date(pausedAt).toISOString()}: ${queued} turns and ${waitingEvents} events wait until it is resumed.`;
+const pausedWords = ({ pausedAt, queued, waitingEvents }: AgentCounts): string | undefined => {
+  if (pausedAt === undefined) return undefined;
+  const waiting = `${plural(queued, "turn")} and ${plural(waitingEvents, "event")} wait until it is resumed`;
+  return `It is paused since ${new Date(pausedAt).toISOString()}: ${waiting}.`;
+};
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] => {
   if (tokens.length === 0) return [];
