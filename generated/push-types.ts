@@ -433,6 +433,18 @@ export interface components {
             /** @description When the next beat is due; null when none is planned. */
             nextAt: components["schemas"]["Timestamp"] | null;
         };
+        "push.agent.paused": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            agentName: components["schemas"]["AgentName"];
+        };
+        "push.agent.resumed": {
+            seq: components["schemas"]["Seq"];
+            cursor: components["schemas"]["StreamCursor"];
+            at: components["schemas"]["Timestamp"];
+            agentName: components["schemas"]["AgentName"];
+        };
         "push.agent.reloaded": {
             seq: components["schemas"]["Seq"];
             cursor: components["schemas"]["StreamCursor"];
@@ -540,6 +552,10 @@ export interface Pushes {
   "event.dead": components["schemas"]["push.event.dead"];
   /** A beat of an agent that had events ended. One without events says nothing. */
   "heartbeat.ran": components["schemas"]["push.heartbeat.ran"];
+  /** An agent was paused: what comes for it waits until it is resumed. */
+  "agent.paused": components["schemas"]["push.agent.paused"];
+  /** An agent was resumed: what waits for it starts. */
+  "agent.resumed": components["schemas"]["push.agent.resumed"];
   /** An agent's configuration or skills were read again and are different. */
   "agent.reloaded": components["schemas"]["push.agent.reloaded"];
   /** The whole configuration was read again, is valid and is different. */

@@ -174,6 +174,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent_name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause an agent
+         * @description Has the agent start nothing until it is resumed: messages and system events are taken as ever and wait in its queues, none of its turns
+         *     starts, and no heartbeat beats. A turn that runs goes on to its end. Callers who wait for a reply wait as behind a long queue. The
+         *     pause is kept in the store: it outlives a restart where the store does, and holds for every gateway on the same store. An agent that is
+         *     paused stays as it is, and keeps its `paused_at`. The call takes no body; an empty object is none.
+         */
+        post: operations["agents.pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume an agent
+         * @description Ends the pause of the agent: what waits for it starts, in the order in which it came, and its heartbeat beats again. An agent that is not
+         *     paused stays as it is. The call takes no body; an empty object is none.
+         */
+        post: operations["agents.resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -227,8 +271,8 @@ export interface paths {
         /**
          * Send a delivery again
          * @description Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a
-         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With `body` in the request
-         *     the new delivery has that body in place of the kept one, and its timeline says `request.edited`.
+         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call
+         *     takes no body; an empty object is none.
          */
         post: operations["deliveries.replay"];
         delete?: never;
@@ -792,6 +836,14 @@ export interface components {
          * @example main
          */
         AgentName: string;
+        /** @description Whether an agent is paused. */
+        AgentPause: {
+            agent_name: components["schemas"]["AgentName"];
+            /** @description Whether the agent is paused, after the call. */
+            paused: boolean;
+            /** @description Since when it is paused; null where it is not. */
+            paused_at: components["schemas"]["Timestamp"] | null;
+        };
         /**
          * @description The configured channel that the reply would be sent to; null where it reaches subscribers alone.
          * @example ops
@@ -836,10 +888,10 @@ export interface components {
         BeatStart: {
             agent_name: components["schemas"]["AgentName"];
             /**
-             * @description `started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next.
+             * @description `started`: events wait, and a beat begins now. `nothing-waiting`: no events wait, so no beat begins. `running`: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next. `paused`: the agent is paused; its events wait until it is resumed.
              * @enum {string}
              */
-            outcome: "started" | "nothing-waiting" | "running";
+            outcome: "started" | "nothing-waiting" | "running" | "paused";
             /** @description How many system events wait for the agent and are in no turn, when the call was answered. */
             waiting_events: number;
         };
@@ -1269,11 +1321,6 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that was queued. */
             event_id: components["schemas"]["EventId"] | null;
-        };
-        /** @description What is sent again; an empty object or no body at all sends the kept one. */
-        DeliveryReplayRequest: {
-            /** @description The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a secret, is sent with that secret. */
-            body?: components["schemas"]["MappedPayload"];
         };
         /** @description One request that came in, and what came of it. What it has not is null. */
         DeliverySummary: {
@@ -1915,7 +1962,6 @@ export interface components {
              *     On its way in:
              *
              *     - `request.received`: it came, with `bytes` and `address`. `request.replayed`: it is `replay_of` another, sent again `by` somebody.
-             *     - `request.edited`: whoever sent it again gave it another body, of so many `bytes`.
              *     - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`: it was not, and the `reason`.
              *     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`.
              *     - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
@@ -1943,7 +1989,7 @@ export interface components {
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
             /**
              * @description What more there is to tell; null where there is nothing.
              * @example {
@@ -2463,7 +2509,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request has not the shape it must have, or the body that is sent again is not what today's contract and configuration take. */
+        /** @description The request takes no body, or the delivery's own is not what today's contract and configuration take. */
         InvalidReplay: {
             headers: {
                 [name: string]: unknown;
@@ -2873,7 +2919,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request is larger than the limit, or what the mapping makes of it today is longer than a message may be. */
+        /** @description What the mapping makes of it today is longer than a message may be. */
         ReplayTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -3440,6 +3486,80 @@ export interface operations {
             503: components["responses"]["UnavailableToKeep"];
         };
     };
+    "agents.pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description An agent of the configuration.
+                 * @example main
+                 */
+                agent_name: components["parameters"]["AgentName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agent is paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentPause"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AgentNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
+    "agents.resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description An agent of the configuration.
+                 * @example main
+                 */
+                agent_name: components["parameters"]["AgentName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agent is not paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentPause"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AgentNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["UnavailableToKeep"];
+        };
+    };
     "deliveries.list": {
         parameters: {
             query?: {
@@ -3563,11 +3683,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["DeliveryReplayRequest"];
-            };
-        };
+        requestBody?: never;
         responses: {
             /** @description It was sent again; or no mapping matches it today, and nothing was started. */
             200: {
@@ -3587,7 +3703,6 @@ export interface operations {
             409: components["responses"]["ReplayConflict"];
             413: components["responses"]["ReplayTooLarge"];
             414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["RateLimitedOrBusy"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -3933,7 +4048,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 "application/json": components["schemas"]["KeyRotation"];
             };
@@ -4520,6 +4635,7 @@ export interface operations {
 export type AgentHookReply = components["schemas"]["AgentHookReply"];
 export type AgentHookRequest = components["schemas"]["AgentHookRequest"];
 export type AgentName = components["schemas"]["AgentName"];
+export type AgentPause = components["schemas"]["AgentPause"];
 export type AnnounceTo = components["schemas"]["AnnounceTo"];
 export type AnnouncedTurn = components["schemas"]["AnnouncedTurn"];
 export type Announcement = components["schemas"]["Announcement"];
@@ -4549,7 +4665,6 @@ export type DeliveryList = components["schemas"]["DeliveryList"];
 export type DeliveryMode = components["schemas"]["DeliveryMode"];
 export type DeliveryOutcome = components["schemas"]["DeliveryOutcome"];
 export type DeliveryReplay = components["schemas"]["DeliveryReplay"];
-export type DeliveryReplayRequest = components["schemas"]["DeliveryReplayRequest"];
 export type DeliverySummary = components["schemas"]["DeliverySummary"];
 export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type Document = components["schemas"]["Document"];

@@ -12,6 +12,8 @@ export interface components {
          *       "backend": "echo",
          *       "model": null,
          *       "state": "idle",
+         *       "paused": false,
+         *       "pausedAt": null,
          *       "running": 0,
          *       "queued": 0,
          *       "waitingEvents": 0,
@@ -37,9 +39,13 @@ export interface components {
             /** @description The model it uses unless a call names another; null where the backend chooses. */
             model: string | null;
             state: components["schemas"]["AgentState"];
+            /** @description Whether the agent is paused: it takes messages and events, which wait, and starts none of them. `agents.pause` and `agents.resume` of REST change it. */
+            paused: boolean;
+            /** @description Since when it is paused; null where it is not. */
+            pausedAt: components["schemas"]["Timestamp"] | null;
             /** @description Turns that run now. */
             running: number;
-            /** @description Turns that wait for their session or for room. */
+            /** @description Turns that wait: for their session, for room, or for a paused agent. */
             queued: number;
             /** @description System events that wait for the next heartbeat. */
             waitingEvents: number;
@@ -150,7 +156,7 @@ export interface components {
              * @example 30m
              */
             every: string;
-            /** @description When the next beat is due; null when none is planned. */
+            /** @description When the next beat is due; null when none is planned, and while the agent is paused. */
             nextAt: components["schemas"]["Timestamp"] | null;
         };
         /**

@@ -265,6 +265,12 @@ const registerGauges = (
   registry.read("gauge", "gateway_agent_rest_seconds", "How long a backend that keeps failing is left alone.", () =>
     agents.list().map((agent) => ({ labels: { agent: agent.name }, value: restMsOf(agent) / 1_000 })),
   );
+  registry.read("gauge", "gateway_agent_paused", "1 while the agent is paused, else 0.", () =>
+    agents.list().map(({ name }) => ({
+      labels: { agent: name },
+      value: store.agentCounts(name).pausedAt === undefined ? 0 : 1,
+    })),
+  );
   registry.read("gauge", "gateway_webhook_token_age_days", "Days that a webhook token has been in use.", () =>
     tokenAges().map(({ index, name, days }) => ({ labels: { index: String(index), name }, value: days })),
   );

@@ -17,6 +17,8 @@ export declare const pushes: Readonly<Record<
   | "event.handled"
   | "event.dead"
   | "heartbeat.ran"
+  | "agent.paused"
+  | "agent.resumed"
   | "agent.reloaded"
   | "system.reloaded"
   | "health.changed"

@@ -3559,8 +3559,7 @@ return errors === 0;
 validate35.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x14 = validate36;
-const schema125 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","agentName","changed"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"agentName":{"$ref":"shape:AgentName"},"changed":{"$ref":"shape:Changed"}}};
-const schema130 = {"type":"array","items":{"type":"string"}};
+const schema125 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","agentName"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"agentName":{"$ref":"shape:AgentName"}}};
 
 function validate36(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3575,14 +3574,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.agentName === undefined) && (missing0 = "agentName"))) || ((data.changed === undefined) && (missing0 = "changed"))){
+if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.agentName === undefined) && (missing0 = "agentName"))){
 validate36.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "agentName")) || (key0 === "changed"))){
+if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "agentName"))){
 validate36.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -3688,38 +3687,6 @@ var valid0 = _errs11 === errors;
 else {
 var valid0 = true;
 }
-if(valid0){
-if(data.changed !== undefined){
-let data4 = data.changed;
-const _errs14 = errors;
-const _errs15 = errors;
-if(errors === _errs15){
-if(Array.isArray(data4)){
-var valid6 = true;
-const len0 = data4.length;
-for(let i0=0; i0<len0; i0++){
-const _errs17 = errors;
-if(typeof data4[i0] !== "string"){
-validate36.errors = [{instancePath:instancePath+"/changed/" + i0,schemaPath:"shape:Changed/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid6 = _errs17 === errors;
-if(!valid6){
-break;
-}
-}
-}
-else {
-validate36.errors = [{instancePath:instancePath+"/changed",schemaPath:"shape:Changed/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-}
 }
 }
 }
@@ -3737,8 +3704,7 @@ return errors === 0;
 validate36.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x15 = validate37;
-const schema131 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","changed","needsRestart"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"changed":{"$ref":"shape:Changed"},"needsRestart":{"$ref":"shape:NeedsRestart"}}};
-const schema136 = {"type":"array","items":{"type":"string"}};
+const schema130 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","agentName"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"agentName":{"$ref":"shape:AgentName"}}};
 
 function validate37(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3753,14 +3719,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.needsRestart === undefined) && (missing0 = "needsRestart"))){
+if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.agentName === undefined) && (missing0 = "agentName"))){
 validate37.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "changed")) || (key0 === "needsRestart"))){
+if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "agentName"))){
 validate37.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -3839,28 +3805,25 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.changed !== undefined){
-let data3 = data.changed;
+if(data.agentName !== undefined){
+let data3 = data.agentName;
 const _errs11 = errors;
 const _errs12 = errors;
 if(errors === _errs12){
-if(Array.isArray(data3)){
-var valid5 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-const _errs14 = errors;
-if(typeof data3[i0] !== "string"){
-validate37.errors = [{instancePath:instancePath+"/changed/" + i0,schemaPath:"shape:Changed/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(typeof data3 === "string"){
+if(isLonger(data3, 64)){
+validate37.errors = [{instancePath:instancePath+"/agentName",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
-var valid5 = _errs14 === errors;
-if(!valid5){
-break;
+else {
+if(isShorter(data3, 1)){
+validate37.errors = [{instancePath:instancePath+"/agentName",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
 }
 }
 }
 else {
-validate37.errors = [{instancePath:instancePath+"/changed",schemaPath:"shape:Changed/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate37.errors = [{instancePath:instancePath+"/agentName",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -3868,38 +3831,6 @@ var valid0 = _errs11 === errors;
 }
 else {
 var valid0 = true;
-}
-if(valid0){
-if(data.needsRestart !== undefined){
-let data5 = data.needsRestart;
-const _errs16 = errors;
-const _errs17 = errors;
-if(errors === _errs17){
-if(Array.isArray(data5)){
-var valid7 = true;
-const len1 = data5.length;
-for(let i1=0; i1<len1; i1++){
-const _errs19 = errors;
-if(typeof data5[i1] !== "string"){
-validate37.errors = [{instancePath:instancePath+"/needsRestart/" + i1,schemaPath:"shape:NeedsRestart/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid7 = _errs19 === errors;
-if(!valid7){
-break;
-}
-}
-}
-else {
-validate37.errors = [{instancePath:instancePath+"/needsRestart",schemaPath:"shape:NeedsRestart/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs16 === errors;
-}
-else {
-var valid0 = true;
-}
 }
 }
 }
@@ -3918,95 +3849,8 @@ return errors === 0;
 validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x16 = validate38;
-const schema137 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","nodeId","status","parts"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"nodeId":{"$ref":"shape:NodeId"},"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}}}};
-const schema141 = {"type":"string","pattern":"^node_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema142 = {"type":"string","enum":["ok","degraded"]};
-const pattern48 = new RegExp("^node_[0-9A-HJKMNP-TV-Z]{26}$", "u");
-const schema143 = {"type":"object","additionalProperties":false,"required":["name","status","detail"],"properties":{"name":{"type":"string"},"status":{"$ref":"shape:HealthStatus"},"detail":{"type":["string","null"]}}};
-
-function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate39.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.name === undefined) && (missing0 = "name")) || ((data.status === undefined) && (missing0 = "status"))) || ((data.detail === undefined) && (missing0 = "detail"))){
-validate39.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "name") || (key0 === "status")) || (key0 === "detail"))){
-validate39.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.name !== undefined){
-const _errs2 = errors;
-if(typeof data.name !== "string"){
-validate39.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.status !== undefined){
-let data1 = data.status;
-const _errs4 = errors;
-if(typeof data1 !== "string"){
-validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data1 === "ok") || (data1 === "degraded"))){
-validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema142.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.detail !== undefined){
-let data2 = data.detail;
-const _errs7 = errors;
-if((typeof data2 !== "string") && (data2 !== null)){
-validate39.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema143.properties.detail.type},message:"must be string,null"}];
-return false;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate39.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate39.errors = vErrors;
-return errors === 0;
-}
-validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
+const schema135 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","agentName","changed"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"agentName":{"$ref":"shape:AgentName"},"changed":{"$ref":"shape:Changed"}}};
+const schema140 = {"type":"array","items":{"type":"string"}};
 
 function validate38(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4021,14 +3865,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.nodeId === undefined) && (missing0 = "nodeId"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.parts === undefined) && (missing0 = "parts"))){
+if((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.agentName === undefined) && (missing0 = "agentName"))) || ((data.changed === undefined) && (missing0 = "changed"))){
 validate38.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "nodeId")) || (key0 === "status")) || (key0 === "parts"))){
+if(!(((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "agentName")) || (key0 === "changed"))){
 validate38.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -4107,19 +3951,25 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.nodeId !== undefined){
-let data3 = data.nodeId;
+if(data.agentName !== undefined){
+let data3 = data.agentName;
 const _errs11 = errors;
 const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data3 === "string"){
-if(!pattern48.test(data3)){
-validate38.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/pattern",keyword:"pattern",params:{pattern: "^node_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^node_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(isLonger(data3, 64)){
+validate38.errors = [{instancePath:instancePath+"/agentName",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+else {
+if(isShorter(data3, 1)){
+validate38.errors = [{instancePath:instancePath+"/agentName",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
+}
 else {
-validate38.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate38.errors = [{instancePath:instancePath+"/agentName",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4129,52 +3979,35 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.status !== undefined){
-let data4 = data.status;
+if(data.changed !== undefined){
+let data4 = data.changed;
 const _errs14 = errors;
-if(typeof data4 !== "string"){
-validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data4 === "ok") || (data4 === "degraded"))){
-validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema142.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.parts !== undefined){
-let data5 = data.parts;
-const _errs17 = errors;
-if(errors === _errs17){
-if(Array.isArray(data5)){
+const _errs15 = errors;
+if(errors === _errs15){
+if(Array.isArray(data4)){
 var valid6 = true;
-const len0 = data5.length;
+const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-const _errs19 = errors;
-if(!(validate39(data5[i0], {instancePath:instancePath+"/parts/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate39.errors);
-errors = vErrors.length;
+const _errs17 = errors;
+if(typeof data4[i0] !== "string"){
+validate38.errors = [{instancePath:instancePath+"/changed/" + i0,schemaPath:"shape:Changed/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
 }
-var valid6 = _errs19 === errors;
+var valid6 = _errs17 === errors;
 if(!valid6){
 break;
 }
 }
 }
 else {
-validate38.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate38.errors = [{instancePath:instancePath+"/changed",schemaPath:"shape:Changed/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-var valid0 = _errs17 === errors;
+var valid0 = _errs14 === errors;
 }
 else {
 var valid0 = true;
-}
 }
 }
 }
@@ -4193,21 +4026,478 @@ return errors === 0;
 }
 validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x17 = validate41;
-const schema145 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","delivery"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"delivery":{"$ref":"shape:PushedDelivery"}}};
-const schema149 = {"type":"object","additionalProperties":false,"required":["deliveryId","at","surface","operation","method","path","address","requestId","caller","bytes","outcome","status","mapping","replayOf","senderId","sessionId","turnId","eventId"],"properties":{"deliveryId":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"requestId":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replayOf":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"senderId":{"type":["string","null"]},"sessionId":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turnId":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"eventId":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]}}};
-const schema150 = {"type":"string","pattern":"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema152 = {"type":"string","enum":["rest","rpc","hooks"]};
-const schema153 = {"type":"string","pattern":"^req_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema154 = {"type":"string","enum":["refused","unmatched","challenge","repeated","queued","running","completed","failed","cancelled","handled","dead","gone"]};
-const func67 = Object.prototype.hasOwnProperty;
-const pattern50 = new RegExp("^dlv_[0-9A-HJKMNP-TV-Z]{26}$", "u");
-const pattern52 = new RegExp("^req_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const x17 = validate39;
+const schema141 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","changed","needsRestart"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"changed":{"$ref":"shape:Changed"},"needsRestart":{"$ref":"shape:NeedsRestart"}}};
+const schema146 = {"type":"array","items":{"type":"string"}};
 
-function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate42.evaluated;
+const evaluated0 = validate39.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.needsRestart === undefined) && (missing0 = "needsRestart"))){
+validate39.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "changed")) || (key0 === "needsRestart"))){
+validate39.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.seq !== undefined){
+let data0 = data.seq;
+const _errs2 = errors;
+const _errs3 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate39.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs3){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 0 || isNaN(data0)){
+validate39.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cursor !== undefined){
+let data1 = data.cursor;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 512)){
+validate39.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate39.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate39.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.at !== undefined){
+let data2 = data.at;
+const _errs8 = errors;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+validate39.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate39.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.changed !== undefined){
+let data3 = data.changed;
+const _errs11 = errors;
+const _errs12 = errors;
+if(errors === _errs12){
+if(Array.isArray(data3)){
+var valid5 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs14 = errors;
+if(typeof data3[i0] !== "string"){
+validate39.errors = [{instancePath:instancePath+"/changed/" + i0,schemaPath:"shape:Changed/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid5 = _errs14 === errors;
+if(!valid5){
+break;
+}
+}
+}
+else {
+validate39.errors = [{instancePath:instancePath+"/changed",schemaPath:"shape:Changed/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.needsRestart !== undefined){
+let data5 = data.needsRestart;
+const _errs16 = errors;
+const _errs17 = errors;
+if(errors === _errs17){
+if(Array.isArray(data5)){
+var valid7 = true;
+const len1 = data5.length;
+for(let i1=0; i1<len1; i1++){
+const _errs19 = errors;
+if(typeof data5[i1] !== "string"){
+validate39.errors = [{instancePath:instancePath+"/needsRestart/" + i1,schemaPath:"shape:NeedsRestart/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid7 = _errs19 === errors;
+if(!valid7){
+break;
+}
+}
+}
+else {
+validate39.errors = [{instancePath:instancePath+"/needsRestart",schemaPath:"shape:NeedsRestart/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs16 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate39.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate39.errors = vErrors;
+return errors === 0;
+}
+validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x18 = validate40;
+const schema147 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","nodeId","status","parts"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"nodeId":{"$ref":"shape:NodeId"},"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}}}};
+const schema151 = {"type":"string","pattern":"^node_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema152 = {"type":"string","enum":["ok","degraded"]};
+const pattern50 = new RegExp("^node_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const schema153 = {"type":"object","additionalProperties":false,"required":["name","status","detail"],"properties":{"name":{"type":"string"},"status":{"$ref":"shape:HealthStatus"},"detail":{"type":["string","null"]}}};
+
+function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate41.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.name === undefined) && (missing0 = "name")) || ((data.status === undefined) && (missing0 = "status"))) || ((data.detail === undefined) && (missing0 = "detail"))){
+validate41.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "name") || (key0 === "status")) || (key0 === "detail"))){
+validate41.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+const _errs2 = errors;
+if(typeof data.name !== "string"){
+validate41.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.status !== undefined){
+let data1 = data.status;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate41.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data1 === "ok") || (data1 === "degraded"))){
+validate41.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema152.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.detail !== undefined){
+let data2 = data.detail;
+const _errs7 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate41.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema153.properties.detail.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate41.errors = vErrors;
+return errors === 0;
+}
+validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate40(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate40.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.nodeId === undefined) && (missing0 = "nodeId"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.parts === undefined) && (missing0 = "parts"))){
+validate40.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "nodeId")) || (key0 === "status")) || (key0 === "parts"))){
+validate40.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.seq !== undefined){
+let data0 = data.seq;
+const _errs2 = errors;
+const _errs3 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate40.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs3){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 0 || isNaN(data0)){
+validate40.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cursor !== undefined){
+let data1 = data.cursor;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 512)){
+validate40.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate40.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate40.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.at !== undefined){
+let data2 = data.at;
+const _errs8 = errors;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+validate40.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate40.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.nodeId !== undefined){
+let data3 = data.nodeId;
+const _errs11 = errors;
+const _errs12 = errors;
+if(errors === _errs12){
+if(typeof data3 === "string"){
+if(!pattern50.test(data3)){
+validate40.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/pattern",keyword:"pattern",params:{pattern: "^node_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^node_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate40.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.status !== undefined){
+let data4 = data.status;
+const _errs14 = errors;
+if(typeof data4 !== "string"){
+validate40.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data4 === "ok") || (data4 === "degraded"))){
+validate40.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema152.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.parts !== undefined){
+let data5 = data.parts;
+const _errs17 = errors;
+if(errors === _errs17){
+if(Array.isArray(data5)){
+var valid6 = true;
+const len0 = data5.length;
+for(let i0=0; i0<len0; i0++){
+const _errs19 = errors;
+if(!(validate41(data5[i0], {instancePath:instancePath+"/parts/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate41.errors);
+errors = vErrors.length;
+}
+var valid6 = _errs19 === errors;
+if(!valid6){
+break;
+}
+}
+}
+else {
+validate40.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate40.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate40.errors = vErrors;
+return errors === 0;
+}
+validate40.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x19 = validate43;
+const schema155 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","delivery"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"delivery":{"$ref":"shape:PushedDelivery"}}};
+const schema159 = {"type":"object","additionalProperties":false,"required":["deliveryId","at","surface","operation","method","path","address","requestId","caller","bytes","outcome","status","mapping","replayOf","senderId","sessionId","turnId","eventId"],"properties":{"deliveryId":{"$ref":"shape:DeliveryId"},"at":{"$ref":"shape:Timestamp"},"surface":{"$ref":"shape:DeliverySurface"},"operation":{"type":"string"},"method":{"type":"string"},"path":{"type":"string"},"address":{"type":"string"},"requestId":{"$ref":"shape:RequestId"},"caller":{"type":["string","null"]},"bytes":{"type":"integer","minimum":0},"outcome":{"$ref":"shape:DeliveryOutcome"},"status":{"type":["integer","null"],"minimum":200,"maximum":599},"mapping":{"type":["string","null"]},"replayOf":{"oneOf":[{"$ref":"shape:DeliveryId"},{"type":"null"}]},"senderId":{"type":["string","null"]},"sessionId":{"oneOf":[{"$ref":"shape:SessionId"},{"type":"null"}]},"turnId":{"oneOf":[{"$ref":"shape:TurnId"},{"type":"null"}]},"eventId":{"oneOf":[{"$ref":"shape:EventId"},{"type":"null"}]}}};
+const schema160 = {"type":"string","pattern":"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema162 = {"type":"string","enum":["rest","rpc","hooks"]};
+const schema163 = {"type":"string","pattern":"^req_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema164 = {"type":"string","enum":["refused","unmatched","challenge","repeated","queued","running","completed","failed","cancelled","handled","dead","gone"]};
+const func75 = Object.prototype.hasOwnProperty;
+const pattern52 = new RegExp("^dlv_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const pattern54 = new RegExp("^req_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+
+function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate44.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -4218,14 +4508,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((((((((data.deliveryId === undefined) && (missing0 = "deliveryId")) || ((data.at === undefined) && (missing0 = "at"))) || ((data.surface === undefined) && (missing0 = "surface"))) || ((data.operation === undefined) && (missing0 = "operation"))) || ((data.method === undefined) && (missing0 = "method"))) || ((data.path === undefined) && (missing0 = "path"))) || ((data.address === undefined) && (missing0 = "address"))) || ((data.requestId === undefined) && (missing0 = "requestId"))) || ((data.caller === undefined) && (missing0 = "caller"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.status === undefined) && (missing0 = "status"))) || ((data.mapping === undefined) && (missing0 = "mapping"))) || ((data.replayOf === undefined) && (missing0 = "replayOf"))) || ((data.senderId === undefined) && (missing0 = "senderId"))) || ((data.sessionId === undefined) && (missing0 = "sessionId"))) || ((data.turnId === undefined) && (missing0 = "turnId"))) || ((data.eventId === undefined) && (missing0 = "eventId"))){
-validate42.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate44.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func67.call(schema149.properties, key0))){
-validate42.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func75.call(schema159.properties, key0))){
+validate44.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -4237,13 +4527,13 @@ const _errs2 = errors;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
-if(!pattern50.test(data0)){
-validate42.errors = [{instancePath:instancePath+"/deliveryId",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(!pattern52.test(data0)){
+validate44.errors = [{instancePath:instancePath+"/deliveryId",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/deliveryId",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/deliveryId",schemaPath:"shape:DeliveryId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4260,12 +4550,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(!pattern6.test(data1)){
-validate42.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate44.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4279,11 +4569,11 @@ if(data.surface !== undefined){
 let data2 = data.surface;
 const _errs8 = errors;
 if(typeof data2 !== "string"){
-validate42.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data2 === "rest") || (data2 === "rpc")) || (data2 === "hooks"))){
-validate42.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/enum",keyword:"enum",params:{allowedValues: schema152.enum},message:"must be equal to one of the allowed values"}];
+validate44.errors = [{instancePath:instancePath+"/surface",schemaPath:"shape:DeliverySurface/enum",keyword:"enum",params:{allowedValues: schema162.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -4295,7 +4585,7 @@ if(valid0){
 if(data.operation !== undefined){
 const _errs11 = errors;
 if(typeof data.operation !== "string"){
-validate42.errors = [{instancePath:instancePath+"/operation",schemaPath:"#/properties/operation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/operation",schemaPath:"#/properties/operation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -4307,7 +4597,7 @@ if(valid0){
 if(data.method !== undefined){
 const _errs13 = errors;
 if(typeof data.method !== "string"){
-validate42.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -4319,7 +4609,7 @@ if(valid0){
 if(data.path !== undefined){
 const _errs15 = errors;
 if(typeof data.path !== "string"){
-validate42.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -4331,7 +4621,7 @@ if(valid0){
 if(data.address !== undefined){
 const _errs17 = errors;
 if(typeof data.address !== "string"){
-validate42.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -4346,13 +4636,13 @@ const _errs19 = errors;
 const _errs20 = errors;
 if(errors === _errs20){
 if(typeof data7 === "string"){
-if(!pattern52.test(data7)){
-validate42.errors = [{instancePath:instancePath+"/requestId",schemaPath:"shape:RequestId/pattern",keyword:"pattern",params:{pattern: "^req_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^req_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(!pattern54.test(data7)){
+validate44.errors = [{instancePath:instancePath+"/requestId",schemaPath:"shape:RequestId/pattern",keyword:"pattern",params:{pattern: "^req_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^req_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate42.errors = [{instancePath:instancePath+"/requestId",schemaPath:"shape:RequestId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/requestId",schemaPath:"shape:RequestId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -4366,7 +4656,7 @@ if(data.caller !== undefined){
 let data8 = data.caller;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-validate42.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: schema149.properties.caller.type},message:"must be string,null"}];
+validate44.errors = [{instancePath:instancePath+"/caller",schemaPath:"#/properties/caller/type",keyword:"type",params:{type: schema159.properties.caller.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -4379,13 +4669,13 @@ if(data.bytes !== undefined){
 let data9 = data.bytes;
 const _errs24 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate42.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate44.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs24){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate42.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate44.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -4400,11 +4690,11 @@ if(data.outcome !== undefined){
 let data10 = data.outcome;
 const _errs26 = errors;
 if(typeof data10 !== "string"){
-validate42.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate44.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((((((((data10 === "refused") || (data10 === "unmatched")) || (data10 === "challenge")) || (data10 === "repeated")) || (data10 === "queued")) || (data10 === "running")) || (data10 === "completed")) || (data10 === "failed")) || (data10 === "cancelled")) || (data10 === "handled")) || (data10 === "dead")) || (data10 === "gone"))){
-validate42.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/enum",keyword:"enum",params:{allowedValues: schema154.enum},message:"must be equal to one of the allowed values"}];
+validate44.errors = [{instancePath:instancePath+"/outcome",schemaPath:"shape:DeliveryOutcome/enum",keyword:"enum",params:{allowedValues: schema164.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -4417,18 +4707,18 @@ if(data.status !== undefined){
 let data11 = data.status;
 const _errs29 = errors;
 if((!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))) && (data11 !== null)){
-validate42.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: schema149.properties.status.type},message:"must be integer,null"}];
+validate44.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: schema159.properties.status.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 > 599 || isNaN(data11)){
-validate42.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"}];
+validate44.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/maximum",keyword:"maximum",params:{comparison: "<=", limit: 599},message:"must be <= 599"}];
 return false;
 }
 else {
 if(data11 < 200 || isNaN(data11)){
-validate42.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"}];
+validate44.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/minimum",keyword:"minimum",params:{comparison: ">=", limit: 200},message:"must be >= 200"}];
 return false;
 }
 }
@@ -4444,7 +4734,7 @@ if(data.mapping !== undefined){
 let data12 = data.mapping;
 const _errs31 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate42.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema149.properties.mapping.type},message:"must be string,null"}];
+validate44.errors = [{instancePath:instancePath+"/mapping",schemaPath:"#/properties/mapping/type",keyword:"type",params:{type: schema159.properties.mapping.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs31 === errors;
@@ -4463,7 +4753,7 @@ const _errs35 = errors;
 const _errs36 = errors;
 if(errors === _errs36){
 if(typeof data13 === "string"){
-if(!pattern50.test(data13)){
+if(!pattern52.test(data13)){
 const err0 = {instancePath:instancePath+"/replayOf",schemaPath:"shape:DeliveryId/pattern",keyword:"pattern",params:{pattern: "^dlv_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^dlv_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -4521,7 +4811,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate42.errors = vErrors;
+validate44.errors = vErrors;
 return false;
 }
 else {
@@ -4545,7 +4835,7 @@ if(data.senderId !== undefined){
 let data14 = data.senderId;
 const _errs40 = errors;
 if((typeof data14 !== "string") && (data14 !== null)){
-validate42.errors = [{instancePath:instancePath+"/senderId",schemaPath:"#/properties/senderId/type",keyword:"type",params:{type: schema149.properties.senderId.type},message:"must be string,null"}];
+validate44.errors = [{instancePath:instancePath+"/senderId",schemaPath:"#/properties/senderId/type",keyword:"type",params:{type: schema159.properties.senderId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs40 === errors;
@@ -4646,7 +4936,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate42.errors = vErrors;
+validate44.errors = vErrors;
 return false;
 }
 else {
@@ -4734,7 +5024,7 @@ else {
 vErrors.push(err13);
 }
 errors++;
-validate42.errors = vErrors;
+validate44.errors = vErrors;
 return false;
 }
 else {
@@ -4822,7 +5112,7 @@ else {
 vErrors.push(err17);
 }
 errors++;
-validate42.errors = vErrors;
+validate44.errors = vErrors;
 return false;
 }
 else {
@@ -4862,262 +5152,6 @@ var valid0 = true;
 }
 }
 else {
-validate42.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate42.errors = vErrors;
-return errors === 0;
-}
-validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate41.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.delivery === undefined) && (missing0 = "delivery"))){
-validate41.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "delivery"))){
-validate41.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.seq !== undefined){
-let data0 = data.seq;
-const _errs2 = errors;
-const _errs3 = errors;
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate41.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs3){
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 < 0 || isNaN(data0)){
-validate41.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.cursor !== undefined){
-let data1 = data.cursor;
-const _errs5 = errors;
-const _errs6 = errors;
-if(errors === _errs6){
-if(typeof data1 === "string"){
-if(isLonger(data1, 512)){
-validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate41.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.at !== undefined){
-let data2 = data.at;
-const _errs8 = errors;
-const _errs9 = errors;
-if(errors === _errs9){
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-validate41.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
-return false;
-}
-}
-else {
-validate41.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.delivery !== undefined){
-const _errs11 = errors;
-if(!(validate42(data.delivery, {instancePath:instancePath+"/delivery",parentData:data,parentDataProperty:"delivery",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate42.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate41.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate41.errors = vErrors;
-return errors === 0;
-}
-validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x18 = validate44;
-const schema159 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","delivery"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"delivery":{"$ref":"shape:PushedDelivery"}}};
-
-function validate44(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate44.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.delivery === undefined) && (missing0 = "delivery"))){
-validate44.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "delivery"))){
-validate44.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.seq !== undefined){
-let data0 = data.seq;
-const _errs2 = errors;
-const _errs3 = errors;
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate44.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs3){
-if((typeof data0 == "number") && (isFinite(data0))){
-if(data0 < 0 || isNaN(data0)){
-validate44.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.cursor !== undefined){
-let data1 = data.cursor;
-const _errs5 = errors;
-const _errs6 = errors;
-if(errors === _errs6){
-if(typeof data1 === "string"){
-if(isLonger(data1, 512)){
-validate44.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate44.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate44.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.at !== undefined){
-let data2 = data.at;
-const _errs8 = errors;
-const _errs9 = errors;
-if(errors === _errs9){
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-validate44.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
-return false;
-}
-}
-else {
-validate44.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.delivery !== undefined){
-const _errs11 = errors;
-if(!(validate42(data.delivery, {instancePath:instancePath+"/delivery",parentData:data,parentDataProperty:"delivery",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate42.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
 validate44.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
@@ -5127,8 +5161,135 @@ return errors === 0;
 }
 validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x19 = validate46;
-const schema163 = {"type":"object","additionalProperties":false,"required":["cursor"],"properties":{"cursor":{"$ref":"shape:StreamCursor"},"sessionId":{"$ref":"shape:SessionId"}}};
+
+function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate43.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.delivery === undefined) && (missing0 = "delivery"))){
+validate43.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "delivery"))){
+validate43.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.seq !== undefined){
+let data0 = data.seq;
+const _errs2 = errors;
+const _errs3 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate43.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs3){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 0 || isNaN(data0)){
+validate43.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cursor !== undefined){
+let data1 = data.cursor;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 512)){
+validate43.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate43.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate43.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.at !== undefined){
+let data2 = data.at;
+const _errs8 = errors;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+validate43.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate43.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.delivery !== undefined){
+const _errs11 = errors;
+if(!(validate44(data.delivery, {instancePath:instancePath+"/delivery",parentData:data,parentDataProperty:"delivery",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate44.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate43.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate43.errors = vErrors;
+return errors === 0;
+}
+validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x20 = validate46;
+const schema169 = {"type":"object","additionalProperties":false,"required":["seq","cursor","at","delivery"],"properties":{"seq":{"$ref":"shape:Seq"},"cursor":{"$ref":"shape:StreamCursor"},"at":{"$ref":"shape:Timestamp"},"delivery":{"$ref":"shape:PushedDelivery"}}};
 
 function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -5143,15 +5304,144 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((data.cursor === undefined) && (missing0 = "cursor")){
+if(((((data.seq === undefined) && (missing0 = "seq")) || ((data.cursor === undefined) && (missing0 = "cursor"))) || ((data.at === undefined) && (missing0 = "at"))) || ((data.delivery === undefined) && (missing0 = "delivery"))){
 validate46.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "cursor") || (key0 === "sessionId"))){
+if(!((((key0 === "seq") || (key0 === "cursor")) || (key0 === "at")) || (key0 === "delivery"))){
 validate46.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.seq !== undefined){
+let data0 = data.seq;
+const _errs2 = errors;
+const _errs3 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate46.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs3){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 0 || isNaN(data0)){
+validate46.errors = [{instancePath:instancePath+"/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cursor !== undefined){
+let data1 = data.cursor;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(isLonger(data1, 512)){
+validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.at !== undefined){
+let data2 = data.at;
+const _errs8 = errors;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+validate46.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate46.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.delivery !== undefined){
+const _errs11 = errors;
+if(!(validate44(data.delivery, {instancePath:instancePath+"/delivery",parentData:data,parentDataProperty:"delivery",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate44.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate46.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate46.errors = vErrors;
+return errors === 0;
+}
+validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x21 = validate48;
+const schema173 = {"type":"object","additionalProperties":false,"required":["cursor"],"properties":{"cursor":{"$ref":"shape:StreamCursor"},"sessionId":{"$ref":"shape:SessionId"}}};
+
+function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate48.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.cursor === undefined) && (missing0 = "cursor")){
+validate48.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "cursor") || (key0 === "sessionId"))){
+validate48.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -5164,18 +5454,18 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(isLonger(data0, 512)){
-validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate48.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 else {
 if(isShorter(data0, 1)){
-validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate48.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate48.errors = [{instancePath:instancePath+"/cursor",schemaPath:"shape:StreamCursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5192,24 +5482,24 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(isLonger(data1, 256)){
-validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate48.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate48.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern4.test(data1)){
-validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate48.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate46.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate48.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -5223,14 +5513,14 @@ var valid0 = true;
 }
 }
 else {
-validate46.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate48.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate46.errors = vErrors;
+validate48.errors = vErrors;
 return errors === 0;
 }
-validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
   return {
     pushes: {
@@ -5248,12 +5538,14 @@ validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
       "event.handled": x11,
       "event.dead": x12,
       "heartbeat.ran": x13,
-      "agent.reloaded": x14,
-      "system.reloaded": x15,
-      "health.changed": x16,
-      "delivery.recorded": x17,
-      "delivery.changed": x18,
-      "stream.reset": x19,
+      "agent.paused": x14,
+      "agent.resumed": x15,
+      "agent.reloaded": x16,
+      "system.reloaded": x17,
+      "health.changed": x18,
+      "delivery.recorded": x19,
+      "delivery.changed": x20,
+      "stream.reset": x21,
     },
   };
 })();

@@ -1152,15 +1152,15 @@ validate31.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 export const { results, error } = /* @__PURE__ */ (() => {
 const x0 = validate20;
 const schema31 = {"type":"object","additionalProperties":false,"required":["agents"],"properties":{"agents":{"type":"array","items":{"$ref":"shape:Agent"}}}};
-const schema32 = {"type":"object","additionalProperties":false,"required":["agentName","description","backend","model","state","running","queued","waitingEvents","skills","heartbeat","lastTurnAt"],"properties":{"agentName":{"$ref":"shape:AgentName"},"description":{"type":"string"},"backend":{"type":"string"},"model":{"type":["string","null"]},"state":{"$ref":"shape:AgentState"},"running":{"type":"integer","minimum":0},"queued":{"type":"integer","minimum":0},"waitingEvents":{"type":"integer","minimum":0},"skills":{"type":"array","items":{"$ref":"shape:SkillId"}},"heartbeat":{"$ref":"shape:Heartbeat"},"lastTurnAt":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]}}};
+const schema32 = {"type":"object","additionalProperties":false,"required":["agentName","description","backend","model","state","paused","pausedAt","running","queued","waitingEvents","skills","heartbeat","lastTurnAt"],"properties":{"agentName":{"$ref":"shape:AgentName"},"description":{"type":"string"},"backend":{"type":"string"},"model":{"type":["string","null"]},"state":{"$ref":"shape:AgentState"},"paused":{"type":"boolean"},"pausedAt":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"running":{"type":"integer","minimum":0},"queued":{"type":"integer","minimum":0},"waitingEvents":{"type":"integer","minimum":0},"skills":{"type":"array","items":{"$ref":"shape:SkillId"}},"heartbeat":{"$ref":"shape:Heartbeat"},"lastTurnAt":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]}}};
 const schema33 = {"type":"string","minLength":1,"maxLength":64};
 const schema34 = {"type":"string","enum":["idle","busy","failing"]};
-const schema35 = {"type":"string","minLength":1,"maxLength":64};
-const schema37 = {"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"};
+const schema35 = {"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"};
+const schema36 = {"type":"string","minLength":1,"maxLength":64};
 const func1 = Object.prototype.hasOwnProperty;
-const schema36 = {"type":"object","additionalProperties":false,"required":["every","nextAt"],"properties":{"every":{"type":"string","pattern":"^(off|[0-9]+(ms|s|m|h|d))$"},"nextAt":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]}}};
-const pattern4 = new RegExp("^(off|[0-9]+(ms|s|m|h|d))$", "u");
-const pattern5 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$", "u");
+const pattern4 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$", "u");
+const schema37 = {"type":"object","additionalProperties":false,"required":["every","nextAt"],"properties":{"every":{"type":"string","pattern":"^(off|[0-9]+(ms|s|m|h|d))$"},"nextAt":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]}}};
+const pattern5 = new RegExp("^(off|[0-9]+(ms|s|m|h|d))$", "u");
 
 function validate22(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -1194,7 +1194,7 @@ let data0 = data.every;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern4.test(data0)){
+if(!pattern5.test(data0)){
 validate22.errors = [{instancePath:instancePath+"/every",schemaPath:"#/properties/every/pattern",keyword:"pattern",params:{pattern: "^(off|[0-9]+(ms|s|m|h|d))$"},message:"must match pattern \""+"^(off|[0-9]+(ms|s|m|h|d))$"+"\""}];
 return false;
 }
@@ -1220,7 +1220,7 @@ const _errs6 = errors;
 const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data1 === "string"){
-if(!pattern5.test(data1)){
+if(!pattern4.test(data1)){
 const err0 = {instancePath:instancePath+"/nextAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -1325,7 +1325,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((data.agentName === undefined) && (missing0 = "agentName")) || ((data.description === undefined) && (missing0 = "description"))) || ((data.backend === undefined) && (missing0 = "backend"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.running === undefined) && (missing0 = "running"))) || ((data.queued === undefined) && (missing0 = "queued"))) || ((data.waitingEvents === undefined) && (missing0 = "waitingEvents"))) || ((data.skills === undefined) && (missing0 = "skills"))) || ((data.heartbeat === undefined) && (missing0 = "heartbeat"))) || ((data.lastTurnAt === undefined) && (missing0 = "lastTurnAt"))){
+if((((((((((((((data.agentName === undefined) && (missing0 = "agentName")) || ((data.description === undefined) && (missing0 = "description"))) || ((data.backend === undefined) && (missing0 = "backend"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.paused === undefined) && (missing0 = "paused"))) || ((data.pausedAt === undefined) && (missing0 = "pausedAt"))) || ((data.running === undefined) && (missing0 = "running"))) || ((data.queued === undefined) && (missing0 = "queued"))) || ((data.waitingEvents === undefined) && (missing0 = "waitingEvents"))) || ((data.skills === undefined) && (missing0 = "skills"))) || ((data.heartbeat === undefined) && (missing0 = "heartbeat"))) || ((data.lastTurnAt === undefined) && (missing0 = "lastTurnAt"))){
 validate21.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -1421,20 +1421,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.running !== undefined){
-let data5 = data.running;
+if(data.paused !== undefined){
 const _errs14 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate21.errors = [{instancePath:instancePath+"/running",schemaPath:"#/properties/running/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+if(typeof data.paused !== "boolean"){
+validate21.errors = [{instancePath:instancePath+"/paused",schemaPath:"#/properties/paused/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
-}
-if(errors === _errs14){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
-validate21.errors = [{instancePath:instancePath+"/running",schemaPath:"#/properties/running/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
 }
 var valid0 = _errs14 === errors;
 }
@@ -1442,118 +1433,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.queued !== undefined){
-let data6 = data.queued;
+if(data.pausedAt !== undefined){
+let data6 = data.pausedAt;
 const _errs16 = errors;
-if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate21.errors = [{instancePath:instancePath+"/queued",schemaPath:"#/properties/queued/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs16){
-if((typeof data6 == "number") && (isFinite(data6))){
-if(data6 < 0 || isNaN(data6)){
-validate21.errors = [{instancePath:instancePath+"/queued",schemaPath:"#/properties/queued/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs16 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.waitingEvents !== undefined){
-let data7 = data.waitingEvents;
-const _errs18 = errors;
-if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate21.errors = [{instancePath:instancePath+"/waitingEvents",schemaPath:"#/properties/waitingEvents/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs18){
-if((typeof data7 == "number") && (isFinite(data7))){
-if(data7 < 0 || isNaN(data7)){
-validate21.errors = [{instancePath:instancePath+"/waitingEvents",schemaPath:"#/properties/waitingEvents/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs18 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.skills !== undefined){
-let data8 = data.skills;
-const _errs20 = errors;
-if(errors === _errs20){
-if(Array.isArray(data8)){
-var valid3 = true;
-const len0 = data8.length;
-for(let i0=0; i0<len0; i0++){
-let data9 = data8[i0];
-const _errs22 = errors;
-const _errs23 = errors;
-if(errors === _errs23){
-if(typeof data9 === "string"){
-if(isLonger(data9, 64)){
-validate21.errors = [{instancePath:instancePath+"/skills/" + i0,schemaPath:"shape:SkillId/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
-return false;
-}
-else {
-if(isShorter(data9, 1)){
-validate21.errors = [{instancePath:instancePath+"/skills/" + i0,schemaPath:"shape:SkillId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate21.errors = [{instancePath:instancePath+"/skills/" + i0,schemaPath:"shape:SkillId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid3 = _errs22 === errors;
-if(!valid3){
-break;
-}
-}
-}
-else {
-validate21.errors = [{instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs20 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.heartbeat !== undefined){
-const _errs25 = errors;
-if(!(validate22(data.heartbeat, {instancePath:instancePath+"/heartbeat",parentData:data,parentDataProperty:"heartbeat",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate22.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs25 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.lastTurnAt !== undefined){
-let data11 = data.lastTurnAt;
-const _errs26 = errors;
-const _errs27 = errors;
-let valid5 = false;
+const _errs17 = errors;
+let valid3 = false;
 let passing0 = null;
-const _errs28 = errors;
-const _errs29 = errors;
-if(errors === _errs29){
-if(typeof data11 === "string"){
-if(!pattern5.test(data11)){
-const err0 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""};
+const _errs18 = errors;
+const _errs19 = errors;
+if(errors === _errs19){
+if(typeof data6 === "string"){
+if(!pattern4.test(data6)){
+const err0 = {instancePath:instancePath+"/pausedAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -1564,7 +1455,7 @@ errors++;
 }
 }
 else {
-const err1 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err1 = {instancePath:instancePath+"/pausedAt",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1574,14 +1465,14 @@ vErrors.push(err1);
 errors++;
 }
 }
-var _valid0 = _errs28 === errors;
+var _valid0 = _errs18 === errors;
 if(_valid0){
-valid5 = true;
+valid3 = true;
 passing0 = 0;
 }
-const _errs31 = errors;
-if(data11 !== null){
-const err2 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"#/properties/lastTurnAt/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+const _errs21 = errors;
+if(data6 !== null){
+const err2 = {instancePath:instancePath+"/pausedAt",schemaPath:"#/properties/pausedAt/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -1590,19 +1481,19 @@ vErrors.push(err2);
 }
 errors++;
 }
-var _valid0 = _errs31 === errors;
-if(_valid0 && valid5){
-valid5 = false;
+var _valid0 = _errs21 === errors;
+if(_valid0 && valid3){
+valid3 = false;
 passing0 = [passing0, 1];
 }
 else {
 if(_valid0){
-valid5 = true;
+valid3 = true;
 passing0 = 1;
 }
 }
-if(!valid5){
-const err3 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"#/properties/lastTurnAt/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(!valid3){
+const err3 = {instancePath:instancePath+"/pausedAt",schemaPath:"#/properties/pausedAt/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -1614,20 +1505,231 @@ validate21.errors = vErrors;
 return false;
 }
 else {
-errors = _errs27;
+errors = _errs17;
 if(vErrors !== null){
-if(_errs27){
-vErrors.length = _errs27;
+if(_errs17){
+vErrors.length = _errs17;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs26 === errors;
+var valid0 = _errs16 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.running !== undefined){
+let data7 = data.running;
+const _errs23 = errors;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+validate21.errors = [{instancePath:instancePath+"/running",schemaPath:"#/properties/running/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs23){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate21.errors = [{instancePath:instancePath+"/running",schemaPath:"#/properties/running/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs23 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.queued !== undefined){
+let data8 = data.queued;
+const _errs25 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate21.errors = [{instancePath:instancePath+"/queued",schemaPath:"#/properties/queued/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs25){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 0 || isNaN(data8)){
+validate21.errors = [{instancePath:instancePath+"/queued",schemaPath:"#/properties/queued/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs25 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.waitingEvents !== undefined){
+let data9 = data.waitingEvents;
+const _errs27 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate21.errors = [{instancePath:instancePath+"/waitingEvents",schemaPath:"#/properties/waitingEvents/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs27){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate21.errors = [{instancePath:instancePath+"/waitingEvents",schemaPath:"#/properties/waitingEvents/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.skills !== undefined){
+let data10 = data.skills;
+const _errs29 = errors;
+if(errors === _errs29){
+if(Array.isArray(data10)){
+var valid5 = true;
+const len0 = data10.length;
+for(let i0=0; i0<len0; i0++){
+let data11 = data10[i0];
+const _errs31 = errors;
+const _errs32 = errors;
+if(errors === _errs32){
+if(typeof data11 === "string"){
+if(isLonger(data11, 64)){
+validate21.errors = [{instancePath:instancePath+"/skills/" + i0,schemaPath:"shape:SkillId/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+else {
+if(isShorter(data11, 1)){
+validate21.errors = [{instancePath:instancePath+"/skills/" + i0,schemaPath:"shape:SkillId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/skills/" + i0,schemaPath:"shape:SkillId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid5 = _errs31 === errors;
+if(!valid5){
+break;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/skills",schemaPath:"#/properties/skills/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.heartbeat !== undefined){
+const _errs34 = errors;
+if(!(validate22(data.heartbeat, {instancePath:instancePath+"/heartbeat",parentData:data,parentDataProperty:"heartbeat",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate22.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs34 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.lastTurnAt !== undefined){
+let data13 = data.lastTurnAt;
+const _errs35 = errors;
+const _errs36 = errors;
+let valid7 = false;
+let passing1 = null;
+const _errs37 = errors;
+const _errs38 = errors;
+if(errors === _errs38){
+if(typeof data13 === "string"){
+if(!pattern4.test(data13)){
+const err4 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+else {
+const err5 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+var _valid1 = _errs37 === errors;
+if(_valid1){
+valid7 = true;
+passing1 = 0;
+}
+const _errs40 = errors;
+if(data13 !== null){
+const err6 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"#/properties/lastTurnAt/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+var _valid1 = _errs40 === errors;
+if(_valid1 && valid7){
+valid7 = false;
+passing1 = [passing1, 1];
+}
+else {
+if(_valid1){
+valid7 = true;
+passing1 = 1;
+}
+}
+if(!valid7){
+const err7 = {instancePath:instancePath+"/lastTurnAt",schemaPath:"#/properties/lastTurnAt/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+validate21.errors = vErrors;
+return false;
+}
+else {
+errors = _errs36;
+if(vErrors !== null){
+if(_errs36){
+vErrors.length = _errs36;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs35 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -1721,12 +1823,12 @@ validate20.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 const x1 = validate21;
 
 const x2 = validate25;
-const schema39 = {"type":"object","additionalProperties":false,"required":["agentName","reloaded","changed","problems","skills"],"properties":{"agentName":{"$ref":"shape:AgentName"},"reloaded":{"$ref":"shape:Reloaded"},"changed":{"$ref":"shape:Changed"},"problems":{"$ref":"shape:Problems"},"skills":{"type":"object","additionalProperties":false,"required":["loaded","skipped"],"properties":{"loaded":{"type":"array","items":{"$ref":"shape:SkillId"}},"skipped":{"type":"array","items":{"$ref":"shape:SkippedSkill"}}}}}};
-const schema41 = {"type":"boolean"};
-const schema42 = {"type":"array","items":{"type":"string"}};
-const schema46 = {"type":"object","additionalProperties":false,"required":["folder","reason"],"properties":{"folder":{"type":"string"},"reason":{"type":"string"}}};
-const schema43 = {"type":"array","items":{"$ref":"shape:ConfigProblem"}};
-const schema44 = {"type":"object","additionalProperties":false,"required":["file","line","column","key","message"],"properties":{"file":{"type":["string","null"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"key":{"type":"string"},"message":{"type":"string"}}};
+const schema40 = {"type":"object","additionalProperties":false,"required":["agentName","reloaded","changed","problems","skills"],"properties":{"agentName":{"$ref":"shape:AgentName"},"reloaded":{"$ref":"shape:Reloaded"},"changed":{"$ref":"shape:Changed"},"problems":{"$ref":"shape:Problems"},"skills":{"type":"object","additionalProperties":false,"required":["loaded","skipped"],"properties":{"loaded":{"type":"array","items":{"$ref":"shape:SkillId"}},"skipped":{"type":"array","items":{"$ref":"shape:SkippedSkill"}}}}}};
+const schema42 = {"type":"boolean"};
+const schema43 = {"type":"array","items":{"type":"string"}};
+const schema47 = {"type":"object","additionalProperties":false,"required":["folder","reason"],"properties":{"folder":{"type":"string"},"reason":{"type":"string"}}};
+const schema44 = {"type":"array","items":{"$ref":"shape:ConfigProblem"}};
+const schema45 = {"type":"object","additionalProperties":false,"required":["file","line","column","key","message"],"properties":{"file":{"type":["string","null"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"key":{"type":"string"},"message":{"type":"string"}}};
 
 function validate26(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -1767,7 +1869,7 @@ if(data0.file !== undefined){
 let data1 = data0.file;
 const _errs5 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate26.errors = [{instancePath:instancePath+"/" + i0+"/file",schemaPath:"shape:ConfigProblem/properties/file/type",keyword:"type",params:{type: schema44.properties.file.type},message:"must be string,null"}];
+validate26.errors = [{instancePath:instancePath+"/" + i0+"/file",schemaPath:"shape:ConfigProblem/properties/file/type",keyword:"type",params:{type: schema45.properties.file.type},message:"must be string,null"}];
 return false;
 }
 var valid2 = _errs5 === errors;
@@ -1780,7 +1882,7 @@ if(data0.line !== undefined){
 let data2 = data0.line;
 const _errs7 = errors;
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (data2 !== null)){
-validate26.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/type",keyword:"type",params:{type: schema44.properties.line.type},message:"must be integer,null"}];
+validate26.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/type",keyword:"type",params:{type: schema45.properties.line.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs7){
@@ -1801,7 +1903,7 @@ if(data0.column !== undefined){
 let data3 = data0.column;
 const _errs9 = errors;
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (data3 !== null)){
-validate26.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/type",keyword:"type",params:{type: schema44.properties.column.type},message:"must be integer,null"}];
+validate26.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/type",keyword:"type",params:{type: schema45.properties.column.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs9){
@@ -2154,14 +2256,14 @@ return errors === 0;
 validate25.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x3 = validate28;
-const schema47 = {"type":"object","additionalProperties":false,"required":["messageId","status","sessionId","turnId"],"properties":{"messageId":{"$ref":"shape:MessageId"},"status":{"type":"string","enum":["delivered"]},"sessionId":{"$ref":"shape:SessionId"},"turnId":{"$ref":"shape:TurnId"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"},"replayed":{"type":"boolean","const":true}}};
-const schema48 = {"type":"string","pattern":"^msg_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema49 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
-const schema50 = {"type":"string","pattern":"^turn_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema51 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0},"unknown":{"type":"boolean","const":true}}};
-const pattern7 = new RegExp("^msg_[0-9A-HJKMNP-TV-Z]{26}$", "u");
-const pattern8 = new RegExp("^[!-~](?:[ -~]{0,254}[!-~])?$", "u");
-const pattern9 = new RegExp("^turn_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const schema48 = {"type":"object","additionalProperties":false,"required":["messageId","status","sessionId","turnId"],"properties":{"messageId":{"$ref":"shape:MessageId"},"status":{"type":"string","enum":["delivered"]},"sessionId":{"$ref":"shape:SessionId"},"turnId":{"$ref":"shape:TurnId"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"},"replayed":{"type":"boolean","const":true}}};
+const schema49 = {"type":"string","pattern":"^msg_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema50 = {"type":"string","minLength":1,"maxLength":256,"pattern":"^[!-~](?:[ -~]{0,254}[!-~])?$"};
+const schema51 = {"type":"string","pattern":"^turn_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema52 = {"type":"object","additionalProperties":false,"required":["input","output","total"],"properties":{"input":{"type":"integer","minimum":0},"output":{"type":"integer","minimum":0},"total":{"type":"integer","minimum":0},"cached":{"type":"integer","minimum":0},"reasoning":{"type":"integer","minimum":0},"cost":{"type":"number","minimum":0},"unknown":{"type":"boolean","const":true}}};
+const pattern8 = new RegExp("^msg_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const pattern9 = new RegExp("^[!-~](?:[ -~]{0,254}[!-~])?$", "u");
+const pattern10 = new RegExp("^turn_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 
 function validate28(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -2196,7 +2298,7 @@ const _errs2 = errors;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
-if(!pattern7.test(data0)){
+if(!pattern8.test(data0)){
 validate28.errors = [{instancePath:instancePath+"/messageId",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -2220,7 +2322,7 @@ validate28.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properti
 return false;
 }
 if(!(data1 === "delivered")){
-validate28.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues: schema47.properties.status.enum},message:"must be equal to one of the allowed values"}];
+validate28.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues: schema48.properties.status.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -2245,7 +2347,7 @@ validate28.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:S
 return false;
 }
 else {
-if(!pattern8.test(data2)){
+if(!pattern9.test(data2)){
 validate28.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
@@ -2269,7 +2371,7 @@ const _errs10 = errors;
 const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
-if(!pattern9.test(data3)){
+if(!pattern10.test(data3)){
 validate28.errors = [{instancePath:instancePath+"/turnId",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -2516,9 +2618,9 @@ return errors === 0;
 validate28.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x4 = validate29;
-const schema52 = {"type":"object","additionalProperties":false,"required":["sessions","nextCursor"],"properties":{"sessions":{"type":"array","items":{"$ref":"shape:Session"}},"nextCursor":{"$ref":"shape:NextCursor"}}};
-const schema59 = {"type":["string","null"],"maxLength":512};
-const schema53 = {"type":"object","additionalProperties":false,"required":["sessionId","agentName","channel","userId","createdAt","updatedAt","messageCount","turnsQueued","usage"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"agentName":{"$ref":"shape:AgentName"},"channel":{"type":["string","null"]},"userId":{"type":["string","null"]},"createdAt":{"$ref":"shape:Timestamp"},"updatedAt":{"$ref":"shape:Timestamp"},"messageCount":{"type":"integer","minimum":0},"turnsQueued":{"type":"integer","minimum":0},"usage":{"$ref":"shape:Usage"}}};
+const schema53 = {"type":"object","additionalProperties":false,"required":["sessions","nextCursor"],"properties":{"sessions":{"type":"array","items":{"$ref":"shape:Session"}},"nextCursor":{"$ref":"shape:NextCursor"}}};
+const schema60 = {"type":["string","null"],"maxLength":512};
+const schema54 = {"type":"object","additionalProperties":false,"required":["sessionId","agentName","channel","userId","createdAt","updatedAt","messageCount","turnsQueued","usage"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"agentName":{"$ref":"shape:AgentName"},"channel":{"type":["string","null"]},"userId":{"type":["string","null"]},"createdAt":{"$ref":"shape:Timestamp"},"updatedAt":{"$ref":"shape:Timestamp"},"messageCount":{"type":"integer","minimum":0},"turnsQueued":{"type":"integer","minimum":0},"usage":{"$ref":"shape:Usage"}}};
 
 function validate30(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -2540,7 +2642,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func1.call(schema53.properties, key0))){
+if(!(func1.call(schema54.properties, key0))){
 validate30.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -2563,7 +2665,7 @@ validate30.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:S
 return false;
 }
 else {
-if(!pattern8.test(data0)){
+if(!pattern9.test(data0)){
 validate30.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
@@ -2613,7 +2715,7 @@ if(data.channel !== undefined){
 let data2 = data.channel;
 const _errs8 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate30.errors = [{instancePath:instancePath+"/channel",schemaPath:"#/properties/channel/type",keyword:"type",params:{type: schema53.properties.channel.type},message:"must be string,null"}];
+validate30.errors = [{instancePath:instancePath+"/channel",schemaPath:"#/properties/channel/type",keyword:"type",params:{type: schema54.properties.channel.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -2626,7 +2728,7 @@ if(data.userId !== undefined){
 let data3 = data.userId;
 const _errs10 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate30.errors = [{instancePath:instancePath+"/userId",schemaPath:"#/properties/userId/type",keyword:"type",params:{type: schema53.properties.userId.type},message:"must be string,null"}];
+validate30.errors = [{instancePath:instancePath+"/userId",schemaPath:"#/properties/userId/type",keyword:"type",params:{type: schema54.properties.userId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -2641,7 +2743,7 @@ const _errs12 = errors;
 const _errs13 = errors;
 if(errors === _errs13){
 if(typeof data4 === "string"){
-if(!pattern5.test(data4)){
+if(!pattern4.test(data4)){
 validate30.errors = [{instancePath:instancePath+"/createdAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
@@ -2663,7 +2765,7 @@ const _errs15 = errors;
 const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data5 === "string"){
-if(!pattern5.test(data5)){
+if(!pattern4.test(data5)){
 validate30.errors = [{instancePath:instancePath+"/updatedAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
@@ -2987,7 +3089,7 @@ let data2 = data.nextCursor;
 const _errs5 = errors;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate29.errors = [{instancePath:instancePath+"/nextCursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema59.type},message:"must be string,null"}];
+validate29.errors = [{instancePath:instancePath+"/nextCursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema60.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs6){
@@ -3018,9 +3120,9 @@ return errors === 0;
 validate29.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x5 = validate32;
-const schema60 = {"type":"object","additionalProperties":false,"required":["session","summary","messages","nextCursor"],"properties":{"session":{"$ref":"shape:Session"},"summary":{"type":["string","null"]},"messages":{"type":"array","items":{"$ref":"shape:Message"}},"nextCursor":{"$ref":"shape:NextCursor"}}};
-const schema61 = {"type":"object","additionalProperties":false,"required":["messageId","role","text","turnId","seq","createdAt","compacted"],"properties":{"messageId":{"$ref":"shape:MessageId"},"role":{"type":"string","enum":["user","assistant","system","tool"]},"text":{"type":"string"},"turnId":{"$ref":"shape:TurnId"},"seq":{"$ref":"shape:Seq"},"createdAt":{"$ref":"shape:Timestamp"},"compacted":{"type":"boolean"}}};
-const schema64 = {"type":"integer","minimum":0};
+const schema61 = {"type":"object","additionalProperties":false,"required":["session","summary","messages","nextCursor"],"properties":{"session":{"$ref":"shape:Session"},"summary":{"type":["string","null"]},"messages":{"type":"array","items":{"$ref":"shape:Message"}},"nextCursor":{"$ref":"shape:NextCursor"}}};
+const schema62 = {"type":"object","additionalProperties":false,"required":["messageId","role","text","turnId","seq","createdAt","compacted"],"properties":{"messageId":{"$ref":"shape:MessageId"},"role":{"type":"string","enum":["user","assistant","system","tool"]},"text":{"type":"string"},"turnId":{"$ref":"shape:TurnId"},"seq":{"$ref":"shape:Seq"},"createdAt":{"$ref":"shape:Timestamp"},"compacted":{"type":"boolean"}}};
+const schema65 = {"type":"integer","minimum":0};
 
 function validate34(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3055,7 +3157,7 @@ const _errs2 = errors;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
-if(!pattern7.test(data0)){
+if(!pattern8.test(data0)){
 validate34.errors = [{instancePath:instancePath+"/messageId",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -3079,7 +3181,7 @@ validate34.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties
 return false;
 }
 if(!((((data1 === "user") || (data1 === "assistant")) || (data1 === "system")) || (data1 === "tool"))){
-validate34.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/enum",keyword:"enum",params:{allowedValues: schema61.properties.role.enum},message:"must be equal to one of the allowed values"}];
+validate34.errors = [{instancePath:instancePath+"/role",schemaPath:"#/properties/role/enum",keyword:"enum",params:{allowedValues: schema62.properties.role.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -3106,7 +3208,7 @@ const _errs9 = errors;
 const _errs10 = errors;
 if(errors === _errs10){
 if(typeof data3 === "string"){
-if(!pattern9.test(data3)){
+if(!pattern10.test(data3)){
 validate34.errors = [{instancePath:instancePath+"/turnId",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -3150,7 +3252,7 @@ const _errs15 = errors;
 const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data5 === "string"){
-if(!pattern5.test(data5)){
+if(!pattern4.test(data5)){
 validate34.errors = [{instancePath:instancePath+"/createdAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
@@ -3240,7 +3342,7 @@ if(data.summary !== undefined){
 let data1 = data.summary;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate32.errors = [{instancePath:instancePath+"/summary",schemaPath:"#/properties/summary/type",keyword:"type",params:{type: schema60.properties.summary.type},message:"must be string,null"}];
+validate32.errors = [{instancePath:instancePath+"/summary",schemaPath:"#/properties/summary/type",keyword:"type",params:{type: schema61.properties.summary.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -3284,7 +3386,7 @@ let data4 = data.nextCursor;
 const _errs8 = errors;
 const _errs9 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate32.errors = [{instancePath:instancePath+"/nextCursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema59.type},message:"must be string,null"}];
+validate32.errors = [{instancePath:instancePath+"/nextCursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema60.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs9){
@@ -3317,8 +3419,8 @@ return errors === 0;
 validate32.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x6 = validate36;
-const schema67 = {"type":"object","additionalProperties":false,"required":["sessionId","compacted","before","after"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"compacted":{"type":"boolean"},"reason":{"type":"string","minLength":1},"before":{"$ref":"shape:SessionSize"},"after":{"$ref":"shape:SessionSize"}}};
-const schema69 = {"type":"object","additionalProperties":false,"required":["messages","tokens"],"properties":{"messages":{"type":"integer","minimum":0},"tokens":{"type":"integer","minimum":0}}};
+const schema68 = {"type":"object","additionalProperties":false,"required":["sessionId","compacted","before","after"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"compacted":{"type":"boolean"},"reason":{"type":"string","minLength":1},"before":{"$ref":"shape:SessionSize"},"after":{"$ref":"shape:SessionSize"}}};
+const schema70 = {"type":"object","additionalProperties":false,"required":["messages","tokens"],"properties":{"messages":{"type":"integer","minimum":0},"tokens":{"type":"integer","minimum":0}}};
 
 function validate36(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3363,7 +3465,7 @@ validate36.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:S
 return false;
 }
 else {
-if(!pattern8.test(data0)){
+if(!pattern9.test(data0)){
 validate36.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
@@ -3585,7 +3687,7 @@ return errors === 0;
 validate36.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x7 = validate37;
-const schema71 = {"type":"object","additionalProperties":false,"required":["sessionId","deleted","turnsCancelled"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"deleted":{"type":"boolean","const":true},"turnsCancelled":{"type":"integer","minimum":0}}};
+const schema72 = {"type":"object","additionalProperties":false,"required":["sessionId","deleted","turnsCancelled"],"properties":{"sessionId":{"$ref":"shape:SessionId"},"deleted":{"type":"boolean","const":true},"turnsCancelled":{"type":"integer","minimum":0}}};
 
 function validate37(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3630,7 +3732,7 @@ validate37.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:S
 return false;
 }
 else {
-if(!pattern8.test(data0)){
+if(!pattern9.test(data0)){
 validate37.errors = [{instancePath:instancePath+"/sessionId",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
@@ -3701,13 +3803,13 @@ return errors === 0;
 validate37.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x8 = validate38;
-const schema73 = {"type":"object","additionalProperties":false,"required":["status","parts","store","nodeId","uptimeMs","version"],"properties":{"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}},"store":{"$ref":"shape:StoreHealth"},"nodeId":{"$ref":"shape:NodeId"},"uptimeMs":{"$ref":"shape:Uptime"},"version":{"$ref":"shape:Version"}}};
-const schema74 = {"type":"string","enum":["ok","degraded"]};
-const schema77 = {"type":"object","additionalProperties":false,"required":["type","durable"],"properties":{"type":{"type":"string","enum":["memory","sqlite","postgres"]},"durable":{"type":"boolean"}}};
-const schema78 = {"type":"string","pattern":"^node_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema79 = {"type":"integer","minimum":0};
-const schema80 = {"type":"string"};
-const schema75 = {"type":"object","additionalProperties":false,"required":["name","status","detail"],"properties":{"name":{"type":"string"},"status":{"$ref":"shape:HealthStatus"},"detail":{"type":["string","null"]}}};
+const schema74 = {"type":"object","additionalProperties":false,"required":["status","parts","store","nodeId","uptimeMs","version"],"properties":{"status":{"$ref":"shape:HealthStatus"},"parts":{"type":"array","items":{"$ref":"shape:HealthPart"}},"store":{"$ref":"shape:StoreHealth"},"nodeId":{"$ref":"shape:NodeId"},"uptimeMs":{"$ref":"shape:Uptime"},"version":{"$ref":"shape:Version"}}};
+const schema75 = {"type":"string","enum":["ok","degraded"]};
+const schema78 = {"type":"object","additionalProperties":false,"required":["type","durable"],"properties":{"type":{"type":"string","enum":["memory","sqlite","postgres"]},"durable":{"type":"boolean"}}};
+const schema79 = {"type":"string","pattern":"^node_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema80 = {"type":"integer","minimum":0};
+const schema81 = {"type":"string"};
+const schema76 = {"type":"object","additionalProperties":false,"required":["name","status","detail"],"properties":{"name":{"type":"string"},"status":{"$ref":"shape:HealthStatus"},"detail":{"type":["string","null"]}}};
 
 function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3756,7 +3858,7 @@ validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:Heal
 return false;
 }
 if(!((data1 === "ok") || (data1 === "degraded"))){
-validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema74.enum},message:"must be equal to one of the allowed values"}];
+validate39.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema75.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -3769,7 +3871,7 @@ if(data.detail !== undefined){
 let data2 = data.detail;
 const _errs7 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate39.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema75.properties.detail.type},message:"must be string,null"}];
+validate39.errors = [{instancePath:instancePath+"/detail",schemaPath:"#/properties/detail/type",keyword:"type",params:{type: schema76.properties.detail.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -3792,7 +3894,7 @@ return errors === 0;
 }
 validate39.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern18 = new RegExp("^node_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const pattern19 = new RegExp("^node_[0-9A-HJKMNP-TV-Z]{26}$", "u");
 
 function validate38(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -3829,7 +3931,7 @@ validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:Heal
 return false;
 }
 if(!((data0 === "ok") || (data0 === "degraded"))){
-validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema74.enum},message:"must be equal to one of the allowed values"}];
+validate38.errors = [{instancePath:instancePath+"/status",schemaPath:"shape:HealthStatus/enum",keyword:"enum",params:{allowedValues: schema75.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -3897,7 +3999,7 @@ validate38.errors = [{instancePath:instancePath+"/store/type",schemaPath:"shape:
 return false;
 }
 if(!(((data4 === "memory") || (data4 === "sqlite")) || (data4 === "postgres"))){
-validate38.errors = [{instancePath:instancePath+"/store/type",schemaPath:"shape:StoreHealth/properties/type/enum",keyword:"enum",params:{allowedValues: schema77.properties.type.enum},message:"must be equal to one of the allowed values"}];
+validate38.errors = [{instancePath:instancePath+"/store/type",schemaPath:"shape:StoreHealth/properties/type/enum",keyword:"enum",params:{allowedValues: schema78.properties.type.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid4 = _errs12 === errors;
@@ -3938,7 +4040,7 @@ const _errs16 = errors;
 const _errs17 = errors;
 if(errors === _errs17){
 if(typeof data6 === "string"){
-if(!pattern18.test(data6)){
+if(!pattern19.test(data6)){
 validate38.errors = [{instancePath:instancePath+"/nodeId",schemaPath:"shape:NodeId/pattern",keyword:"pattern",params:{pattern: "^node_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^node_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -4006,9 +4108,9 @@ return errors === 0;
 validate38.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x9 = validate41;
-const schema81 = {"type":"object","additionalProperties":false,"required":["name","version","node","startedAt","surfaces","methods","limits"],"properties":{"name":{"type":"string"},"version":{"$ref":"shape:Version"},"node":{"type":"object","additionalProperties":false,"required":["id","runtime"],"properties":{"id":{"$ref":"shape:NodeId"},"runtime":{"type":"string"}}},"startedAt":{"$ref":"shape:Timestamp"},"surfaces":{"type":"array","items":{"$ref":"shape:Surface"}},"methods":{"type":"array","items":{"type":"string"}},"limits":{"$ref":"shape:Limits"}}};
-const schema85 = {"type":"object","additionalProperties":false,"required":["name","enabled","path"],"properties":{"name":{"type":"string","enum":["rest","rpc","webhooks","console","openai"]},"enabled":{"type":"boolean"},"path":{"type":"string"}}};
-const schema86 = {"type":"object","additionalProperties":false,"required":["turnsPerSession","turns","events","messagesPerSession","storeBytes","webhookBody","restBody","rpcBody","batch"],"properties":{"turnsPerSession":{"type":"integer","minimum":1},"turns":{"type":"integer","minimum":1},"events":{"type":"integer","minimum":1},"messagesPerSession":{"type":"integer","minimum":1},"storeBytes":{"type":"integer","minimum":1},"webhookBody":{"type":"integer","minimum":1},"restBody":{"type":"integer","minimum":1},"rpcBody":{"type":"integer","minimum":1},"batch":{"type":"integer","minimum":1}}};
+const schema82 = {"type":"object","additionalProperties":false,"required":["name","version","node","startedAt","surfaces","methods","limits"],"properties":{"name":{"type":"string"},"version":{"$ref":"shape:Version"},"node":{"type":"object","additionalProperties":false,"required":["id","runtime"],"properties":{"id":{"$ref":"shape:NodeId"},"runtime":{"type":"string"}}},"startedAt":{"$ref":"shape:Timestamp"},"surfaces":{"type":"array","items":{"$ref":"shape:Surface"}},"methods":{"type":"array","items":{"type":"string"}},"limits":{"$ref":"shape:Limits"}}};
+const schema86 = {"type":"object","additionalProperties":false,"required":["name","enabled","path"],"properties":{"name":{"type":"string","enum":["rest","rpc","webhooks","console","openai"]},"enabled":{"type":"boolean"},"path":{"type":"string"}}};
+const schema87 = {"type":"object","additionalProperties":false,"required":["turnsPerSession","turns","events","messagesPerSession","storeBytes","webhookBody","restBody","rpcBody","batch"],"properties":{"turnsPerSession":{"type":"integer","minimum":1},"turns":{"type":"integer","minimum":1},"events":{"type":"integer","minimum":1},"messagesPerSession":{"type":"integer","minimum":1},"storeBytes":{"type":"integer","minimum":1},"webhookBody":{"type":"integer","minimum":1},"restBody":{"type":"integer","minimum":1},"rpcBody":{"type":"integer","minimum":1},"batch":{"type":"integer","minimum":1}}};
 
 function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4087,7 +4189,7 @@ const _errs10 = errors;
 const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
-if(!pattern18.test(data3)){
+if(!pattern19.test(data3)){
 validate41.errors = [{instancePath:instancePath+"/node/id",schemaPath:"shape:NodeId/pattern",keyword:"pattern",params:{pattern: "^node_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^node_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
@@ -4135,7 +4237,7 @@ const _errs15 = errors;
 const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data5 === "string"){
-if(!pattern5.test(data5)){
+if(!pattern4.test(data5)){
 validate41.errors = [{instancePath:instancePath+"/startedAt",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
@@ -4187,7 +4289,7 @@ validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schema
 return false;
 }
 if(!(((((data8 === "rest") || (data8 === "rpc")) || (data8 === "webhooks")) || (data8 === "console")) || (data8 === "openai"))){
-validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schemaPath:"shape:Surface/properties/name/enum",keyword:"enum",params:{allowedValues: schema85.properties.name.enum},message:"must be equal to one of the allowed values"}];
+validate41.errors = [{instancePath:instancePath+"/surfaces/" + i0+"/name",schemaPath:"shape:Surface/properties/name/enum",keyword:"enum",params:{allowedValues: schema86.properties.name.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid7 = _errs24 === errors;
@@ -4290,7 +4392,7 @@ return false;
 else {
 const _errs37 = errors;
 for(const key3 in data13){
-if(!(func1.call(schema86.properties, key3))){
+if(!(func1.call(schema87.properties, key3))){
 validate41.errors = [{instancePath:instancePath+"/limits",schemaPath:"shape:Limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -4526,8 +4628,8 @@ return errors === 0;
 validate41.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x10 = validate42;
-const schema87 = {"type":"object","additionalProperties":false,"required":["reloaded","changed","needsRestart","problems"],"properties":{"reloaded":{"$ref":"shape:Reloaded"},"changed":{"$ref":"shape:Changed"},"needsRestart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
-const schema90 = {"type":"array","items":{"type":"string"}};
+const schema88 = {"type":"object","additionalProperties":false,"required":["reloaded","changed","needsRestart","problems"],"properties":{"reloaded":{"$ref":"shape:Reloaded"},"changed":{"$ref":"shape:Changed"},"needsRestart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
+const schema91 = {"type":"array","items":{"type":"string"}};
 
 function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -4658,8 +4760,8 @@ return errors === 0;
 validate42.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x11 = validate44;
-const schema91 = {"type":"object","additionalProperties":false,"required":["from","to","total","groups"],"properties":{"from":{"$ref":"shape:Timestamp"},"to":{"$ref":"shape:Timestamp"},"total":{"$ref":"shape:UsageCounts"},"groups":{"type":"array","items":{"$ref":"shape:UsageGroup"}}}};
-const schema94 = {"type":"object","additionalProperties":false,"required":["messages","turns","attempts","tokens","latencyMs"],"properties":{"messages":{"type":"integer","minimum":0},"turns":{"type":"object","additionalProperties":false,"required":["completed","failed","cancelled"],"properties":{"completed":{"type":"integer","minimum":0},"failed":{"type":"integer","minimum":0},"cancelled":{"type":"integer","minimum":0},"untold":{"type":"integer","minimum":1}}},"attempts":{"type":"integer","minimum":0},"tokens":{"$ref":"shape:Usage"},"latencyMs":{"type":"object","additionalProperties":false,"required":["mean"],"properties":{"mean":{"type":["number","null"],"minimum":0}}}}};
+const schema92 = {"type":"object","additionalProperties":false,"required":["from","to","total","groups"],"properties":{"from":{"$ref":"shape:Timestamp"},"to":{"$ref":"shape:Timestamp"},"total":{"$ref":"shape:UsageCounts"},"groups":{"type":"array","items":{"$ref":"shape:UsageGroup"}}}};
+const schema95 = {"type":"object","additionalProperties":false,"required":["messages","turns","attempts","tokens","latencyMs"],"properties":{"messages":{"type":"integer","minimum":0},"turns":{"type":"object","additionalProperties":false,"required":["completed","failed","cancelled"],"properties":{"completed":{"type":"integer","minimum":0},"failed":{"type":"integer","minimum":0},"cancelled":{"type":"integer","minimum":0},"untold":{"type":"integer","minimum":1}}},"attempts":{"type":"integer","minimum":0},"tokens":{"$ref":"shape:Usage"},"latencyMs":{"type":"object","additionalProperties":false,"required":["mean"],"properties":{"mean":{"type":["number","null"],"minimum":0}}}}};
 
 function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -5057,7 +5159,7 @@ if(data15.mean !== undefined){
 let data16 = data15.mean;
 const _errs38 = errors;
 if((!((typeof data16 == "number") && (isFinite(data16)))) && (data16 !== null)){
-validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/type",keyword:"type",params:{type: schema94.properties.latencyMs.properties.mean.type},message:"must be number,null"}];
+validate45.errors = [{instancePath:instancePath+"/latencyMs/mean",schemaPath:"#/properties/latencyMs/properties/mean/type",keyword:"type",params:{type: schema95.properties.latencyMs.properties.mean.type},message:"must be number,null"}];
 return false;
 }
 if(errors === _errs38){
@@ -5099,7 +5201,7 @@ return errors === 0;
 }
 validate45.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema96 = {"type":"object","additionalProperties":false,"required":["key","counts"],"properties":{"key":{"type":"string"},"counts":{"$ref":"shape:UsageCounts"}}};
+const schema97 = {"type":"object","additionalProperties":false,"required":["key","counts"],"properties":{"key":{"type":"string"},"counts":{"$ref":"shape:UsageCounts"}}};
 
 function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -5199,7 +5301,7 @@ const _errs2 = errors;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
-if(!pattern5.test(data0)){
+if(!pattern4.test(data0)){
 validate44.errors = [{instancePath:instancePath+"/from",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
@@ -5221,7 +5323,7 @@ const _errs5 = errors;
 const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
-if(!pattern5.test(data1)){
+if(!pattern4.test(data1)){
 validate44.errors = [{instancePath:instancePath+"/to",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
@@ -5295,7 +5397,7 @@ return errors === 0;
 validate44.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const x12 = validate50;
-const schema97 = {"type":"object","additionalProperties":false,"required":["code","message"],"properties":{"code":{"type":"integer","enum":[-32700,-32600,-32601,-32602,-32603,-32000,-32001,-32002,-32003,-32005,-32004]},"message":{"type":"string","minLength":1},"data":{"type":"object","additionalProperties":false,"required":["name"],"properties":{"name":{"type":"string","enum":["parse-error","invalid-request","method-not-found","invalid-params","internal","unauthenticated","tls-required","forbidden","origin-not-allowed","not-found","agent-not-found","session-not-found","turn-not-found","skill-not-found","unknown-model","method-not-allowed","request-timeout","session-conflict","session-full","turn-ended","turn-cancelled","idempotency-in-progress","idempotency-mismatch","too-large","uri-too-long","unsupported-media-type","upgrade-required","headers-too-large","rate-limited","session-busy","gateway-busy","agent-unavailable","store-full","store-unavailable","shutting-down","turn-failed","turn-timeout","agent-removed"]},"detail":{"type":"string"},"requestId":{"type":"string"},"turnId":{"type":"string"},"retryAfterMs":{"type":"integer","minimum":0}}}}};
+const schema98 = {"type":"object","additionalProperties":false,"required":["code","message"],"properties":{"code":{"type":"integer","enum":[-32700,-32600,-32601,-32602,-32603,-32000,-32001,-32002,-32003,-32005,-32004]},"message":{"type":"string","minLength":1},"data":{"type":"object","additionalProperties":false,"required":["name"],"properties":{"name":{"type":"string","enum":["parse-error","invalid-request","method-not-found","invalid-params","internal","unauthenticated","tls-required","forbidden","origin-not-allowed","not-found","agent-not-found","session-not-found","turn-not-found","skill-not-found","unknown-model","method-not-allowed","request-timeout","session-conflict","session-full","turn-ended","turn-cancelled","idempotency-in-progress","idempotency-mismatch","too-large","uri-too-long","unsupported-media-type","upgrade-required","headers-too-large","rate-limited","session-busy","gateway-busy","agent-unavailable","store-full","store-unavailable","shutting-down","turn-failed","turn-timeout","agent-removed"]},"detail":{"type":"string"},"requestId":{"type":"string"},"turnId":{"type":"string"},"retryAfterMs":{"type":"integer","minimum":0}}}}};
 
 function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -5332,7 +5434,7 @@ validate50.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties
 return false;
 }
 if(!(((((((((((data0 === -32700) || (data0 === -32600)) || (data0 === -32601)) || (data0 === -32602)) || (data0 === -32603)) || (data0 === -32000)) || (data0 === -32001)) || (data0 === -32002)) || (data0 === -32003)) || (data0 === -32005)) || (data0 === -32004))){
-validate50.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema97.properties.code.enum},message:"must be equal to one of the allowed values"}];
+validate50.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema98.properties.code.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -5390,7 +5492,7 @@ validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/prope
 return false;
 }
 if(!((((((((((((((((((((((((((((((((((((((data3 === "parse-error") || (data3 === "invalid-request")) || (data3 === "method-not-found")) || (data3 === "invalid-params")) || (data3 === "internal")) || (data3 === "unauthenticated")) || (data3 === "tls-required")) || (data3 === "forbidden")) || (data3 === "origin-not-allowed")) || (data3 === "not-found")) || (data3 === "agent-not-found")) || (data3 === "session-not-found")) || (data3 === "turn-not-found")) || (data3 === "skill-not-found")) || (data3 === "unknown-model")) || (data3 === "method-not-allowed")) || (data3 === "request-timeout")) || (data3 === "session-conflict")) || (data3 === "session-full")) || (data3 === "turn-ended")) || (data3 === "turn-cancelled")) || (data3 === "idempotency-in-progress")) || (data3 === "idempotency-mismatch")) || (data3 === "too-large")) || (data3 === "uri-too-long")) || (data3 === "unsupported-media-type")) || (data3 === "upgrade-required")) || (data3 === "headers-too-large")) || (data3 === "rate-limited")) || (data3 === "session-busy")) || (data3 === "gateway-busy")) || (data3 === "agent-unavailable")) || (data3 === "store-full")) || (data3 === "store-unavailable")) || (data3 === "shutting-down")) || (data3 === "turn-failed")) || (data3 === "turn-timeout")) || (data3 === "agent-removed"))){
-validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/properties/data/properties/name/enum",keyword:"enum",params:{allowedValues: schema97.properties.data.properties.name.enum},message:"must be equal to one of the allowed values"}];
+validate50.errors = [{instancePath:instancePath+"/data/name",schemaPath:"#/properties/data/properties/name/enum",keyword:"enum",params:{allowedValues: schema98.properties.data.properties.name.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid1 = _errs9 === errors;

@@ -42,9 +42,10 @@ export const createAgentViews = ({ agents, skills, store }: { agents: Agents; sk
       card.lastEndedAt = counts.lastEndedAt;
       card.lastTurnAt = textOf(counts.lastEndedAt);
     }
-    if (counts.nextBeatAt !== card.nextBeatAt) {
-      card.nextBeatAt = counts.nextBeatAt;
-      card.heartbeat = { every: card.heartbeat.every, nextAt: textOf(counts.nextBeatAt) };
+    const nextBeatAt = counts.pausedAt === undefined ? counts.nextBeatAt : undefined;
+    if (nextBeatAt !== card.nextBeatAt) {
+      card.nextBeatAt = nextBeatAt;
+      card.heartbeat = { every: card.heartbeat.every, nextAt: textOf(nextBeatAt) };
     }
     return {
       agentName: agent.name,
@@ -52,6 +53,8 @@ export const createAgentViews = ({ agents, skills, store }: { agents: Agents; sk
       backend: agent.backend.kind,
       model: agent.model ?? null,
       state: stateOf(counts),
+      paused: counts.pausedAt !== undefined,
+      pausedAt: textOf(counts.pausedAt),
       running: counts.running,
       queued: counts.queued,
       waitingEvents: counts.waitingEvents,

@@ -16,6 +16,7 @@ import { createJournal } from "./journal.ts";
 import { type ConfiguredKey, createKeys } from "./keys.ts";
 import { createLiveReplies } from "./live-replies.ts";
 import { createMappings, type MappingsSettings } from "./mappings.ts";
+import { createPauses } from "./pauses.ts";
 import { createRemovedAgents } from "./removed-agents.ts";
 import { createRetryBudget } from "./retry-budget.ts";
 import { createRunner } from "./runner.ts";
@@ -224,6 +225,7 @@ export const createCore = async (parts: {
     /** Ends the compactions that wait or run, for a gateway that stops. */
     stopCompactions: compactions.stop,
     beatNow: heartbeat.beatNow,
+    setPaused: createPauses({ store, agents, clock, events }),
     /** Begins no beat any more, for a gateway that stops. */
     stopBeats: heartbeat.stop,
     runner,

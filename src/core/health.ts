@@ -1,6 +1,6 @@
 import type { Health } from "#generated/rpc-types.ts";
 import type { Events } from "#observe/events.ts";
-import type { EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
+import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
 import { type Agent, type Agents, restMsOf } from "./agents.ts";
 import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
@@ -190,8 +190,19 @@ const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): H
     restMs > 0 ? `It failed several times in a row, and is left alone for ${Math.ceil(restMs / 1_000)} s.` : "",
     delayedBy === undefined ? "" : `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.`,
   ].filter(Boolean);
-  return part(`agents.${name}`, said.join(" ") || undefined);
+  const wrong = part(`agents.${name}`, said.join(" ") || undefined);
+  const paused = pausedWords(store.agentCounts(name));
+  return paused === undefined ? wrong : { ...wrong, detail: [paused, ...said].join(" ") };
 };
+
+/** An agent that is paused is no fault: its part stays ok, and says what waits. */
+const pausedWords = ({ pausedAt, queued, waitingEvents }: AgentCounts): string | undefined => {
+  if (pausedAt === undefined) return undefined;
+  const waiting = `${plural(queued, "turn")} and ${plural(waitingEvents, "event")} wait until it is resumed`;
+  return `It is paused since ${new Date(pausedAt).toISOString()}: ${waiting}.`;
+};
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] => {
   if (tokens.length === 0) return [];

@@ -19,7 +19,7 @@ const LAST_ENDS_MS = 1_000;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
 
 /** What came of the wish that an agent beats now. `waitingEvents` are in no turn. */
-export type BeatStart = { outcome: "started" | "nothing-waiting" | "running"; waitingEvents: number };
+export type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
 /**
  * The beats of all agents: when one is due, whichever node claims it hands over the agent's events. No agent's beats overlap, and those
@@ -229,7 +229,7 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     expect,
 
     /**
-     * Plans a beat of the agent for now if events wait for it and none runs; whichever gateway has the agent claims it. Where two gateways
+     * Plans a beat of the agent for now if events wait for it, none runs and it is not paused; whichever gateway has the agent claims it. Where two gateways
      * see no beat at once, both plan the same one. Throws `agent-not-found`.
      */
     async beatNow(name: string): Promise<BeatStart> {
@@ -238,6 +238,7 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
       // The counters may not know yet what another gateway has queued.
       const [oldest] = await store.readQueuedEvents({ agent, ...ANY_EVENT });
       const waitingEvents = oldest ? Math.max(store.agentCounts(agent).waitingEvents, 1) : 0;
+      if (store.agentCounts(agent).pausedAt !== undefined) return { outcome: "paused", waitingEvents };
       if (running) return { outcome: "running", waitingEvents };
       if (!oldest) return { outcome: "nothing-waiting", waitingEvents };
       await store.planBeat(agent, { now: clock.now(), delayMs: 0, soonest: true });

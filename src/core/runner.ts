@@ -56,6 +56,10 @@ export const createRunner = (parts: RunnerParts) => {
   };
   /** There is a place whatever a claim that is under way takes. */
   const hasSpare = (name: string) => concurrency() - taken > CLAIMED_AT_ONCE && freeOf(name) > CLAIMED_AT_ONCE;
+  const hasClaimable = ({ name }: Agent): boolean => {
+    const { queued, pausedAt } = store.agentCounts(name);
+    return queued > 0 && pausedAt === undefined;
+  };
   const mayClaim = () => state === "running" || (state === "draining" && !store.durable);
   const hold = (name: string, by: 1 | -1) => {
     taken += by;
@@ -205,7 +209,7 @@ export const createRunner = (parts: RunnerParts) => {
     async drain(ms: number): Promise<number> {
       state = "draining";
       // What is being claimed is queued no more, and does not run yet.
-      const isIdle = () => taken === 0 && !claiming && (store.durable || store.stats().turnsQueued === 0);
+      const isIdle = () => taken === 0 && !claiming && (store.durable || !agents.list().some(hasClaimable));
       if (!isIdle()) {
         await new Promise<void>((resolve) => {
           clock.after(ms, resolve);

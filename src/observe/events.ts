@@ -173,6 +173,8 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     ]),
     /** Turns that waited for an agent that left the configuration have failed. */
     turnsGivenUp: (given: { agent: string; count: number }) => log("warn", "turns.given-up", given),
+    agentPaused: (paused: { agent: string; caller: string }) => log("info", "agent.paused", paused),
+    agentResumed: (resumed: { agent: string; caller: string }) => log("info", "agent.resumed", resumed),
     backendFailed: event<{ agent: string; turnId: string; error: unknown }, "agent">("warn", "backend.failed", [
       "backend_failures",
       "Attempts that ended with an error of the backend.",

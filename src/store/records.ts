@@ -111,6 +111,7 @@ export type GatewayNews =
   | { name: "event.handled"; eventId: string; agentName: string; turnId: string }
   | { name: "event.dead"; eventId: string; agentName: string; attempts: number; reason: string }
   | { name: "heartbeat.ran"; agentName: string; events: number; turnIds: readonly string[]; nextAt: number | null }
+  | { name: "agent.paused" | "agent.resumed"; agentName: string }
   | { name: "agent.reloaded"; agentName: string; changed: readonly string[] }
   | { name: "system.reloaded"; changed: readonly string[]; needsRestart: readonly string[] }
   | { name: "health.changed"; nodeId: string; status: "ok" | "degraded"; parts: readonly HealthPart[] };
@@ -245,7 +246,12 @@ export type AgentCounts = {
   nextBeatAt: number | undefined;
   lastEndedAt: number | undefined;
   failing: boolean;
+  /** Since when it is paused; undefined where it is not. */
+  pausedAt: number | undefined;
 };
+
+/** What came of pausing or resuming an agent. */
+export type Pause = { pausedAt: number | undefined; isChanged: boolean };
 
 export type ApiKey = {
   keyId: string;

@@ -23,6 +23,7 @@ import type {
   GatewayNews,
   Message,
   Page,
+  Pause,
   Session,
   SessionRef,
   Summary,
@@ -205,6 +206,14 @@ export interface Store extends InboundStore, AsyncDisposable {
     agent?: string;
     by: "agent" | "model" | "surface" | "caller" | "hour" | "day";
   }): Promise<{ key: string | number; counts: UsageCounts; untold: number }[]>;
+
+  /**
+   * Pauses an agent, or resumes it. While it is paused, none of its turns and none of its beats is claimed, by `startTurn` neither; a claim
+   * that holds goes on, and so do compactions. What waits stays in its order, and can be claimed at once when the agent is resumed. A pause
+   * belongs to the agent's name, whoever has that agent, until it is resumed. A change goes to the gateway's stream. What is so already
+   * stays as it is: a second pause keeps the time of the first.
+   */
+  setPaused(agent: string, order: { paused: boolean; now: number; streamKeep: number }): Promise<Pause>;
 
   /** Appends to the gateway's stream, which keeps its newest `keep` entries. */
   appendGatewayEntry(news: GatewayNews, append: { now: number; keep: number }): Promise<GatewayEntry>;

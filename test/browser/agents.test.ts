@@ -36,6 +36,60 @@ browserTests(({ open }) => {
       await page.getByText("Reloaded. Nothing is different.").waitFor();
     });
 
+    it("MUST pause an agent after it has said what that does, show that everywhere, and resume it", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/agents/main" });
+      const { page, complaints } = opened;
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await page.getByRole("button", { name: "Pause" }).click();
+      const dialog = page.getByRole("dialog", { name: "Pause the agent main?" });
+      expect(await dialog.textContent()).toContain(
+        "New messages and events wait until you resume. A turn that runs goes on.",
+      );
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+      await page.getByRole("button", { name: "Pause" }).click();
+      await dialog.getByRole("button", { name: "Pause" }).click();
+      await page.getByRole("button", { name: "Resume" }).waitFor();
+      const { hook, rest } = callers(gateway);
+      await hook("/hooks/agent", { message: "Deploy." });
+      await hook("/hooks/wake", { text: "The build is green." });
+      const sent = rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByText("2 turns and 1 event wait until it is resumed.").waitFor();
+      const beat = page.getByRole("button", { name: "Beat now" });
+      expect(await beat.getAttribute("aria-disabled")).toBe("true");
+      const state = page.locator("td[data-name='State']");
+      expect(await state.textContent()).toContain("paused");
+      expect(await page.locator(".inspector-head .state").allTextContents()).toEqual([
+        expect.stringContaining("paused"),
+      ]);
+      await page.getByRole("link", { name: "Live" }).first().click();
+      await page.getByText("The agent main is paused: 2 turns and 1 event wait until it is resumed.").waitFor();
+      expect(await page.locator(".agent-cards .state").textContent()).toContain("paused");
+      await page.getByRole("link", { name: "Look there" }).click();
+      await page.getByRole("button", { name: "Resume" }).click();
+      await page.getByText("Resumed: what waited starts now.").waitFor();
+      await page.getByRole("button", { name: "Pause" }).waitFor();
+      expect(await sent).toMatchObject({ status: "completed" });
+      await expect.poll(() => state.textContent()).toContain("idle");
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST show that somebody else has paused an agent, and resumed it, without a reload of the page", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/agents" });
+      const { page } = opened;
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      const state = page.locator("td[data-name='State']");
+      for (const [what, word] of [
+        ["pause", "paused"],
+        ["resume", "idle"],
+      ] as const) {
+        const headers = { authorization: `Bearer ${TOKENS.admin}` };
+        await fetch(`${gateway.url}/api/v1/agents/main/${what}`, { method: "POST", headers });
+        await expect.poll(() => state.textContent()).toContain(word);
+      }
+    });
+
     it("MUST say why it needs the console token", async () => {
       await using gateway = await startPages();
       await using opened = await open(gateway, { path: "/console/agents", token: TOKENS.admin });

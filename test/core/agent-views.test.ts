@@ -18,6 +18,8 @@ describe("an agent as callers see it", () => {
       backend: "scripted",
       model: "small",
       state: "idle",
+      paused: false,
+      pausedAt: null,
       running: 0,
       queued: 0,
       waitingEvents: 0,
@@ -37,6 +39,16 @@ describe("an agent as callers see it", () => {
   ])("writes a pause of %d ms as %s", async (heartbeatMs, every) => {
     await using core = await startCore({ agents: [{ name: "main", heartbeatMs }] });
     expect(core.core.agentView("main").heartbeat.every).toBe(every);
+  });
+
+  it("is paused since when, with no next beat, until it is resumed", async () => {
+    await using core = await startCore();
+    await core.core.setPaused("main", true, "ada");
+    const paused = { paused: true, pausedAt: "2026-11-21T08:00:00.000Z", state: "idle" };
+    expect(core.core.agentView("main")).toMatchObject({ ...paused, heartbeat: { nextAt: null } });
+    await core.core.setPaused("main", false, "ada");
+    const { heartbeat, ...view } = core.core.agentView("main");
+    expect([view.paused, view.pausedAt, heartbeat.nextAt]).toEqual([false, null, expect.any(String)]);
   });
 
   it("is busy while a turn runs, and counts what runs and what waits", async () => {

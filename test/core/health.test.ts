@@ -44,6 +44,19 @@ describe("health", () => {
     });
   });
 
+  it("tells of an agent that is paused, and of what waits for it, as no failure", async () => {
+    await using core = await startCore();
+    await core.core.setPaused("main", true, "ada");
+    await core.start();
+    expect(await degraded(core)).toEqual([]);
+    expect(await partOf(core, "agents.main")).toEqual({
+      name: "agents.main",
+      status: "ok",
+      detail: "It is paused since 2026-11-21T08:00:00.000Z: 1 turn and 0 events wait until it is resumed.",
+    });
+    expect(await pushed(core)).toEqual(["agent.paused"]);
+  });
+
   it("names a store that fails", async () => {
     await using core = await startWithPing();
     core.pings.answer = () => Promise.reject(new Error("down"));

@@ -28,4 +28,25 @@ await postgresTests((server) => {
     expect((await here.gateway.store.getSession("agent:main:main"))?.messageCount).toBe(2);
     expect((await there.console.call("agents.beat", { path })).json.waiting_events).toBe(0);
   });
+
+  it("an agent that is paused at one gateway starts nothing at any, one that starts later included, until any resumes it", async () => {
+    await using nodes = await startNodes(server, 2);
+    const [here, there] = nodes.all as [TestNode, TestNode];
+    const path = { agent_name: "main" };
+    await here.console.call("agents.pause", { path });
+    const { json } = await there.hooks.agent({ message: "Deploy." });
+    await there.hooks.wake({ text: "the disk is full", mode: "now" });
+    const later = await nodes.start();
+    const waiting = () => later.gateway.store.agentCounts("main");
+    await expect.poll(waiting).toMatchObject({ queued: 1, running: 0, waitingEvents: 1 });
+    const status = async () =>
+      (await here.rest.call("turns.get", { path: { turn_id: String(json.turnId) } })).json.status;
+    expect(await status()).toBe("queued");
+    await expect
+      .poll(async () => (await there.rpc.call("agent.status", { agentName: "main" })).result?.paused)
+      .toBe(true);
+    await there.console.call("agents.resume", { path });
+    await expect.poll(status).toBe("completed");
+    await expect.poll(waiting).toMatchObject({ queued: 0, running: 0, waitingEvents: 0, pausedAt: undefined });
+  });
 });

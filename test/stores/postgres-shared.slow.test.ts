@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { BeatClaim, GatewayEntry, RateCount } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
-import { queueEvent } from "./inbound.ts";
+import { queueEvent, STREAM_KEEP } from "./inbound.ts";
 import { connect, silent, type Two, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, times, used, type World } from "./world.ts";
 
@@ -185,6 +185,41 @@ await postgresTests((server) => {
       const heard = new Promise<number | undefined>((beat) => on.two.store.watch({ ...silent, beat }));
       await done(on, beats[0] as BeatClaim);
       expect(await heard).toBe(dueInMs);
+    });
+
+    it("claim nothing of an agent that the other has paused, from then on, and hear when it is resumed", async () => {
+      await using on = await openTwo();
+      const set = (paused: boolean) =>
+        on.one.store.setPaused("main", { paused, now: on.clock.now(), streamKeep: STREAM_KEEP });
+      const { pausedAt } = await set(true);
+      await on.two.store.planBeat("main", { now: on.clock.now(), delayMs: 0, soonest: false });
+      const claim = { now: on.clock.now(), node: "node_b", leaseMs: LEASE_MS, replyMessageId: on.two.newId("msg") };
+      const { turn, claimed } = await on.two.store.startTurn(on.two.order({ claim }));
+      expect(claimed).toBeUndefined();
+      expect((await on.two.claim()).turns).toEqual([]);
+      const beats = async () =>
+        (await on.two.store.claimBeats({ ...claim, agents: ["main"] })).beats.map(({ agent }) => agent);
+      expect(await beats()).toEqual([]);
+      await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(pausedAt);
+      const hears = (name: "work" | "beat") =>
+        new Promise<void>((resolve) => {
+          on.two.store.watch({ ...silent, [name]: resolve });
+        });
+      const heard = [hears("work"), hears("beat")];
+      await set(false);
+      await Promise.all(heard);
+      expect((await on.two.claimNext()).turn.turnId).toBe(turn.turnId);
+      expect(await beats()).toEqual(["main"]);
+      await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBeUndefined();
+    });
+
+    it("wake nobody again and again for what waits for a paused agent", async () => {
+      await using on = await openTwo();
+      await on.one.store.setPaused("main", { paused: true, now: on.clock.now(), streamKeep: STREAM_KEEP });
+      await on.one.start();
+      await using other = await connect(on.url);
+      const { rows } = await other.query("select poll('x', 0, 1e12) as polled");
+      expect(rows[0].polled.ready).toBe(false);
     });
 
     it("add up what both have counted", async () => {

@@ -18,6 +18,7 @@ import { listingDeliveriesTests } from "./suite/listing-deliveries.ts";
 import { listingTurnsTests } from "./suite/listing-turns.ts";
 import { moreUsageTests } from "./suite/more-usage.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
+import { pausingTests } from "./suite/pausing.ts";
 import { queueingEventsTests } from "./suite/queueing-events.ts";
 import { readingTests } from "./suite/reading.ts";
 import { readingEventsTests } from "./suite/reading-events.ts";
@@ -57,6 +58,7 @@ export const storeSuite = (engine: Engine): void => {
     handlingEventsTests(engine);
     endedEventsTests(engine);
     beatsTests(engine);
+    pausingTests(engine);
     announcingTests(engine);
     keysTests(engine);
     sweepingTests(engine);

@@ -93,6 +93,7 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
   },
 };
 
+const noAgent: Provoke = async (route) => call(await usual(), route, { path: { agent_name: "mian" } });
 const unknown: Provoke = async (route) => call(await usual(), route);
 
 /** An event, once it is so. */
@@ -103,9 +104,9 @@ const eventIn = async ({ gateway: { store } }: TestGateway, event_id: string, st
 
 /** What the operations of the flight recorder, of agents and of lists of turns have beside what any operation has. */
 export const recorderProvocations: Record<string, Partial<Record<ErrorName, Provoke>>> = {
-  "agents.beat": {
-    "agent-not-found": async (route) => call(await usual(), route, { path: { agent_name: "mian" } }),
-  },
+  "agents.beat": { "agent-not-found": noAgent },
+  "agents.pause": { "agent-not-found": noAgent },
+  "agents.resume": { "agent-not-found": noAgent },
   "deliveries.get": { "delivery-not-found": unknown },
   "deliveries.replay": { ...replay, "delivery-not-found": unknown },
   "events.get": { "event-not-found": unknown },

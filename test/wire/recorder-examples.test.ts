@@ -83,6 +83,10 @@ const requestOf = (name: string) => requests.get(name);
 type Produce = { config?: Parameters<typeof configured>[0]; by: (gateway: TestGateway) => Promise<unknown> };
 const beat = async ({ console }: TestGateway) =>
   (await console.call("agents.beat", { path: { agent_name: "main" } })).json;
+const setPaused =
+  (operation: "agents.pause" | "agents.resume") =>
+  async ({ console }: TestGateway) =>
+    (await console.call(operation, { path: { agent_name: "main" } })).json;
 const producers: Record<string, Produce> = {
   "agents.beat 200 application/json started": {
     by: async (gateway) => {
@@ -91,6 +95,15 @@ const producers: Record<string, Produce> = {
     },
   },
   "agents.beat 200 application/json nothingWaiting": { by: beat },
+  "agents.beat 200 application/json paused": {
+    by: async (gateway) => {
+      await sendBuild(gateway);
+      await setPaused("agents.pause")(gateway);
+      return beat(gateway);
+    },
+  },
+  "agents.pause 200 application/json paused": { by: (gateway) => setPaused("agents.pause")(gateway) },
+  "agents.resume 200 application/json resumed": { by: (gateway) => setPaused("agents.resume")(gateway) },
   "agents.beat 200 application/json running": {
     config: { delayMs: 60_000 },
     by: async (gateway) => {

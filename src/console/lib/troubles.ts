@@ -1,3 +1,4 @@
+import { plural } from "#console/lib/format.ts";
 import type { RpcMethods } from "#generated/clients/rpc.ts";
 
 type Health = RpcMethods["system.health"]["result"];
@@ -29,6 +30,16 @@ const partOf = ({ name, detail }: Health["parts"][number]): Wrong => {
   };
 };
 
+/** An agent that is paused is wrong only as far as something waits for it. */
+const waitOf = ({ agentName, queued, waitingEvents }: Agent): Wrong => {
+  const waiting = [queued > 0 && plural(queued, "turn"), waitingEvents > 0 && plural(waitingEvents, "event")];
+  return {
+    what: `The agent ${agentName} is paused`,
+    detail: `${waiting.filter(Boolean).join(" and ")} ${queued + waitingEvents === 1 ? "waits" : "wait"} until it is resumed.`,
+    path: `/agents/${encodeURIComponent(agentName)}`,
+  };
+};
+
 /** All that is wrong now, the gravest first: parts that are degraded, then those that only have something to say. */
 export const troublesOf = (health: Health | undefined, agents: readonly Agent[]): Wrong[] => {
   const degraded = (health?.parts ?? []).filter(({ status }) => status !== "ok").map(partOf);
@@ -40,8 +51,13 @@ export const troublesOf = (health: Health | undefined, agents: readonly Agent[])
       detail: "Its backend keeps failing. Its turns are tried again, and fail with a reason.",
       path: `/agents/${encodeURIComponent(agentName)}`,
     }));
-  const warned = (health?.parts ?? []).filter(({ status, detail }) => status === "ok" && detail !== null).map(partOf);
-  return [...degraded, ...failing, ...warned];
+  const paused = agents.filter((agent) => agent.paused);
+  const waiting = paused.filter(({ queued, waitingEvents }) => queued + waitingEvents > 0).map(waitOf);
+  const ofPaused = new Set(paused.map(({ agentName }) => `agents.${agentName}`));
+  const warned = (health?.parts ?? [])
+    .filter(({ name, status, detail }) => status === "ok" && detail !== null && !ofPaused.has(name))
+    .map(partOf);
+  return [...degraded, ...failing, ...waiting, ...warned];
 };
 
 /** How many fell into each of the last minutes, oldest first. */

@@ -9,6 +9,7 @@ const WORDS = {
   started: "A beat begins: the agent handles its events.",
   "nothing-waiting": "No event waits for this agent.",
   running: "A beat runs already.",
+  paused: "The agent is paused: its events wait until it is resumed.",
 } as const;
 
 /** Makes an agent handle its waiting events at once. */

@@ -31,6 +31,7 @@ const NONE: AgentCounts = {
   nextBeatAt: undefined,
   lastEndedAt: undefined,
   failing: false,
+  pausedAt: undefined,
 };
 
 const isOpen = ({ queued, running, waitingEvents }: AgentCounts): boolean => queued + running + waitingEvents > 0;

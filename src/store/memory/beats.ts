@@ -40,7 +40,7 @@ export const beatMethods = (state: State): BeatMethods => ({
     let nextDueInMs: number | undefined;
     for (const agent of agents) {
       const row = state.beats.get(agent);
-      if (!row) continue;
+      if (!row || row.counts.pausedAt !== undefined) continue;
       if (row.running && row.leaseEnds > time) continue;
       if (row.running || (row.due !== undefined && row.due <= time)) {
         beats.push(claim(state, row, node, time + leaseMs));
@@ -134,7 +134,7 @@ const note = (state: State, row: BeatRow): void => {
   if (!row.running) row.counts.nextBeatAt = wallTimeOf(state, row);
 };
 
-const tellBeat = (state: State): void => {
+export const tellBeat = (state: State): void => {
   for (const watcher of state.watchers) watcher.beat();
 };
 

@@ -8,6 +8,7 @@ import { compactionMethods } from "./compactions.ts";
 import { deliveryMethods } from "./deliveries.ts";
 import { eventMethods } from "./events.ts";
 import { gatewayMethods } from "./gateway-log.ts";
+import { pauseMethods } from "./pauses.ts";
 import { readMethods } from "./reads.ts";
 import { createState } from "./state.ts";
 import { sweepMethod } from "./sweep.ts";
@@ -38,6 +39,7 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     ...gatewayMethods(state),
     ...eventMethods(state),
     ...beatMethods(state),
+    ...pauseMethods(state),
     ...announcementMethods(state),
     ...deliveryMethods(state),
     listKeys: async () => [...keys.values()].map((key) => ({ ...key })),

@@ -45,7 +45,7 @@ export const turnMethods = (state: State): TurnMethods => ({
 
   claimTurns: async ({ free, freeOf, newMessageId, ...request }) => {
     const nextDueInMs = state.ready.wake(state.clock.monotonic());
-    const rows = state.ready.take(free, freeOf);
+    const rows = state.ready.take(free, (agent) => (isPaused(state, agent) ? 0 : freeOf(agent)));
     return { turns: rows.map((row) => claim(state, row, { ...request, replyMessageId: newMessageId() })), nextDueInMs };
   },
 
@@ -165,7 +165,8 @@ const start = (state: State, order: TurnOrder, events: TakenEvents | undefined):
   session.contextBytes += bytes;
   const row = queueTurn(state, session, order, events);
   const next = session.queue.length === 1;
-  const claimed = order.claim && next && state.ready.isIdle(row.agent) ? claimRow(state, row, order.claim) : undefined;
+  const mayBegin = next && row.counts.pausedAt === undefined && state.ready.isIdle(row.agent);
+  const claimed = order.claim && mayBegin ? claimRow(state, row, order.claim) : undefined;
   const turn = claimed?.turn ?? turnOf(row);
   tell(state, session);
   if (next && !claimed) {
@@ -239,6 +240,8 @@ const claim = (state: State, row: TurnRow, request: ClaimRequest): ClaimedTurn =
   tell(state, row.session);
   return claimed;
 };
+
+const isPaused = (state: State, agent: string): boolean => state.agents.read(agent).pausedAt !== undefined;
 
 const rowOfClaim = (state: State, { turnId, node, fence }: Claim): TurnRow | undefined => {
   const row = state.active.get(turnId);

@@ -2,7 +2,7 @@ import type { Beat, BeatClaim, Store } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
 import { handedText } from "./handing-over.ts";
 
-type BeatMethods = Pick<Store, "planBeat" | "readBeat" | "claimBeats" | "extendBeat" | "endBeat">;
+type BeatMethods = Pick<Store, "planBeat" | "readBeat" | "claimBeats" | "extendBeat" | "endBeat" | "setPaused">;
 
 /** A beat as the database tells of it. Times from then on, in milliseconds. `noted`: when it is due, or while one runs, when that was. */
 export type PlannedBeat = {
@@ -11,6 +11,8 @@ export type PlannedBeat = {
   notedIn: number | null;
   noted: number | null;
   running: boolean;
+  /** Since when its agent is paused. */
+  pausedAt: number | null;
   /** Grows with each change. */
   version: number;
 };
@@ -57,6 +59,13 @@ export const beatMethods = (frame: Frame): BeatMethods => ({
     noteBeats(frame, [answer.planned]);
     return beatOf(frame, answer.planned);
   },
+
+  setPaused: async (agent, { paused, now, streamKeep }) => {
+    const args = [agent, paused, now, streamKeep, frame.time()];
+    const { planned, isChanged } = await frame.call<{ planned: PlannedBeat; isChanged: boolean }>("set_paused", args);
+    noteBeats(frame, [planned]);
+    return { pausedAt: planned.pausedAt ?? undefined, isChanged };
+  },
 });
 
 /** By the wall clock as it is now: what is due moves with nobody's clock. */
@@ -70,7 +79,7 @@ const beatOf = (frame: Frame, { agent, dueIn, running }: PlannedBeat): Beat => {
 /** When each agent's next beat is due, by the wall clock as it was when that was heard of; `version` is that of the beat then. */
 export type NotedBeats = Map<
   string,
-  { version: number; noted: number | null; at: number | undefined; running: boolean }
+  Pick<PlannedBeat, "version" | "noted" | "running" | "pausedAt"> & { at: number | undefined }
 >;
 
 /**
@@ -79,13 +88,14 @@ export type NotedBeats = Map<
  */
 export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | undefined): number | undefined => {
   let firstIn: number | undefined;
-  for (const { agent, noted, notedIn, dueIn, running, version } of beats ?? []) {
+  for (const { agent, noted, notedIn, dueIn, running, pausedAt, version } of beats ?? []) {
     const known = frame.beats.get(agent);
     // A poll may have looked before a call changed it of which this node has heard already.
     if (known && version <= known.version) continue;
     const isMoved = known?.noted !== noted;
-    frame.beats.set(agent, { version, noted, at: isMoved ? wallTime(frame, notedIn) : known?.at, running });
-    if (running || dueIn === null || !(isMoved || known?.running === true)) continue;
+    const isFree = known?.running === true || known?.pausedAt !== null;
+    frame.beats.set(agent, { version, noted, at: isMoved ? wallTime(frame, notedIn) : known?.at, running, pausedAt });
+    if (running || pausedAt !== null || dueIn === null || !(isMoved || isFree)) continue;
     firstIn = Math.min(firstIn ?? dueIn, dueIn);
   }
   return firstIn;
@@ -115,6 +125,7 @@ export const arrearsOf = (frame: Frame): number => {
   const behind = (waiting ?? counts.of("events")) / few - 1;
   if (behind <= 0) return 0;
   if (waiting !== undefined) return behind * behind;
-  for (const { running } of frame.beats.values()) if (running) frame.beatingAt = clock.monotonic();
+  for (const { running, pausedAt } of frame.beats.values())
+    if (running && pausedAt === null) frame.beatingAt = clock.monotonic();
   return clock.monotonic() - frame.beatingAt < LATELY_MS ? behind * behind : 0;
 };

@@ -145,6 +145,7 @@ export const readMethods = (frame: Frame): ReadMethods => ({
     running: frame.counts.of(`running ${agent}`),
     waitingEvents: frame.counts.of(`waiting ${agent}`),
     nextBeatAt: frame.beats.get(agent)?.at,
+    pausedAt: frame.beats.get(agent)?.pausedAt ?? undefined,
     ...frame.ends.of(agent),
   }),
 

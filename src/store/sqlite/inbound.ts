@@ -14,6 +14,7 @@ type InboundCalls = InboundStore &
     | "sumUsage"
     | "appendGatewayEntry"
     | "readGatewayEntries"
+    | "setPaused"
     | "listKeys"
     | "createKey"
     | "replaceKey"
@@ -40,6 +41,8 @@ export const inboundCalls = (link: Link): InboundCalls => ({
   claimBeats: (request) => link.call("claimBeats", request),
   extendBeat: (claim, leaseMs) => link.call("extendBeat", { claim, leaseMs }),
   endBeat: (claim, end) => link.call("endBeat", { claim, ...end }),
+
+  setPaused: (agent, order) => link.call("setPaused", { agent, ...order }),
 
   claimAnnouncements: async ({ freeOf, ...request }) => {
     const channels = await link.call<string[]>("waitingChannels", undefined);

@@ -14,6 +14,7 @@ const NO_COUNTS: AgentCounts = {
   nextBeatAt: undefined,
   lastEndedAt: undefined,
   failing: false,
+  pausedAt: undefined,
 };
 
 export const readCalls = (link: Link): ReadCalls => ({

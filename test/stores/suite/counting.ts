@@ -8,7 +8,7 @@ export const countingTests = (engine: Engine): void => {
     it("is all zero for an agent that never had one", async () => {
       await using world = await openWorld(engine);
       const none = { queued: 0, running: 0, waitingEvents: 0, failing: false };
-      const unknown = { lastEndedAt: undefined, nextBeatAt: undefined };
+      const unknown = { lastEndedAt: undefined, nextBeatAt: undefined, pausedAt: undefined };
       expect(world.store.agentCounts("main")).toEqual({ ...none, ...unknown });
     });
 

@@ -8,6 +8,8 @@ const NEWS: GatewayNews[] = [
   { name: "event.dead", eventId: "evt_2", agentName: "main", attempts: 3, reason: "it broke" },
   { name: "heartbeat.ran", agentName: "main", events: 2, turnIds: ["turn_1"], nextAt: 7 },
   { name: "heartbeat.ran", agentName: "main", events: 0, turnIds: [], nextAt: null },
+  { name: "agent.paused", agentName: "main" },
+  { name: "agent.resumed", agentName: "main" },
   { name: "agent.reloaded", agentName: "main", changed: ["agents.main.model"] },
   { name: "system.reloaded", changed: [], needsRestart: ["gateway.port"] },
   {

@@ -132,6 +132,8 @@ describe("deliveries.list", () => {
 
   test.each([
     "agents.beat",
+    "agents.pause",
+    "agents.resume",
     "deliveries.list",
     "deliveries.get",
     "deliveries.replay",

@@ -5,12 +5,14 @@ import { Icon } from "#console/parts/icon.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 import type { Agent } from "./page.tsx";
+import { PauseOrResume } from "./pause.tsx";
 import type { Reload } from "./reloaded.tsx";
 
 type Controlled = { agent: Agent; reread: () => Promise<void>; onReload: (result: Reload) => void };
 
 /** What can be done with an agent. */
-export const Controls = ({ agent: { agentName, waitingEvents }, reread, onReload }: Controlled) => {
+export const Controls = ({ agent, reread, onReload }: Controlled) => {
+  const { agentName, waitingEvents, paused } = agent;
   const reload = useAction(async () => {
     onReload(await rpc().agent.reload({ agentName }));
     await reread();
@@ -23,10 +25,10 @@ export const Controls = ({ agent: { agentName, waitingEvents }, reread, onReload
         </ActionButton>
         <BeatNow
           agent={agentName}
-          why={waitingEvents === 0 ? "No event waits for this agent." : undefined}
+          why={paused ? "The agent is paused." : waitingEvents === 0 ? "No event waits for this agent." : undefined}
           done={() => void reread()}
         />
-        {/* @TODO "Pause" and "Resume", once the contract has `agents.pause` and `agents.resume`. */}
+        <PauseOrResume agent={agent} reread={reread} />
       </div>
       {reload.error.value !== undefined && <TroubleNote error={reload.error.value} />}
     </>

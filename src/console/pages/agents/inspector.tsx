@@ -11,6 +11,7 @@ import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { Controls } from "./controls.tsx";
 import type { Agent } from "./page.tsx";
+import { PausedNote } from "./pause.tsx";
 import { type Reload, Reloaded } from "./reloaded.tsx";
 import { TryAgent } from "./try-agent.tsx";
 
@@ -19,7 +20,7 @@ type Shown = { agent: Agent; back: () => void; reread: () => Promise<void> };
 /** One agent: what it is, how it does, and a message to it. */
 export const Inspector = ({ agent, back, reread }: Shown) => {
   const reload = useSignal<Reload | undefined>(undefined);
-  const { agentName, description, backend, model, state, heartbeat, skills, lastTurnAt } = agent;
+  const { agentName, description, backend, model, state, paused, heartbeat, skills, lastTurnAt } = agent;
   const named = encodeURIComponent(agentName);
   useEffect(
     () =>
@@ -40,12 +41,14 @@ export const Inspector = ({ agent, back, reread }: Shown) => {
         </button>
         <div class="line">
           <h2>{agentName}</h2>
-          <State of={state} />
+          {paused && <State of="paused" />}
+          {(!paused || state !== "idle") && <State of={state} />}
         </div>
         {description && <p class="agent-description">{description}</p>}
         <Controls agent={agent} reread={reread} onReload={(result) => (reload.value = result)} />
       </header>
       {reload.value && <Reloaded result={reload.value} close={() => (reload.value = undefined)} />}
+      <PausedNote agent={agent} />
       <Fault agentName={agentName} state={state} />
       <div class="section">
         <Facts
@@ -79,7 +82,8 @@ export const Inspector = ({ agent, back, reread }: Shown) => {
                 <span class="faint">off</span>
               ) : (
                 <span key="beat">
-                  every {heartbeat.every}, next <Countdown to={heartbeat.nextAt} over="now" />
+                  every {heartbeat.every}, {paused ? "none while it is paused" : "next "}
+                  {!paused && <Countdown to={heartbeat.nextAt} over="now" />}
                 </span>
               ),
             ],

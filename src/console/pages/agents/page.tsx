@@ -31,7 +31,12 @@ const Amount = ({ value, word }: { value: number; word: string }) => (
 
 const COLUMNS: readonly Column<Agent>[] = [
   { name: "Agent", narrow: "first", cell: ({ agentName }) => <strong>{agentName}</strong> },
-  { name: "State", width: "96px", narrow: "first", cell: ({ state }) => <State of={state} /> },
+  {
+    name: "State",
+    width: "96px",
+    narrow: "first",
+    cell: ({ state, paused }) => <State of={paused ? "paused" : state} />,
+  },
   {
     name: "Backend",
     width: "22%",

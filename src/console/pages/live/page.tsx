@@ -174,13 +174,13 @@ const AgentsNow = ({ agents, error }: { agents: Agents | undefined; error: unkno
     {!agents && error === undefined && <Skeleton rows={2} />}
     {agents && (
       <ul class="agent-cards">
-        {agents.map(({ agentName, state, running, queued, waitingEvents, heartbeat }) => (
+        {agents.map(({ agentName, state, paused, running, queued, waitingEvents, heartbeat }) => (
           <li key={agentName}>
             <div class="line">
               <a href={hrefOf(`/agents/${encodeURIComponent(agentName)}`)}>
                 <strong>{agentName}</strong>
               </a>
-              <State of={state} quiet />
+              <State of={paused ? "paused" : state} quiet />
             </div>
             <p class="muted">
               {[

@@ -4,7 +4,7 @@ create or replace function beat_json(beat beats, at_time double precision) retur
 begin
   return json_build_object(
     'agent', beat.agent, 'dueIn', beat.due - at_time, 'notedIn', beat.noted - at_time, 'running', beat.is_running, 'noted', beat.noted,
-    'version', beat.version
+    'pausedAt', beat.paused_at, 'version', beat.version
   );
 end
 $$;
@@ -54,11 +54,11 @@ declare
   newest bigint;
 begin
   perform from beats
-  where agent = any (agents) and case when is_running then lease_ends <= at_time else due <= at_time end
+  where agent = any (agents) and paused_at is null and case when is_running then lease_ends <= at_time else due <= at_time end
   order by agent for no key update;
   with claimed as (
     update beats set version = version + 1, is_running = true, is_asked = false, due = null, node = in_node, fence = fence + 1, lease_ends = at_time + lease_ms
-    where agent = any (agents) and case when is_running then lease_ends <= at_time else due <= at_time end
+    where agent = any (agents) and paused_at is null and case when is_running then lease_ends <= at_time else due <= at_time end
     returning agent, fence
   )
   select json_agg(json_build_object('agent', agent, 'fence', fence) order by agent) into claims from claimed;
@@ -67,7 +67,7 @@ begin
   return json_build_object(
     'claims', coalesce(claims, '[]'),
     'through', newest,
-    'next', (select min(due) - at_time from beats where agent = any (agents) and not is_running and due > at_time)
+    'next', (select min(due) - at_time from beats where agent = any (agents) and paused_at is null and not is_running and due > at_time)
   );
 end
 $$;
@@ -108,6 +108,28 @@ begin
     'nextAt', round(wall + beat.due - at_time)::bigint
   );
   return json_build_object('planned', beat_json(beat, at_time), 'gateway', append_gateway(1, json_build_array(entry)::text, at_wall, keep));
+end
+$$;
+
+-- Answers since when the agent is paused then.
+create or replace function set_paused(in_agent text, in_paused boolean, at_wall bigint, keep integer, at_ms double precision)
+returns json language plpgsql as $$
+declare
+  at_time constant double precision := engine_time(at_ms);
+  beat beats;
+  entry json;
+begin
+  insert into beats (agent) values (in_agent) on conflict do nothing;
+  select * into beat from beats where agent = in_agent for no key update;
+  if (beat.paused_at is not null) = in_paused then
+    return json_build_object('planned', beat_json(beat, at_time), 'isChanged', false);
+  end if;
+  update beats set version = version + 1, paused_at = case when in_paused then at_wall end where agent = in_agent returning * into beat;
+  entry := json_build_object('name', case when in_paused then 'agent.paused' else 'agent.resumed' end, 'agentName', in_agent);
+  return json_build_object(
+    'planned', beat_json(beat, at_time), 'isChanged', true, 'beat', not in_paused, 'work', not in_paused,
+    'gateway', append_gateway(1, json_build_array(entry)::text, at_wall, keep)
+  );
 end
 $$;
 

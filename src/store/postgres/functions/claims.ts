@@ -7,7 +7,7 @@ create or replace function claim_turns(
 declare
   at_time constant double precision := engine_time(at_ms);
   most constant integer := cardinality(replies);
-  room jsonb := free_of::jsonb;
+  room jsonb := free_of::jsonb - array(select agent from beats where paused_at is not null);
   waited_turns turns[];
   other_turns turns[];
   heads integer[] := '{1, 1}';
@@ -23,7 +23,7 @@ declare
 begin
   -- Who finds nothing waits for nobody.
   if exists (
-    select from json_each_text(free_of) as free (agent, room)
+    select from jsonb_each_text(room) as free (agent, room)
     cross join lateral (select from turns where turns.agent = free.agent and ready_at <= at_time limit 1) as r
     where most > 0 and free.room::integer > 0
   ) then
@@ -31,7 +31,7 @@ begin
     select array_agg(row(r.*)::turns order by r.ready_at, r.ready_order) filter (where r.waited),
       array_agg(row(r.*)::turns order by r.ready_at, r.ready_order) filter (where not r.waited)
     into waited_turns, other_turns
-    from json_each_text(free_of) as free (agent, room)
+    from jsonb_each_text(room) as free (agent, room)
     cross join (values (true), (false)) as kinds (waited)
     cross join lateral (
       select * from turns where turns.agent = free.agent and turns.waited = kinds.waited and ready_at <= at_time
@@ -100,6 +100,7 @@ begin
 end
 $$;
 
+-- Those of which a turn can be claimed.
 create or replace function ready_agents(at_time double precision) returns setof text language sql stable as $$
   with recursive agents as (
     (select agent from turns where ready_at is not null order by agent limit 1)
@@ -109,6 +110,7 @@ create or replace function ready_agents(at_time double precision) returns setof 
   )
   select agent from agents where agent is not null
     and exists (select from turns t where t.agent = agents.agent and t.ready_at <= at_time)
+    and not exists (select from beats b where b.agent = agents.agent and b.paused_at is not null)
 $$;
 
 -- Answers the places of those that do not hold any more. One that is held by somebody for a moment is about to end, or to be extended next time.

@@ -34,7 +34,7 @@ begin
     'isNew', is_new,
     'nodes', (select count(*) from nodes where node <> in_node and seen > at_time - 10000),
     'news', (select coalesce(json_agg(id order by id), '[]') from news where id > news_after and split_part(lane, '/', 1) <> in_node),
-    'ready', exists (select from turns where ready_at <= engine_time(at_ms)),
+    'ready', exists (select from ready_agents(engine_time(at_ms))),
     'cancelled', (select coalesce(json_agg(turn_id), '[]') from turns where status = 'running' and is_cancelled),
     'compactions', (select coalesce(json_agg(compaction_id), '[]') from compactions c where is_first(c)),
     'ends', (

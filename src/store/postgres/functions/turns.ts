@@ -152,8 +152,9 @@ begin
     if is_claimed then
       if o.agent <> all (looked_at) then
         looked_at := looked_at || o.agent;
-        -- For longer than a claim takes: there is no place, and they go first.
-        if exists (select from turns where agent = o.agent and ready_at <= at_time - 250) then
+        -- Some are ready for longer than a claim takes: there is no place, and they go first. Or the agent is paused.
+        if exists (select from turns where agent = o.agent and ready_at <= at_time - 250)
+          or exists (select from beats where agent = o.agent and paused_at is not null) then
           busy := busy || o.agent;
         end if;
       end if;

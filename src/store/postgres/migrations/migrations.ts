@@ -11,6 +11,7 @@ import { TURN_FUNCTIONS } from "../functions/turns.ts";
 import { GATEWAY_TABLES } from "./gateway-tables.ts";
 import { INBOUND_TABLES } from "./inbound-tables.ts";
 import { KEY_COLUMNS } from "./key-columns.ts";
+import { PAUSE_COLUMNS } from "./pause-columns.ts";
 import { TURN_TABLES } from "./turn-tables.ts";
 import { USAGE_COLUMNS } from "./usage-columns.ts";
 
@@ -22,6 +23,7 @@ export const MIGRATIONS = [
   { version: 1, oldest: 1, sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
   { version: 2, oldest: 1, sql: USAGE_COLUMNS },
   { version: 3, oldest: 1, sql: KEY_COLUMNS },
+  { version: 4, oldest: 1, sql: PAUSE_COLUMNS },
 ] as const;
 
 const sql = [

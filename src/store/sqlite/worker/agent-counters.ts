@@ -9,22 +9,25 @@ const NONE: AgentCounts = {
   nextBeatAt: undefined,
   lastEndedAt: undefined,
   failing: false,
+  pausedAt: undefined,
 };
+type Row = [agent: string, body: string, pausedAt: number | null];
 
-/** How each agent is. What its open turns, events and beat do not tell is kept: when its last turn ended, and how. */
+/** How each agent is. What its open turns, events and beat do not tell is kept: when its last turn ended, and how; and since when it is paused. */
 export class AgentCounters {
   readonly #agents = new Map<string, AgentCounts>();
   readonly #rows: Rows;
   /** Those that may have changed since they were last handed to the main side, and since they were last kept. */
   readonly #changed = new Set<string>();
-  readonly #ended = new Set<string>();
+  readonly #unkept = new Set<string>();
 
   constructor(db: Database) {
-    this.#rows = db.rows("INSERT OR REPLACE INTO agents", 2);
-    const stored = db.query(`SELECT ${freeBytesOf("agent")}, ${bytesOf("body")} FROM agents`);
-    for (const [agent, body] of stored.all<[string, string]>([])) {
-      const [lastEndedAt, failing] = JSON.parse(body) as [number, boolean];
-      this.#agents.set(agent, { ...NONE, lastEndedAt, failing });
+    this.#rows = db.rows("INSERT OR REPLACE INTO agents (agent, body, paused_at)", 3);
+    const stored = db.query(`SELECT ${freeBytesOf("agent")}, ${bytesOf("body")}, paused_at FROM agents`);
+    for (const [agent, body, pausedAt] of stored.all<Row>([])) {
+      const [lastEndedAt, failing] = JSON.parse(body) as [number | null, boolean];
+      const of = { lastEndedAt: lastEndedAt ?? undefined, failing, pausedAt: pausedAt ?? undefined };
+      this.#agents.set(agent, { ...NONE, ...of });
     }
   }
 
@@ -39,6 +42,19 @@ export class AgentCounters {
     return counts;
   }
 
+  pausedAt(agent: string): number | undefined {
+    return this.#agents.get(agent)?.pausedAt;
+  }
+
+  isPaused(agent: string): boolean {
+    return this.pausedAt(agent) !== undefined;
+  }
+
+  setPaused(agent: string, pausedAt: number | undefined): void {
+    this.of(agent).pausedAt = pausedAt;
+    this.#unkept.add(agent);
+  }
+
   /** Counts that a turn ends. What has ended while it was queued says nothing of its agent's backend. */
   noteEnd(
     { agent, status }: { agent: string; status: string },
@@ -47,7 +63,7 @@ export class AgentCounters {
     error: TurnError | undefined,
   ): void {
     const counts = this.of(agent);
-    this.#ended.add(agent);
+    this.#unkept.add(agent);
     counts.lastEndedAt = now;
     if (status === "queued") {
       counts.queued--;
@@ -74,12 +90,12 @@ export class AgentCounters {
   }
 
   flush(): void {
-    if (this.#ended.size === 0) return;
-    for (const agent of this.#ended) {
-      const { lastEndedAt, failing } = this.#agents.get(agent) ?? NONE;
-      this.#rows.add(toSql(agent), JSON.stringify([lastEndedAt, failing]));
+    if (this.#unkept.size === 0) return;
+    for (const agent of this.#unkept) {
+      const { lastEndedAt, failing, pausedAt } = this.#agents.get(agent) ?? NONE;
+      this.#rows.add(toSql(agent), JSON.stringify([lastEndedAt, failing]), pausedAt ?? null);
     }
-    this.#ended.clear();
+    this.#unkept.clear();
     this.#rows.flush();
   }
 }

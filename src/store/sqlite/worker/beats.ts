@@ -182,7 +182,7 @@ export const beatMethods = {
       let nextDueInMs: number | undefined;
       for (const agent of agents) {
         const row = state.beats.get(agent);
-        if (!row || (row.running && row.leaseEnds > time)) continue;
+        if (!row || state.agents.isPaused(agent) || (row.running && row.leaseEnds > time)) continue;
         if (row.running || (row.due !== undefined && row.due <= time)) {
           beats.push(claim(state, agent, node, time + leaseMs));
         } else if (row.due !== undefined) {

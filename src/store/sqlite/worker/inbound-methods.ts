@@ -5,13 +5,15 @@ import { deliveryMethods } from "./deliveries.ts";
 import { eventMethods } from "./events.ts";
 import { gatewayMethods } from "./gateway-log.ts";
 import type { Methods } from "./methods.ts";
+import { pauseMethods } from "./pauses.ts";
 import { usageMethods } from "./usage-counters.ts";
 
-/** The inbound half: events, beats, announcements, deliveries, API keys, usage and the gateway's stream. */
+/** The inbound half: events, beats, pauses, announcements, deliveries, API keys, usage and the gateway's stream. */
 export const inboundMethods: { write: Methods; read: Methods } = {
   write: {
     ...eventMethods.write,
     ...beatMethods.write,
+    ...pauseMethods,
     ...announcementMethods.write,
     ...deliveryMethods.write,
     ...gatewayMethods.write,

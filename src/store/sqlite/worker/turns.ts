@@ -45,7 +45,8 @@ export const turnMethods = {
     time: number,
   ): { turns: ClaimedTurn[]; nextDueInMs: number | undefined } => {
     const nextDueInMs = state.ready.wake(time);
-    const rows = state.ready.take(Math.min(limit, messageIds.length), free);
+    const mayBegin = new Map([...free].filter(([agent]) => !state.agents.isPaused(agent)));
+    const rows = state.ready.take(Math.min(limit, messageIds.length), mayBegin);
     const turns = rows.map((row, n) => {
       const { session, seq } = row;
       const told = state.journal.entry(session.ordinal, seq - 1);
@@ -166,7 +167,8 @@ const start = (state: State, order: StartOrder, time: number): StartAnswer => {
     { seq: NO_SEQ, at: now, turnId, name: "message.created", messageId, role: "user", text, outside, context },
     { seq: NO_SEQ, at: now, turnId, name: "turn.queued" },
   ];
-  const isClaimed = order.claim !== undefined && isFirst && state.ready.isIdle(row.agent);
+  const mayBegin = isFirst && !state.agents.isPaused(row.agent) && state.ready.isIdle(row.agent);
+  const isClaimed = order.claim !== undefined && mayBegin;
   if (isClaimed && order.claim) for (const entry of claimRow(state, row, order.claim, time)) entries.push(entry);
   append(state, session, entries, true);
   forgetTold(state);

@@ -1,0 +1,68 @@
+import { useSignal } from "@preact/signals";
+import { rest } from "#console/app/api.ts";
+import { say } from "#console/app/toasts.ts";
+import { plural } from "#console/lib/format.ts";
+import { Confirm } from "#console/parts/dialog.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { Icon } from "#console/parts/icon.tsx";
+import { Ago } from "#console/parts/time.tsx";
+import { Note, TroubleNote } from "#console/parts/trouble.tsx";
+import { useAction } from "#console/parts/use.ts";
+import type { Agent } from "./page.tsx";
+
+type Paused = { agent: Agent; reread: () => Promise<void> };
+
+/** Has the agent start nothing, or go on. To go on needs no question: it does what was asked for already. */
+export const PauseOrResume = ({ agent, reread }: Paused) =>
+  agent.paused ? <Resume agent={agent} reread={reread} /> : <Pause agent={agent} reread={reread} />;
+
+const Pause = ({ agent: { agentName }, reread }: Paused) => {
+  const isAsking = useSignal(false);
+  return (
+    <>
+      <ActionButton onClick={() => (isAsking.value = true)}>
+        <Icon name="pause" size={14} /> Pause
+      </ActionButton>
+      {isAsking.value && (
+        <Confirm
+          title={`Pause the agent ${agentName}?`}
+          act="Pause"
+          run={async () => {
+            await rest().call("agents.pause", { path: { agent_name: agentName } });
+            await reread();
+          }}
+          close={() => (isAsking.value = false)}
+        >
+          <p>New messages and events wait until you resume. A turn that runs goes on.</p>
+        </Confirm>
+      )}
+    </>
+  );
+};
+
+const Resume = ({ agent: { agentName }, reread }: Paused) => {
+  const action = useAction(async () => {
+    await rest().call("agents.resume", { path: { agent_name: agentName } });
+    say("Resumed: what waited starts now.");
+    await reread();
+  });
+  return (
+    <>
+      <ActionButton kind="primary" isRunning={action.isRunning.value} onClick={() => void action.run()}>
+        <Icon name="play" size={14} /> Resume
+      </ActionButton>
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
+    </>
+  );
+};
+
+/** Why the agent does nothing. */
+export const PausedNote = ({ agent: { paused, pausedAt, queued, waitingEvents } }: { agent: Agent }) =>
+  paused ? (
+    <Note tone="warning">
+      <strong>
+        Paused <Ago at={pausedAt} />.
+      </strong>{" "}
+      {plural(queued, "turn")} and {plural(waitingEvents, "event")} wait until it is resumed.
+    </Note>
+  ) : null;

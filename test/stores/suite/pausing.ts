@@ -1,0 +1,216 @@
+import { describe, expect, it } from "vitest";
+import { queueEvent, STREAM_KEEP, toldNews } from "../inbound.ts";
+import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
+
+const set = (world: World, paused: boolean, agent = "main") =>
+  world.store.setPaused(agent, { paused, now: world.clock.now(), streamKeep: STREAM_KEEP });
+const pause = (world: World, agent?: string) => set(world, true, agent);
+const resume = (world: World, agent?: string) => set(world, false, agent);
+
+const claimAtOnce = (world: World) =>
+  ({ now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, replyMessageId: world.newId("msg") }) as const;
+const startAtOnce = async (world: World, wish: Parameters<World["order"]>[0] = {}) =>
+  (await world.store.startTurn(world.order({ claim: claimAtOnce(world), ...wish }))).claimed;
+
+const claimedIds = async (world: World): Promise<string[]> =>
+  (await world.claim()).turns.map(({ turn }) => turn.turnId);
+
+const claimBeats = (world: World, agents: readonly string[] = ["main"]) =>
+  world.store.claimBeats({ now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, agents });
+const planBeat = (world: World, delayMs: number) =>
+  world.store.planBeat("main", { now: world.clock.now(), delayMs, soonest: false });
+
+export const pausingTests = (engine: Engine): void => {
+  describe("pausing an agent", () => {
+    it("is told since when, and once on the gateway's stream; a second pause keeps the time of the first", async () => {
+      await using world = await openWorld(engine);
+      expect(world.store.agentCounts("main").pausedAt).toBeUndefined();
+      const pausedAt = world.clock.now();
+      expect(await pause(world)).toEqual({ pausedAt, isChanged: true });
+      await world.clock.advance(1_000);
+      expect(await pause(world)).toEqual({ pausedAt, isChanged: false });
+      expect(world.store.agentCounts("main").pausedAt).toBe(pausedAt);
+      expect(await resume(world)).toEqual({ pausedAt: undefined, isChanged: true });
+      expect(await resume(world)).toEqual({ pausedAt: undefined, isChanged: false });
+      expect(world.store.agentCounts("main").pausedAt).toBeUndefined();
+      expect(toldNews(world)).toMatchObject([
+        { seq: 1, at: pausedAt, name: "agent.paused", agentName: "main" },
+        { seq: 2, name: "agent.resumed", agentName: "main" },
+      ]);
+    });
+
+    it("resumes one that was never paused, or never heard of, without a word", async () => {
+      await using world = await openWorld(engine);
+      expect(await resume(world, "nobody")).toEqual({ pausedAt: undefined, isChanged: false });
+      expect(world.told).toEqual([]);
+    });
+
+    it("takes turns, and hands out none of them until it is resumed; then all of them in their order", async () => {
+      await using world = await openWorld(engine);
+      const before = await world.start({ session: "chat:a" });
+      await pause(world);
+      const ids = [before.turnId];
+      for (const [n, session] of ["chat:a", "chat:b", "chat:c"].entries()) {
+        const { turn, claimed } = await world.store.startTurn(
+          world.order({ session, waited: n === 1, claim: claimAtOnce(world) }),
+        );
+        expect(claimed).toBeUndefined();
+        expect(turn.status).toBe("queued");
+        ids.push(turn.turnId);
+      }
+      expect(await world.claim()).toEqual({ turns: [], nextDueInMs: undefined });
+      expect(world.store.agentCounts("main")).toMatchObject({ queued: 4, running: 0 });
+      const heard = world.told.length;
+      await resume(world);
+      expect(world.told.slice(heard).some(({ kind }) => kind === "work")).toBe(true);
+      const order: string[] = [];
+      for (let n = 0; n < 4; n++) {
+        const claimed = await world.claimNext({ freeOf: () => 1 });
+        order.push(claimed.turn.turnId);
+        await world.end(claimed);
+      }
+      // The one that is waited for goes by turns with the others.
+      expect(order.filter((id) => id !== ids[2])).toEqual([ids[0], ids[3], ids[1]]);
+      expect([...order].sort()).toEqual([...ids].sort());
+    });
+
+    it("lets a turn that is claimed go on to its end, and nothing behind it begin", async () => {
+      await using world = await openWorld(engine);
+      const running = await startAtOnce(world);
+      const next = await world.start();
+      await pause(world);
+      if (!running) throw new Error("the turn was not claimed at once");
+      expect(await world.store.extendClaims([running.claim], LEASE_MS)).toEqual([]);
+      expect(await world.end(running)).toBe(true);
+      expect(await claimedIds(world)).toEqual([]);
+      await resume(world);
+      expect(await claimedIds(world)).toEqual([next.turnId]);
+    });
+
+    it("keeps a turn that was given back, or whose lease ended, until it is resumed", async () => {
+      await using world = await openWorld(engine);
+      const [back, lost] = [
+        await startAtOnce(world, { session: "chat:a" }),
+        await startAtOnce(world, { session: "chat:b" }),
+      ];
+      if (!back || !lost) throw new Error("the turns were not claimed at once");
+      await pause(world);
+      await world.release(back, 100);
+      await world.clock.advance(LEASE_MS + 1);
+      await world.sweep();
+      expect(await claimedIds(world)).toEqual([]);
+      await resume(world);
+      expect((await claimedIds(world)).sort()).toEqual([back.turn.turnId, lost.turn.turnId].sort());
+    });
+
+    it("makes only its own turns and beats wait", async () => {
+      await using world = await openWorld(engine);
+      await pause(world);
+      await world.start();
+      for (const agent of ["main", "other"]) {
+        await world.store.planBeat(agent, { now: world.clock.now(), delayMs: 0, soonest: false });
+      }
+      const other = await world.start({ session: "chat:b", agent: "other" });
+      expect(await claimedIds(world)).toEqual([other.turnId]);
+      expect(await startAtOnce(world, { session: "chat:c", agent: "other" })).toBeDefined();
+      expect((await claimBeats(world, ["main", "other"])).beats.map(({ agent }) => agent)).toEqual(["other"]);
+    });
+
+    it("lets its queued turns be cancelled, and fail with it", async () => {
+      await using world = await openWorld(engine);
+      await pause(world);
+      const [one, two] = [await world.start({ session: "chat:a" }), await world.start({ session: "chat:b" })];
+      expect((await world.store.cancelTurn(one.turnId, world.clock.now())).status).toBe("cancelled");
+      const error = { name: "agent-removed", detail: undefined } as const;
+      expect(await world.store.failQueuedTurns("main", error, world.clock.now())).toBe(1);
+      expect(await world.store.getTurn(two.turnId)).toMatchObject({ status: "failed" });
+      expect(world.store.agentCounts("main").pausedAt).toBeDefined();
+    });
+
+    it("takes events, and begins no beat, also where one is asked for; resumed, it is due at once", async () => {
+      await using world = await openWorld(engine);
+      await planBeat(world, 1_000);
+      await pause(world);
+      expect(await claimBeats(world)).toEqual({ beats: [], nextDueInMs: undefined });
+      await queueEvent(world, { beatNow: true });
+      await world.clock.advance(5_000);
+      expect(await claimBeats(world)).toEqual({ beats: [], nextDueInMs: undefined });
+      expect(world.store.agentCounts("main").waitingEvents).toBe(1);
+      const heard = world.told.length;
+      await resume(world);
+      expect(world.told.slice(heard).some(({ kind }) => kind === "beat")).toBe(true);
+      expect((await claimBeats(world)).beats).toMatchObject([{ agent: "main" }]);
+    });
+
+    it("lets a beat that is held go on, and takes none whose lease has ended", async () => {
+      await using world = await openWorld(engine);
+      await planBeat(world, 0);
+      const [held] = (await claimBeats(world)).beats;
+      await pause(world);
+      if (!held) throw new Error("no beat is due");
+      expect(await world.store.extendBeat(held, LEASE_MS)).toBe(true);
+      await world.clock.advance(LEASE_MS + 1);
+      expect((await claimBeats(world)).beats).toEqual([]);
+      await world.sweep();
+      expect((await claimBeats(world)).beats).toEqual([]);
+      await resume(world);
+      expect((await claimBeats(world)).beats).toHaveLength(1);
+    });
+
+    it("lets a compaction go on", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      await world.end(await world.claimNext());
+      await pause(world);
+      const compactionId = world.newId("cmp");
+      const of = { now: world.clock.now(), compactionId, sessionId: "chat:a", node: "node_a", leaseMs: LEASE_MS };
+      const place = await world.store.queueCompaction({ ...of, limits: world.order().limits });
+      expect(place.isFirst).toBe(true);
+      expect(await world.store.endCompaction(place.claim, { now: world.clock.now(), compacted: undefined })).toBe(true);
+    });
+
+    it("changes once, however many pause or resume at once", async () => {
+      await using world = await openWorld(engine);
+      const paused = await Promise.all(Array.from({ length: 8 }, () => pause(world)));
+      expect(paused.filter(({ isChanged }) => isChanged)).toHaveLength(1);
+      const resumed = await Promise.all(Array.from({ length: 8 }, () => resume(world)));
+      expect(resumed.filter(({ isChanged }) => isChanged)).toHaveLength(1);
+      expect(toldNews(world)).toHaveLength(2);
+    });
+
+    it("loses and doubles no turn while it is paused and resumed again and again", async () => {
+      await using world = await openWorld(engine);
+      const started: string[] = [];
+      const claimed: string[] = [];
+      for (let n = 0; n < 20; n++) {
+        const [turn, , { turns }] = await Promise.all([
+          world.start({ session: `chat:${n}` }),
+          set(world, n % 2 === 0),
+          world.claim(),
+        ]);
+        started.push(turn.turnId);
+        claimed.push(...turns.map(({ turn }) => turn.turnId));
+      }
+      await resume(world);
+      claimed.push(...(await claimedIds(world)));
+      expect([...claimed].sort()).toEqual([...started].sort());
+    });
+
+    if (engine.reopen)
+      it("stays paused when the store is opened again, and so do its turns; resumed, it is not paused after that", async () => {
+        await using world = await openWorld(engine);
+        const { pausedAt } = await pause(world);
+        await pause(world, "never-had-a-turn");
+        const turn = await world.start();
+        await world.reopen();
+        expect(world.store.agentCounts("main")).toMatchObject({ pausedAt, queued: 1 });
+        expect(world.store.agentCounts("never-had-a-turn").lastEndedAt).toBeUndefined();
+        expect(await claimedIds(world)).toEqual([]);
+        expect(await resume(world, "never-had-a-turn")).toMatchObject({ isChanged: true });
+        await resume(world);
+        await world.reopen();
+        expect(world.store.agentCounts("main").pausedAt).toBeUndefined();
+        expect(await claimedIds(world)).toEqual([turn.turnId]);
+      });
+  });
+};

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import { createPuppet } from "#test/harness/backends.ts";
+import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+
+const EVENT = { text: "The build is green." };
+const call = ({ console }: TestGateway, operation: "agents.pause" | "agents.resume", agent_name = "main") =>
+  console.call(operation, { path: { agent_name } });
+const pause = (gateway: TestGateway, agent?: string) => call(gateway, "agents.pause", agent);
+const resume = (gateway: TestGateway, agent?: string) => call(gateway, "agents.resume", agent);
+const send = ({ rest }: TestGateway, message: string, session_id?: string) =>
+  rest.call("chat.send", { body: { message, ...(session_id !== undefined && { session_id }) } });
+const counts = ({ gateway: { store } }: TestGateway) => store.agentCounts("main");
+const queued = (gateway: TestGateway, count: number) => expect.poll(() => counts(gateway).queued).toBe(count);
+
+const gateway = await shareGateway();
+
+describe("agents.pause", () => {
+  test("answers since when, and the same again", async () => {
+    await using alone = await startGateway();
+    const { json } = await pause(alone);
+    expect(json).toEqual({ agent_name: "main", paused: true, paused_at: expect.any(String) });
+    expect((await pause(alone)).json).toEqual(json);
+    expect(await alone.logged("agent.paused")).toMatchObject({ agent: "main", caller: "console" });
+  });
+
+  test("keeps what comes, of which a caller who does not wait is told nothing else than before", async () => {
+    await using alone = await startGateway();
+    await pause(alone);
+    const taken = await alone.hooks.agent({ message: "Deploy." });
+    expect([taken.status, (await alone.hooks.wake({ ...EVENT, mode: "now" })).status]).toEqual([200, 200]);
+    expect(counts(alone)).toMatchObject({ queued: 1, running: 0, waitingEvents: 1 });
+    await resume(alone);
+    await alone.logged("beat.ran");
+    await expect.poll(() => counts(alone)).toMatchObject({ queued: 0, running: 0, waitingEvents: 0 });
+  });
+
+  test("has who waits for a reply wait as behind a long queue", async () => {
+    await using alone = await startGateway({ replyWaitMs: 50 });
+    await pause(alone);
+    const { status, json } = await send(alone, "Hi.");
+    expect([status, json.status]).toEqual([202, "queued"]);
+    const path = { turn_id: String(json.turn_id) };
+    await resume(alone);
+    const read = () => alone.rest.call("turns.get", { path });
+    await expect.poll(async () => (await read()).json).toMatchObject({ status: "completed", reply: "Hi." });
+  });
+
+  test("lets the turn that runs go on to its end, and starts what waits in its order once it is resumed", async () => {
+    const puppet = createPuppet();
+    await using alone = await startGateway({ makeBackend: () => puppet.backend });
+    const running = send(alone, "one", "s");
+    const played = await puppet.next();
+    await pause(alone);
+    const [two, three] = [send(alone, "two", "s"), send(alone, "three", "s")];
+    await queued(alone, 2);
+    played.say("done");
+    played.end();
+    expect((await running).json).toMatchObject({ status: "completed", reply: "done" });
+    expect(counts(alone)).toMatchObject({ queued: 2, running: 0 });
+    await resume(alone);
+    const texts: string[] = [];
+    for (let n = 0; n < 2; n++) {
+      const next = await puppet.next();
+      texts.push(next.turn.message.text);
+      next.end();
+    }
+    expect(texts).toEqual(["two", "three"]);
+    expect([(await two).status, (await three).status]).toEqual([200, 200]);
+  });
+
+  test("loses none of a flood that comes meanwhile, and refuses past the limits as ever", async () => {
+    const config = { limits: { turns: 200 }, webhooks: { rateLimit: { maxRequests: 0 } } };
+    await using alone = await startGateway({ config });
+    await pause(alone);
+    const answers = await Promise.all(Array.from({ length: 250 }, () => alone.hooks.agent({ message: "hi" })));
+    const taken = answers.filter(({ status }) => status === 200).length;
+    expect(taken).toBe(200);
+    expect(counts(alone)).toMatchObject({ queued: taken, running: 0 });
+    await resume(alone);
+    await expect.poll(() => counts(alone)).toMatchObject({ queued: 0, running: 0 });
+    const { json } = await alone.console.call("turns.list", { query: { status: "completed", limit: "200" } });
+    expect(json.turns).toHaveLength(taken);
+  });
+
+  test("begins no beat, also where one is asked for, and beats once it is resumed", async () => {
+    await using alone = await startGateway();
+    await pause(alone);
+    await alone.hooks.wake({ ...EVENT, mode: "now" });
+    const beat = () => alone.console.call("agents.beat", { path: { agent_name: "main" } });
+    expect((await beat()).json).toEqual({ agent_name: "main", outcome: "paused", waiting_events: 1 });
+    expect(counts(alone).waitingEvents).toBe(1);
+    await resume(alone);
+    await expect.poll(() => counts(alone).waitingEvents).toBe(0);
+  });
+
+  test("holds while its agent leaves the configuration and comes back", async () => {
+    const config = { gateway: { defaultAgent: "main" } };
+    const [main, other] = [{ backend: "echo" }, { backend: "echo" }] as const;
+    await using alone = await startGateway({ config: { ...config, agents: { main, other } } });
+    const paused = await pause(alone, "other");
+    await alone.reload({ ...config, agents: { main } });
+    expect((await pause(alone, "other")).error).toBe("agent-not-found");
+    await alone.reload({ ...config, agents: { main, other } });
+    expect((await pause(alone, "other")).json).toEqual(paused.json);
+  });
+
+  test("is told of once on the gateway's stream, and in the metrics", async () => {
+    await using alone = await startGateway();
+    await pause(alone);
+    await resume(alone);
+    await resume(alone);
+    await pause(alone);
+    const { entries } = await alone.gateway.store.readGatewayEntries({ after: 0, limit: 10 });
+    expect(entries.map(({ name }) => name)).toEqual(["agent.paused", "agent.resumed", "agent.paused"]);
+    const { text } = await alone.console.send("GET", "/metrics");
+    expect(text).toContain('gateway_agent_paused{agent="main"} 1');
+  });
+
+  test("stops a gateway whose store forgets at once, though turns wait for a paused agent", async () => {
+    const alone = await startGateway();
+    await pause(alone);
+    const sent = send(alone, "Hi.");
+    await queued(alone, 1);
+    await alone[Symbol.asyncDispose]();
+    expect((await sent).error).toBe("shutting-down");
+  });
+});
+
+describe.each(["agents.pause", "agents.resume"] as const)("%s", (operation) => {
+  test.each(["mian", "%20", "__proto__", "a".repeat(200)])("answers 404 for the agent %s", async (name) => {
+    expect((await call(gateway, operation, name)).error).toBe("agent-not-found");
+  });
+
+  test("takes an empty object as body, and refuses another", async () => {
+    const path = { agent_name: "main" };
+    expect((await gateway.console.call(operation, { path, body: { for: "1h" } })).error).toBe("invalid-request");
+    expect((await gateway.console.call(operation, { path, body: {} })).status).toBe(200);
+    await resume(gateway);
+  });
+});
