@@ -71,6 +71,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#chat.send">POST /api/v1/chat/send</a>
 <b><a href="#of-skills">skills</a></b>
 <a href="#skills.list">GET /api/v1/skills/list</a>
+<a href="#skills.get">GET /api/v1/skills/{skill_id}</a>
 <a href="#skills.trigger">POST /api/v1/skills/trigger</a>
 <b><a href="#of-turns">turns</a></b>
 <a href="#turns.list">GET /api/v1/turns</a>
@@ -295,17 +296,18 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-skills">skills</h2>
 <p>See and trigger what agents can do.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
 <section id="skills.list">
 <h3><a href="#skills.list"><code class="verb">GET</code> <code>/api/v1/skills/list</code></a></h3>
 <p class="summary">List skills</p>
 <p class="who"><code>skills.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>chat</code></p>
-<p>Every valid skill of the configured folders, with the agents that have it.</p>
+<p>Every valid skill of the configured folders, with the agents that have it, and the folders that hold no valid skill.</p>
 <h4>200</h4>
 <p>The skills.</p>
 <p class="type">application/json</p>
 <dl>
 <dt><code>skills</code> <i>list of <a href="#http-Skill">Skill</a></i></dt><dd>Every valid skill, by id.</dd>
+<dt><code>invalid</code> <i>list of <a href="#http-InvalidSkill">InvalidSkill</a></i></dt><dd>The folders that hold no valid skill, with the reason. No agent has them.</dd>
 </dl>
 <figure><figcaption>One skill of one agent</figcaption><pre>{
   &quot;skills&quot;: [
@@ -317,12 +319,61 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
         &quot;main&quot;
       ]
     }
+  ],
+  &quot;invalid&quot;: []
+}</pre></figure>
+<figure><figcaption>A folder whose skill is not valid</figcaption><pre>{
+  &quot;skills&quot;: [],
+  &quot;invalid&quot;: [
+    {
+      &quot;folder&quot;: &quot;triage&quot;,
+      &quot;path&quot;: &quot;skills/triage&quot;,
+      &quot;reason&quot;: &quot;description is missing&quot;
+    }
   ]
 }</pre></figure>
 <figure><figcaption>No skills</figcaption><pre>{
-  &quot;skills&quot;: []
+  &quot;skills&quot;: [],
+  &quot;invalid&quot;: []
 }</pre></figure>
-
+<h4>Errors</h4>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+</section>
+<section id="skills.get">
+<h3><a href="#skills.get"><code class="verb">GET</code> <code>/api/v1/skills/{skill_id}</code></a></h3>
+<p class="summary">Read a skill</p>
+<p class="who"><code>skills.get</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>A skill as a list shows it, with its instructions. Two names belong to the paths beside this one: a skill that is called <code>list</code> or <code>trigger</code> cannot be read here.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>skill_id</code> <i>string</i> <b>required</b></dt><dd>A skill, by the <code>name</code> of its SKILL.md.</dd>
+</dl>
+<h4>200</h4>
+<p>The skill.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>skill_id</code> <i>string</i></dt><dd>A skill, by the <code>name</code> of its SKILL.md. 1 to 64 characters, such as <code>summarise-thread</code>.</dd>
+<dt><code>name</code> <i>string</i></dt><dd>The <code>name</code> of its SKILL.md, which is its id.</dd>
+<dt><code>description</code> <i>string</i></dt><dd>What it does and when to use it.</dd>
+<dt><code>agents</code> <i>list of string</i></dt><dd>The agents that have it, in the configuration's order.</dd>
+<dt><code>license</code> <i>string</i> <b>optional</b></dt><dd>As its SKILL.md says, if it does.</dd>
+<dt><code>compatibility</code> <i>string</i> <b>optional</b></dt><dd>What it needs around it, if its SKILL.md says so.</dd>
+<dt><code>allowed_tools</code> <i>list of string</i> <b>optional</b></dt><dd>The tools it may use, if its SKILL.md names any.</dd>
+<dt><code>metadata</code> <i>object of string</i> <b>optional</b></dt><dd>The <code>metadata</code> of its SKILL.md, if any.</dd>
+<dt><code>params_schema</code> <i>object</i> <b>optional</b></dt><dd>The JSON Schema of the params that it is triggered with, from its <code>params.schema.json</code>, if it has one.</dd>
+<dt><code>instructions</code> <i>string</i></dt><dd>The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB.</dd>
+</dl>
+<figure><figcaption>A skill with its instructions</figcaption><pre>{
+  &quot;skill_id&quot;: &quot;summarise-thread&quot;,
+  &quot;name&quot;: &quot;summarise-thread&quot;,
+  &quot;description&quot;: &quot;Summarises a long conversation. Use it when someone asks what happened so far.&quot;,
+  &quot;agents&quot;: [
+    &quot;main&quot;
+  ],
+  &quot;instructions&quot;: &quot;How to summarise-thread.&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-forbidden">forbidden</a>, <a href="#error-skill-not-found">skill-not-found</a></p>
 </section>
 <section id="skills.trigger">
 <h3><a href="#skills.trigger"><code class="verb">POST</code> <code>/api/v1/skills/trigger</code></a></h3>
@@ -428,7 +479,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;status&quot;: &quot;running&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
 </section>
 <h2 id="of-turns">turns</h2>
 <p>Read, follow and cancel runs of agents.</p>
@@ -3918,7 +3969,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-agent-not-found"><code>agent-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Agent not found. No agent has this name.</dd>
 <dt id="error-session-not-found"><code>session-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Session not found. No session has this id, or it was deleted.</dd>
 <dt id="error-turn-not-found"><code>turn-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Turn not found. No turn has this id, or its session was deleted.</dd>
-<dt id="error-skill-not-found"><code>skill-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Skill not found. The agent has no skill of this id; the detail names it.</dd>
+<dt id="error-skill-not-found"><code>skill-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Skill not found. There is no skill of this id, or the agent does not have it; the detail names it.</dd>
 <dt id="error-key-not-found"><code>key-not-found</code> <i>HTTP 404</i></dt><dd>Key not found. No REST key has this id.</dd>
 <dt id="error-key-replaced"><code>key-replaced</code> <i>HTTP 409</i></dt><dd>Key replaced. The key has expired, or another was made in its place already.</dd>
 <dt id="error-mapping-not-found"><code>mapping-not-found</code> <i>HTTP 404</i></dt><dd>Mapping not found. No mapping has this name, or none matched the payload.</dd>
@@ -4321,6 +4372,11 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="http-IndexPath"><h3>IndexPath</h3><dl>
 <dt><code>path</code> <i>string</i></dt><dd>A path, or the beginning of the paths below it. Such as <code>/api/v1</code>.</dd>
 <dt><code>description</code> <i>string</i></dt><dd>Such as <code>REST, with a REST key: messages, skills, turns.</code>.</dd>
+</dl></section>
+<section id="http-InvalidSkill"><h3>InvalidSkill</h3><p>A folder that was left out when the skills were read.</p><dl>
+<dt><code>folder</code> <i>string</i></dt><dd>Its name. Such as <code>triage</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>The way to it, from the name of the folder of <code>skills.dirs</code> that it is in. A folder of <code>skills.dirs</code> that cannot be read is listed under its own name. Such as <code>skills/triage</code>.</dd>
+<dt><code>reason</code> <i>string</i></dt><dd>What is wrong with it. Such as <code>description is missing</code>.</dd>
 </dl></section>
 <section id="http-Key"><h3>Key</h3><p>A REST key, without the key itself.</p><dl>
 <dt><code>key_id</code> <i>string or null</i></dt><dd>Null for a key of the configuration: it is revoked by taking it out there.</dd>

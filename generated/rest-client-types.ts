@@ -37,9 +37,30 @@ export interface paths {
         };
         /**
          * List skills
-         * @description Every valid skill of the configured folders, with the agents that have it.
+         * @description Every valid skill of the configured folders, with the agents that have it, and the folders that hold no valid skill.
          */
         get: operations["skills.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a skill
+         * @description A skill as a list shows it, with its instructions. Two names belong to the paths beside this one: a skill that is called `list` or
+         *     `trigger` cannot be read here.
+         */
+        get: operations["skills.get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1478,6 +1499,24 @@ export interface components {
             /** @example REST, with a REST key: messages, skills, turns. */
             description: string;
         };
+        /** @description A folder that was left out when the skills were read. */
+        InvalidSkill: {
+            /**
+             * @description Its name.
+             * @example triage
+             */
+            folder: string;
+            /**
+             * @description The way to it, from the name of the folder of `skills.dirs` that it is in. A folder of `skills.dirs` that cannot be read is listed under its own name.
+             * @example skills/triage
+             */
+            path: string;
+            /**
+             * @description What is wrong with it.
+             * @example description is missing
+             */
+            reason: string;
+        };
         /** @description A REST key, without the key itself. */
         Key: {
             /** @description Null for a key of the configuration: it is revoked by taking it out there. */
@@ -1837,6 +1876,8 @@ export interface components {
         SkillList: {
             /** @description Every valid skill, by id. */
             skills: components["schemas"]["Skill"][];
+            /** @description The folders that hold no valid skill, with the reason. No agent has them. */
+            invalid: components["schemas"]["InvalidSkill"][];
         };
         /** @description A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions. */
         SkillRequest: {
@@ -1860,6 +1901,32 @@ export interface components {
             /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
+        };
+        /** @description A skill with its instructions. */
+        SkillText: {
+            skill_id: components["schemas"]["SkillId"];
+            /** @description The `name` of its SKILL.md, which is its id. */
+            name: string;
+            /** @description What it does and when to use it. */
+            description: string;
+            /** @description The agents that have it, in the configuration's order. */
+            agents: components["schemas"]["AgentName"][];
+            /** @description As its SKILL.md says, if it does. */
+            license?: string;
+            /** @description What it needs around it, if its SKILL.md says so. */
+            compatibility?: string;
+            /** @description The tools it may use, if its SKILL.md names any. */
+            allowed_tools?: string[];
+            /** @description The `metadata` of its SKILL.md, if any. */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @description The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one. */
+            params_schema?: {
+                [key: string]: unknown;
+            };
+            /** @description The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB. */
+            instructions: string;
         };
         /** @description Something that an agent handles at its heartbeat. What it has not is null. */
         SystemEvent: {
@@ -2885,6 +2952,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description There is no such skill, or it is not valid. */
+        SkillNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The body is larger than the limit. */
         TooLarge: {
             headers: {
@@ -3067,6 +3143,11 @@ export interface components {
          */
         MappingName: string;
         /**
+         * @description A skill, by the `name` of its SKILL.md.
+         * @example summarise-thread
+         */
+        SkillId: string;
+        /**
          * @description The turn, as the call that started it answered.
          * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
          */
@@ -3184,6 +3265,42 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    "skills.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A skill, by the `name` of its SKILL.md.
+                 * @example summarise-thread
+                 */
+                skill_id: components["parameters"]["SkillId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The skill. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillText"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["SkillNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
         };
     };
     "skills.trigger": {
@@ -4558,6 +4675,7 @@ export type HookWarning = components["schemas"]["HookWarning"];
 export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
 export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];
+export type InvalidSkill = components["schemas"]["InvalidSkill"];
 export type Key = components["schemas"]["Key"];
 export type KeyExpiry = components["schemas"]["KeyExpiry"];
 export type KeyId = components["schemas"]["KeyId"];
@@ -4603,6 +4721,7 @@ export type Skill = components["schemas"]["Skill"];
 export type SkillId = components["schemas"]["SkillId"];
 export type SkillList = components["schemas"]["SkillList"];
 export type SkillRequest = components["schemas"]["SkillRequest"];
+export type SkillText = components["schemas"]["SkillText"];
 export type SystemEvent = components["schemas"]["SystemEvent"];
 export type SystemEventList = components["schemas"]["SystemEventList"];
 export type TimelineStep = components["schemas"]["TimelineStep"];

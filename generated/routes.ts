@@ -47,6 +47,18 @@ export const routes = [
     replies: { ok: { status: 200, type: "application/json" } },
   },
   {
+    operation: "skills.get",
+    surface: "rest",
+    method: "GET",
+    path: "/api/v1/skills/{skill_id}",
+    scope: "admin",
+    errors: ["invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "skill-not-found", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal"],
+    idempotent: false,
+    bodyLimit: null,
+    stream: false,
+    replies: { ok: { status: 200, type: "application/json" } },
+  },
+  {
     operation: "skills.trigger",
     surface: "rest",
     method: "POST",
