@@ -112,6 +112,7 @@ export const IDS = {
   delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
   event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA",
   agent_name: "main",
+  skill_id: "summarise-thread",
   model: "main",
 };
 
