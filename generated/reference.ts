@@ -1383,12 +1383,13 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h3><a href="#mappings.list"><code class="verb">GET</code> <code>/api/v1/mappings</code></a></h3>
 <p class="summary">List mappings</p>
 <p class="who"><code>mappings.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
-<p>The mappings of the configuration, in the order in which they are tried, without their secrets.</p>
+<p>The mappings of the configuration, in the order in which they are tried, without their secrets; how much of each rate limit is left, and how old the shared tokens are.</p>
 <h4>200</h4>
 <p>The mappings.</p>
 <p class="type">application/json</p>
 <dl>
 <dt><code>mappings</code> <i>list of <a href="#http-ConfiguredMapping">ConfiguredMapping</a></i></dt><dd>All of them, in the configuration's order.</dd>
+<dt><code>tokens</code> <i>list of <a href="#http-WebhookToken">WebhookToken</a></i></dt><dd>The shared tokens, <code>webhooks.token</code>, in the configuration's order, without their values.</dd>
 <dt><code>next_cursor</code> <i>null</i></dt><dd>Always null: the list is whole.</dd>
 </dl>
 <figure><figcaption>One that is signed and one for the shared token</figcaption><pre>{
@@ -1411,7 +1412,13 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;channel&quot;: null,
       &quot;delivery&quot;: &quot;announce&quot;,
       &quot;announce_to&quot;: &quot;ops&quot;,
-      &quot;verify&quot;: &quot;github&quot;
+      &quot;verify&quot;: &quot;github&quot;,
+      &quot;rate_limit&quot;: {
+        &quot;limit&quot;: 100,
+        &quot;window_ms&quot;: 60000,
+        &quot;remaining&quot;: 99,
+        &quot;resets_at&quot;: &quot;2026-11-21T09:13:30.105Z&quot;
+      }
     },
     {
       &quot;name&quot;: &quot;alert&quot;,
@@ -1429,12 +1436,28 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;channel&quot;: null,
       &quot;delivery&quot;: &quot;none&quot;,
       &quot;announce_to&quot;: null,
-      &quot;verify&quot;: null
+      &quot;verify&quot;: null,
+      &quot;rate_limit&quot;: null
+    }
+  ],
+  &quot;tokens&quot;: [
+    {
+      &quot;name&quot;: &quot;webhooks&quot;,
+      &quot;since&quot;: &quot;2026-10-12&quot;,
+      &quot;age_days&quot;: 40,
+      &quot;max_age_days&quot;: 90,
+      &quot;rate_limit&quot;: {
+        &quot;limit&quot;: 100,
+        &quot;window_ms&quot;: 60000,
+        &quot;remaining&quot;: 100,
+        &quot;resets_at&quot;: null
+      }
     }
   ],
   &quot;next_cursor&quot;: null
 }</pre></figure>
-
+<h4>Errors</h4>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="mappings.dryRun">
 <h3><a href="#mappings.dryRun"><code class="verb">POST</code> <code>/api/v1/mappings/dry-run</code></a></h3>
@@ -4343,6 +4366,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
 <dt><code>announce_to</code> <i>string or null</i></dt><dd>The configured channel that the reply would be sent to; null where it reaches subscribers alone. Such as <code>ops</code>.</dd>
 <dt><code>verify</code> <i><code>&quot;standard-webhooks&quot;</code> or <code>&quot;github&quot;</code> or <code>&quot;stripe&quot;</code> or <code>&quot;slack&quot;</code> or <code>null</code></i></dt><dd>How its sender has to sign; null where the shared token counts.</dd>
+<dt><code>rate_limit</code> <i><a href="#http-RateLimitUse">RateLimitUse</a> or null</i></dt><dd>Its own rate limit; null where the shared token's counts, or none is set.</dd>
 </dl></section>
 <section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
 <dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
@@ -4424,6 +4448,12 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>channel</code> <i>string or null</i></dt><dd>The channel of the session; null if none was named.</dd>
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
 <dt><code>announce_to</code> <i>string or null</i></dt><dd>The configured channel that the reply would be sent to; null where it reaches subscribers alone. Such as <code>ops</code>.</dd>
+</dl></section>
+<section id="http-RateLimitUse"><h3>RateLimitUse</h3><p><code>webhooks.rateLimit</code>, and how much of it is left now, counted on all gateways that share a store.</p><dl>
+<dt><code>limit</code> <i>integer</i></dt><dd>The most requests in a window. At least 1.</dd>
+<dt><code>window_ms</code> <i>integer</i></dt><dd>The length of the window, which ends now. At least 1.</dd>
+<dt><code>remaining</code> <i>integer</i></dt><dd>How many more may come now.</dd>
+<dt><code>resets_at</code> <i>string or null</i></dt><dd>When all of the limit is free again, if nothing more comes; null where it is.</dd>
 </dl></section>
 <section id="http-ReadinessPart"><h3>ReadinessPart</h3><dl>
 <dt><code>ok</code> <i>boolean</i></dt><dd></dd>
@@ -4528,6 +4558,13 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
 <dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.</dd>
+</dl></section>
+<section id="http-WebhookToken"><h3>WebhookToken</h3><p>A shared token of webhooks, without its value.</p><dl>
+<dt><code>name</code> <i>string</i></dt><dd>Its name, which the flight recorder shows. Such as <code>webhooks</code>.</dd>
+<dt><code>since</code> <i>string or null</i></dt><dd>The day from which on it is in use, as the configuration says; null where it does not. Such as <code>2026-10-12</code>.</dd>
+<dt><code>age_days</code> <i>integer or null</i></dt><dd>For how many days it has been in use; null where this is not known.</dd>
+<dt><code>max_age_days</code> <i>integer</i></dt><dd>The age from which on health warns of it. At least 1.</dd>
+<dt><code>rate_limit</code> <i><a href="#http-RateLimitUse">RateLimitUse</a> or null</i></dt><dd>The rate limit of its senders, all together; null where none is set.</dd>
 </dl></section>
 <h2 id="of-shapes-of-rpc">Shapes of RPC</h2>
 <section id="rpc-Agent"><h3>Agent</h3><p>A conversational agent and what it is doing now.</p><dl>

@@ -329,7 +329,8 @@ export interface paths {
         };
         /**
          * List mappings
-         * @description The mappings of the configuration, in the order in which they are tried, without their secrets.
+         * @description The mappings of the configuration, in the order in which they are tried, without their secrets; how much of each rate limit is left, and
+         *     how old the shared tokens are.
          */
         get: operations["mappings.list"];
         put?: never;
@@ -1158,6 +1159,8 @@ export interface components {
             delivery: components["schemas"]["DeliveryMode"];
             announce_to: components["schemas"]["AnnounceTo"];
             verify: components["schemas"]["VerifyType"];
+            /** @description Its own rate limit; null where the shared token's counts, or none is set. */
+            rate_limit: components["schemas"]["RateLimitUse"] | null;
         };
         /**
          * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
@@ -1627,6 +1630,8 @@ export interface components {
         MappingList: {
             /** @description All of them, in the configuration's order. */
             mappings: components["schemas"]["ConfiguredMapping"][];
+            /** @description The shared tokens, `webhooks.token`, in the configuration's order, without their values. */
+            tokens: components["schemas"]["WebhookToken"][];
             /** @description Always null: the list is whole. */
             next_cursor: null;
         };
@@ -1780,6 +1785,17 @@ export interface components {
         };
         /** @description What is wrong with the configuration; empty if nothing is. */
         Problems: components["schemas"]["ConfigProblem"][];
+        /** @description `webhooks.rateLimit`, and how much of it is left now, counted on all gateways that share a store. */
+        RateLimitUse: {
+            /** @description The most requests in a window. */
+            limit: number;
+            /** @description The length of the window, which ends now. */
+            window_ms: number;
+            /** @description How many more may come now. */
+            remaining: number;
+            /** @description When all of the limit is free again, if nothing more comes; null where it is. */
+            resets_at: components["schemas"]["Timestamp"] | null;
+        };
         /** @description Whether the gateway takes work. */
         Readiness: {
             /** @description True when every part is `ok`. */
@@ -2279,6 +2295,25 @@ export interface components {
          * @example webhook:01M7YN1K5Q2T7B4ZC9XHN5SEMD
          */
         WebhookSessionId: string;
+        /** @description A shared token of webhooks, without its value. */
+        WebhookToken: {
+            /**
+             * @description Its name, which the flight recorder shows.
+             * @example webhooks
+             */
+            name: string;
+            /**
+             * @description The day from which on it is in use, as the configuration says; null where it does not.
+             * @example 2026-10-12
+             */
+            since: string | null;
+            /** @description For how many days it has been in use; null where this is not known. */
+            age_days: number | null;
+            /** @description The age from which on health warns of it. */
+            max_age_days: number;
+            /** @description The rate limit of its senders, all together; null where none is set. */
+            rate_limit: components["schemas"]["RateLimitUse"] | null;
+        };
     };
     responses: {
         /** @description The turn goes on. Read it at `/api/v1/turns/{turn_id}`. */
@@ -3850,6 +3885,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     "mappings.dryRun": {
@@ -4707,6 +4743,7 @@ export type OpenAiError = components["schemas"]["OpenAiError"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Problem = components["schemas"]["Problem"];
 export type Problems = components["schemas"]["Problems"];
+export type RateLimitUse = components["schemas"]["RateLimitUse"];
 export type Readiness = components["schemas"]["Readiness"];
 export type ReadinessPart = components["schemas"]["ReadinessPart"];
 export type Reloaded = components["schemas"]["Reloaded"];
@@ -4750,3 +4787,4 @@ export type WakeReply = components["schemas"]["WakeReply"];
 export type WakeRequest = components["schemas"]["WakeRequest"];
 export type WantedExpiry = components["schemas"]["WantedExpiry"];
 export type WebhookSessionId = components["schemas"]["WebhookSessionId"];
+export type WebhookToken = components["schemas"]["WebhookToken"];

@@ -208,7 +208,7 @@ export const routes = [
     method: "GET",
     path: "/api/v1/mappings",
     scope: "admin",
-    errors: ["invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal"],
+    errors: ["invalid-request", "unauthenticated", "key-expired", "forbidden", "tls-required", "origin-not-allowed", "method-not-allowed", "request-timeout", "uri-too-long", "rate-limited", "headers-too-large", "internal", "store-unavailable"],
     idempotent: false,
     bodyLimit: null,
     stream: false,

@@ -208,6 +208,7 @@ export declare const replies: Readonly<Record<
   | "mappings.list 429 application/problem+json"
   | "mappings.list 431 application/problem+json"
   | "mappings.list 500 application/problem+json"
+  | "mappings.list 503 application/problem+json"
   | "mappings.dryRun 200 application/json"
   | "mappings.dryRun 400 application/problem+json"
   | "mappings.dryRun 401 application/problem+json"

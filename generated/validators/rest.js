@@ -6453,8 +6453,8 @@ validate43.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 const x13 = validate44;
 
 const x14 = validate46;
-const schema125 = {"type":"object","additionalProperties":false,"required":["mappings","next_cursor"],"properties":{"mappings":{"type":"array","items":{"$ref":"shape:ConfiguredMapping"}},"next_cursor":{"type":"null"}}};
-const schema126 = {"type":"object","additionalProperties":false,"required":["name","path","match","message","agent","session","model","channel","delivery","announce_to","verify"],"properties":{"name":{"$ref":"shape:MappingName"},"path":{"$ref":"shape:MappingPath"},"match":{"type":"object","additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}}},"message":{"type":"string"},"agent":{"$ref":"shape:AgentName"},"session":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"oneOf":[{"$ref":"shape:ModelName"},{"type":"null"}]},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"$ref":"shape:AnnounceTo"},"verify":{"$ref":"shape:VerifyType"}}};
+const schema125 = {"type":"object","additionalProperties":false,"required":["mappings","tokens","next_cursor"],"properties":{"mappings":{"type":"array","items":{"$ref":"shape:ConfiguredMapping"}},"tokens":{"type":"array","items":{"$ref":"shape:WebhookToken"}},"next_cursor":{"type":"null"}}};
+const schema126 = {"type":"object","additionalProperties":false,"required":["name","path","match","message","agent","session","model","channel","delivery","announce_to","verify","rate_limit"],"properties":{"name":{"$ref":"shape:MappingName"},"path":{"$ref":"shape:MappingPath"},"match":{"type":"object","additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}}},"message":{"type":"string"},"agent":{"$ref":"shape:AgentName"},"session":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"oneOf":[{"$ref":"shape:ModelName"},{"type":"null"}]},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"$ref":"shape:AnnounceTo"},"verify":{"$ref":"shape:VerifyType"},"rate_limit":{"oneOf":[{"$ref":"shape:RateLimitUse"},{"type":"null"}]}}};
 const schema127 = {"type":"string","pattern":"^[a-z][a-z0-9-]*$"};
 const schema128 = {"type":"string"};
 const schema130 = {"type":"string","maxLength":256,"pattern":"^webhook:(?:[ -~]{0,247}[!-~])$"};
@@ -6464,6 +6464,201 @@ const schema134 = {"type":["string","null"]};
 const schema135 = {"type":["string","null"],"enum":["standard-webhooks","github","stripe","slack",null]};
 const pattern51 = new RegExp("^[a-z][a-z0-9-]*$", "u");
 const pattern52 = new RegExp("^webhook:(?:[ -~]{0,247}[!-~])$", "u");
+const schema136 = {"type":"object","additionalProperties":false,"required":["limit","window_ms","remaining","resets_at"],"properties":{"limit":{"type":"integer","minimum":1},"window_ms":{"type":"integer","minimum":1},"remaining":{"type":"integer","minimum":0},"resets_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]}}};
+
+function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate48.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.limit === undefined) && (missing0 = "limit")) || ((data.window_ms === undefined) && (missing0 = "window_ms"))) || ((data.remaining === undefined) && (missing0 = "remaining"))) || ((data.resets_at === undefined) && (missing0 = "resets_at"))){
+validate48.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "limit") || (key0 === "window_ms")) || (key0 === "remaining")) || (key0 === "resets_at"))){
+validate48.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.limit !== undefined){
+let data0 = data.limit;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate48.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs2){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 1 || isNaN(data0)){
+validate48.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.window_ms !== undefined){
+let data1 = data.window_ms;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate48.errors = [{instancePath:instancePath+"/window_ms",schemaPath:"#/properties/window_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs4){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 1 || isNaN(data1)){
+validate48.errors = [{instancePath:instancePath+"/window_ms",schemaPath:"#/properties/window_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.remaining !== undefined){
+let data2 = data.remaining;
+const _errs6 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate48.errors = [{instancePath:instancePath+"/remaining",schemaPath:"#/properties/remaining/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs6){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate48.errors = [{instancePath:instancePath+"/remaining",schemaPath:"#/properties/remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.resets_at !== undefined){
+let data3 = data.resets_at;
+const _errs8 = errors;
+const _errs9 = errors;
+let valid1 = false;
+let passing0 = null;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern15.test(data3)){
+const err0 = {instancePath:instancePath+"/resets_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath:instancePath+"/resets_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+var _valid0 = _errs10 === errors;
+if(_valid0){
+valid1 = true;
+passing0 = 0;
+}
+const _errs13 = errors;
+if(data3 !== null){
+const err2 = {instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+var _valid0 = _errs13 === errors;
+if(_valid0 && valid1){
+valid1 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid1 = true;
+passing0 = 1;
+}
+}
+if(!valid1){
+const err3 = {instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+validate48.errors = vErrors;
+return false;
+}
+else {
+errors = _errs9;
+if(vErrors !== null){
+if(_errs9){
+vErrors.length = _errs9;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate48.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate48.errors = vErrors;
+return errors === 0;
+}
+validate48.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
 
 function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6478,7 +6673,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((data.name === undefined) && (missing0 = "name")) || ((data.path === undefined) && (missing0 = "path"))) || ((data.match === undefined) && (missing0 = "match"))) || ((data.message === undefined) && (missing0 = "message"))) || ((data.agent === undefined) && (missing0 = "agent"))) || ((data.session === undefined) && (missing0 = "session"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.channel === undefined) && (missing0 = "channel"))) || ((data.delivery === undefined) && (missing0 = "delivery"))) || ((data.announce_to === undefined) && (missing0 = "announce_to"))) || ((data.verify === undefined) && (missing0 = "verify"))){
+if(((((((((((((data.name === undefined) && (missing0 = "name")) || ((data.path === undefined) && (missing0 = "path"))) || ((data.match === undefined) && (missing0 = "match"))) || ((data.message === undefined) && (missing0 = "message"))) || ((data.agent === undefined) && (missing0 = "agent"))) || ((data.session === undefined) && (missing0 = "session"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.channel === undefined) && (missing0 = "channel"))) || ((data.delivery === undefined) && (missing0 = "delivery"))) || ((data.announce_to === undefined) && (missing0 = "announce_to"))) || ((data.verify === undefined) && (missing0 = "verify"))) || ((data.rate_limit === undefined) && (missing0 = "rate_limit"))){
 validate47.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -6877,6 +7072,74 @@ var valid0 = _errs43 === errors;
 else {
 var valid0 = true;
 }
+if(valid0){
+if(data.rate_limit !== undefined){
+let data13 = data.rate_limit;
+const _errs46 = errors;
+const _errs47 = errors;
+let valid14 = false;
+let passing2 = null;
+const _errs48 = errors;
+if(!(validate48(data13, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate48.errors);
+errors = vErrors.length;
+}
+var _valid2 = _errs48 === errors;
+if(_valid2){
+valid14 = true;
+passing2 = 0;
+}
+const _errs49 = errors;
+if(data13 !== null){
+const err10 = {instancePath:instancePath+"/rate_limit",schemaPath:"#/properties/rate_limit/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+var _valid2 = _errs49 === errors;
+if(_valid2 && valid14){
+valid14 = false;
+passing2 = [passing2, 1];
+}
+else {
+if(_valid2){
+valid14 = true;
+passing2 = 1;
+}
+}
+if(!valid14){
+const err11 = {instancePath:instancePath+"/rate_limit",schemaPath:"#/properties/rate_limit/oneOf",keyword:"oneOf",params:{passingSchemas: passing2},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+validate47.errors = vErrors;
+return false;
+}
+else {
+errors = _errs47;
+if(vErrors !== null){
+if(_errs47){
+vErrors.length = _errs47;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs46 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -6900,6 +7163,185 @@ return errors === 0;
 }
 validate47.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const schema138 = {"type":"object","additionalProperties":false,"required":["name","since","age_days","max_age_days","rate_limit"],"properties":{"name":{"type":"string"},"since":{"type":["string","null"]},"age_days":{"type":["integer","null"],"minimum":0},"max_age_days":{"type":"integer","minimum":1},"rate_limit":{"oneOf":[{"$ref":"shape:RateLimitUse"},{"type":"null"}]}}};
+
+function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate51.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.name === undefined) && (missing0 = "name")) || ((data.since === undefined) && (missing0 = "since"))) || ((data.age_days === undefined) && (missing0 = "age_days"))) || ((data.max_age_days === undefined) && (missing0 = "max_age_days"))) || ((data.rate_limit === undefined) && (missing0 = "rate_limit"))){
+validate51.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "since")) || (key0 === "age_days")) || (key0 === "max_age_days")) || (key0 === "rate_limit"))){
+validate51.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+const _errs2 = errors;
+if(typeof data.name !== "string"){
+validate51.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.since !== undefined){
+let data1 = data.since;
+const _errs4 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
+validate51.errors = [{instancePath:instancePath+"/since",schemaPath:"#/properties/since/type",keyword:"type",params:{type: schema138.properties.since.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.age_days !== undefined){
+let data2 = data.age_days;
+const _errs6 = errors;
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (data2 !== null)){
+validate51.errors = [{instancePath:instancePath+"/age_days",schemaPath:"#/properties/age_days/type",keyword:"type",params:{type: schema138.properties.age_days.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs6){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate51.errors = [{instancePath:instancePath+"/age_days",schemaPath:"#/properties/age_days/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_age_days !== undefined){
+let data3 = data.max_age_days;
+const _errs8 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate51.errors = [{instancePath:instancePath+"/max_age_days",schemaPath:"#/properties/max_age_days/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs8){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 1 || isNaN(data3)){
+validate51.errors = [{instancePath:instancePath+"/max_age_days",schemaPath:"#/properties/max_age_days/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rate_limit !== undefined){
+let data4 = data.rate_limit;
+const _errs10 = errors;
+const _errs11 = errors;
+let valid1 = false;
+let passing0 = null;
+const _errs12 = errors;
+if(!(validate48(data4, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate48.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs12 === errors;
+if(_valid0){
+valid1 = true;
+passing0 = 0;
+}
+const _errs13 = errors;
+if(data4 !== null){
+const err0 = {instancePath:instancePath+"/rate_limit",schemaPath:"#/properties/rate_limit/oneOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+var _valid0 = _errs13 === errors;
+if(_valid0 && valid1){
+valid1 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid1 = true;
+passing0 = 1;
+}
+}
+if(!valid1){
+const err1 = {instancePath:instancePath+"/rate_limit",schemaPath:"#/properties/rate_limit/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+validate51.errors = vErrors;
+return false;
+}
+else {
+errors = _errs11;
+if(vErrors !== null){
+if(_errs11){
+vErrors.length = _errs11;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate51.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate51.errors = vErrors;
+return errors === 0;
+}
+validate51.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
 
 function validate46(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -6914,14 +7356,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((data.mappings === undefined) && (missing0 = "mappings")) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
+if((((data.mappings === undefined) && (missing0 = "mappings")) || ((data.tokens === undefined) && (missing0 = "tokens"))) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
 validate46.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "mappings") || (key0 === "next_cursor"))){
+if(!(((key0 === "mappings") || (key0 === "tokens")) || (key0 === "next_cursor"))){
 validate46.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -6958,16 +7400,47 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.next_cursor !== undefined){
+if(data.tokens !== undefined){
+let data2 = data.tokens;
 const _errs5 = errors;
-if(data.next_cursor !== null){
-validate46.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"#/properties/next_cursor/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+if(errors === _errs5){
+if(Array.isArray(data2)){
+var valid2 = true;
+const len1 = data2.length;
+for(let i1=0; i1<len1; i1++){
+const _errs7 = errors;
+if(!(validate51(data2[i1], {instancePath:instancePath+"/tokens/" + i1,parentData:data2,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate51.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs7 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate46.errors = [{instancePath:instancePath+"/tokens",schemaPath:"#/properties/tokens/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
+}
 }
 var valid0 = _errs5 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.next_cursor !== undefined){
+const _errs8 = errors;
+if(data.next_cursor !== null){
+validate46.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"#/properties/next_cursor/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -6983,17 +7456,17 @@ return errors === 0;
 }
 validate46.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x15 = validate49;
-const schema136 = {"type":"object","additionalProperties":false,"required":["starts","mappings"],"properties":{"starts":{"type":["string","null"]},"mappings":{"type":"array","items":{"$ref":"shape:TriedMapping"}}}};
-const schema137 = {"type":"object","additionalProperties":false,"required":["mapping","path","verify","matched","failed","message","turn"],"properties":{"mapping":{"$ref":"shape:MappingName"},"path":{"$ref":"shape:MappingPath"},"verify":{"$ref":"shape:VerifyType"},"matched":{"type":"boolean"},"failed":{"oneOf":[{"$ref":"shape:FailedPair"},{"type":"null"}]},"message":{"type":["string","null"]},"turn":{"oneOf":[{"$ref":"shape:PlannedTurn"},{"type":"null"}]}}};
-const schema141 = {"type":"object","additionalProperties":false,"required":["path","expected","found"],"properties":{"path":{"type":"string"},"expected":{"type":"array","minItems":1,"items":{"type":"string"}},"found":{"type":["string","null"]}}};
-const schema142 = {"type":"object","additionalProperties":false,"required":["agent","session_id","model","channel","delivery","announce_to"],"properties":{"agent":{"$ref":"shape:AgentName"},"session_id":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"$ref":"shape:AnnounceTo"}}};
-const schema145 = {"type":["string","null"]};
+const x15 = validate54;
+const schema139 = {"type":"object","additionalProperties":false,"required":["starts","mappings"],"properties":{"starts":{"type":["string","null"]},"mappings":{"type":"array","items":{"$ref":"shape:TriedMapping"}}}};
+const schema140 = {"type":"object","additionalProperties":false,"required":["mapping","path","verify","matched","failed","message","turn"],"properties":{"mapping":{"$ref":"shape:MappingName"},"path":{"$ref":"shape:MappingPath"},"verify":{"$ref":"shape:VerifyType"},"matched":{"type":"boolean"},"failed":{"oneOf":[{"$ref":"shape:FailedPair"},{"type":"null"}]},"message":{"type":["string","null"]},"turn":{"oneOf":[{"$ref":"shape:PlannedTurn"},{"type":"null"}]}}};
+const schema144 = {"type":"object","additionalProperties":false,"required":["path","expected","found"],"properties":{"path":{"type":"string"},"expected":{"type":"array","minItems":1,"items":{"type":"string"}},"found":{"type":["string","null"]}}};
+const schema145 = {"type":"object","additionalProperties":false,"required":["agent","session_id","model","channel","delivery","announce_to"],"properties":{"agent":{"$ref":"shape:AgentName"},"session_id":{"oneOf":[{"$ref":"shape:WebhookSessionId"},{"type":"null"}]},"model":{"$ref":"shape:ResolvedModel"},"channel":{"$ref":"shape:ResolvedChannel"},"delivery":{"$ref":"shape:DeliveryMode"},"announce_to":{"$ref":"shape:AnnounceTo"}}};
+const schema148 = {"type":["string","null"]};
 
-function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate56(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate51.evaluated;
+const evaluated0 = validate56.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7004,14 +7477,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.agent === undefined) && (missing0 = "agent")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.channel === undefined) && (missing0 = "channel"))) || ((data.delivery === undefined) && (missing0 = "delivery"))) || ((data.announce_to === undefined) && (missing0 = "announce_to"))){
-validate51.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate56.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "agent") || (key0 === "session_id")) || (key0 === "model")) || (key0 === "channel")) || (key0 === "delivery")) || (key0 === "announce_to"))){
-validate51.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate56.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7024,18 +7497,18 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(isLonger(data0, 64)){
-validate51.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate56.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data0, 1)){
-validate51.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate56.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate51.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate56.errors = [{instancePath:instancePath+"/agent",schemaPath:"shape:AgentName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7125,7 +7598,7 @@ else {
 vErrors.push(err4);
 }
 errors++;
-validate51.errors = vErrors;
+validate56.errors = vErrors;
 return false;
 }
 else {
@@ -7149,7 +7622,7 @@ if(data.model !== undefined){
 let data2 = data.model;
 const _errs12 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate51.errors = [{instancePath:instancePath+"/model",schemaPath:"shape:ResolvedModel/type",keyword:"type",params:{type: schema145.type},message:"must be string,null"}];
+validate56.errors = [{instancePath:instancePath+"/model",schemaPath:"shape:ResolvedModel/type",keyword:"type",params:{type: schema148.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -7162,7 +7635,7 @@ if(data.channel !== undefined){
 let data3 = data.channel;
 const _errs15 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate51.errors = [{instancePath:instancePath+"/channel",schemaPath:"shape:ResolvedChannel/type",keyword:"type",params:{type: schema132.type},message:"must be string,null"}];
+validate56.errors = [{instancePath:instancePath+"/channel",schemaPath:"shape:ResolvedChannel/type",keyword:"type",params:{type: schema132.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -7175,11 +7648,11 @@ if(data.delivery !== undefined){
 let data4 = data.delivery;
 const _errs18 = errors;
 if(typeof data4 !== "string"){
-validate51.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate56.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data4 === "none") || (data4 === "announce"))){
-validate51.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema133.enum},message:"must be equal to one of the allowed values"}];
+validate56.errors = [{instancePath:instancePath+"/delivery",schemaPath:"shape:DeliveryMode/enum",keyword:"enum",params:{allowedValues: schema133.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -7192,7 +7665,7 @@ if(data.announce_to !== undefined){
 let data5 = data.announce_to;
 const _errs21 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate51.errors = [{instancePath:instancePath+"/announce_to",schemaPath:"shape:AnnounceTo/type",keyword:"type",params:{type: schema134.type},message:"must be string,null"}];
+validate56.errors = [{instancePath:instancePath+"/announce_to",schemaPath:"shape:AnnounceTo/type",keyword:"type",params:{type: schema134.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs21 === errors;
@@ -7209,20 +7682,20 @@ var valid0 = true;
 }
 }
 else {
-validate51.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate56.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate51.errors = vErrors;
+validate56.errors = vErrors;
 return errors === 0;
 }
-validate51.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate56.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate50(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate50.evaluated;
+const evaluated0 = validate55.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -7233,14 +7706,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.mapping === undefined) && (missing0 = "mapping")) || ((data.path === undefined) && (missing0 = "path"))) || ((data.verify === undefined) && (missing0 = "verify"))) || ((data.matched === undefined) && (missing0 = "matched"))) || ((data.failed === undefined) && (missing0 = "failed"))) || ((data.message === undefined) && (missing0 = "message"))) || ((data.turn === undefined) && (missing0 = "turn"))){
-validate50.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate55.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "mapping") || (key0 === "path")) || (key0 === "verify")) || (key0 === "matched")) || (key0 === "failed")) || (key0 === "message")) || (key0 === "turn"))){
-validate50.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate55.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -7253,12 +7726,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
 if(!pattern51.test(data0)){
-validate50.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
+validate55.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9-]*$"},message:"must match pattern \""+"^[a-z][a-z0-9-]*$"+"\""}];
 return false;
 }
 }
 else {
-validate50.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate55.errors = [{instancePath:instancePath+"/mapping",schemaPath:"shape:MappingName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -7271,7 +7744,7 @@ if(valid0){
 if(data.path !== undefined){
 const _errs5 = errors;
 if(typeof data.path !== "string"){
-validate50.errors = [{instancePath:instancePath+"/path",schemaPath:"shape:MappingPath/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate55.errors = [{instancePath:instancePath+"/path",schemaPath:"shape:MappingPath/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -7284,11 +7757,11 @@ if(data.verify !== undefined){
 let data2 = data.verify;
 const _errs8 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate50.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/type",keyword:"type",params:{type: schema135.type},message:"must be string,null"}];
+validate55.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/type",keyword:"type",params:{type: schema135.type},message:"must be string,null"}];
 return false;
 }
 if(!(((((data2 === "standard-webhooks") || (data2 === "github")) || (data2 === "stripe")) || (data2 === "slack")) || (data2 === null))){
-validate50.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/enum",keyword:"enum",params:{allowedValues: schema135.enum},message:"must be equal to one of the allowed values"}];
+validate55.errors = [{instancePath:instancePath+"/verify",schemaPath:"shape:VerifyType/enum",keyword:"enum",params:{allowedValues: schema135.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -7300,7 +7773,7 @@ if(valid0){
 if(data.matched !== undefined){
 const _errs11 = errors;
 if(typeof data.matched !== "boolean"){
-validate50.errors = [{instancePath:instancePath+"/matched",schemaPath:"#/properties/matched/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate55.errors = [{instancePath:instancePath+"/matched",schemaPath:"#/properties/matched/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -7422,7 +7895,7 @@ if(data4.found !== undefined){
 let data8 = data4.found;
 const _errs25 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err6 = {instancePath:instancePath+"/failed/found",schemaPath:"shape:FailedPair/properties/found/type",keyword:"type",params:{type: schema141.properties.found.type},message:"must be string,null"};
+const err6 = {instancePath:instancePath+"/failed/found",schemaPath:"shape:FailedPair/properties/found/type",keyword:"type",params:{type: schema144.properties.found.type},message:"must be string,null"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -7488,7 +7961,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate50.errors = vErrors;
+validate55.errors = vErrors;
 return false;
 }
 else {
@@ -7512,7 +7985,7 @@ if(data.message !== undefined){
 let data9 = data.message;
 const _errs29 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-validate50.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: schema137.properties.message.type},message:"must be string,null"}];
+validate55.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: schema140.properties.message.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs29 === errors;
@@ -7528,8 +8001,8 @@ const _errs32 = errors;
 let valid8 = false;
 let passing1 = null;
 const _errs33 = errors;
-if(!(validate51(data10, {instancePath:instancePath+"/turn",parentData:data,parentDataProperty:"turn",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate51.errors);
+if(!(validate56(data10, {instancePath:instancePath+"/turn",parentData:data,parentDataProperty:"turn",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate56.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs33 === errors;
@@ -7568,7 +8041,7 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate50.errors = vErrors;
+validate55.errors = vErrors;
 return false;
 }
 else {
@@ -7587,409 +8060,6 @@ var valid0 = _errs31 === errors;
 else {
 var valid0 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate50.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate50.errors = vErrors;
-return errors === 0;
-}
-validate50.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate49.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.starts === undefined) && (missing0 = "starts")) || ((data.mappings === undefined) && (missing0 = "mappings"))){
-validate49.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "starts") || (key0 === "mappings"))){
-validate49.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.starts !== undefined){
-let data0 = data.starts;
-const _errs2 = errors;
-if((typeof data0 !== "string") && (data0 !== null)){
-validate49.errors = [{instancePath:instancePath+"/starts",schemaPath:"#/properties/starts/type",keyword:"type",params:{type: schema136.properties.starts.type},message:"must be string,null"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.mappings !== undefined){
-let data1 = data.mappings;
-const _errs4 = errors;
-if(errors === _errs4){
-if(Array.isArray(data1)){
-var valid1 = true;
-const len0 = data1.length;
-for(let i0=0; i0<len0; i0++){
-const _errs6 = errors;
-if(!(validate50(data1[i0], {instancePath:instancePath+"/mappings/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate50.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate49.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate49.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate49.errors = vErrors;
-return errors === 0;
-}
-validate49.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const x16 = validate54;
-const schema149 = {"type":"object","additionalProperties":false,"required":["file","loaded_at","values","last_reload"],"properties":{"file":{"type":["string","null"]},"loaded_at":{"$ref":"shape:Timestamp"},"values":{"type":"array","items":{"$ref":"shape:ConfigValue"}},"last_reload":{"oneOf":[{"$ref":"shape:LastReload"},{"type":"null"}]}}};
-const schema151 = {"type":"object","additionalProperties":false,"required":["path","value","origin","line","column","variable"],"properties":{"path":{"type":"string"},"value":{"type":["string","number","boolean","null","array","object"],"maxItems":0,"items":{"type":"string"}},"origin":{"type":"string","enum":["file","environment","flag","default","try-out"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"variable":{"type":["string","null"]}}};
-const schema152 = {"type":"object","additionalProperties":false,"required":["at","cause","reloaded","changed","needs_restart","problems"],"properties":{"at":{"$ref":"shape:Timestamp"},"cause":{"type":"string","enum":["file","signal","rpc"]},"reloaded":{"$ref":"shape:Reloaded"},"changed":{"type":"array","items":{"type":"string"}},"needs_restart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
-const schema154 = {"type":"boolean"};
-const schema155 = {"type":"array","items":{"type":"string"}};
-const schema156 = {"type":"array","items":{"$ref":"shape:ConfigProblem"}};
-const schema157 = {"type":"object","additionalProperties":false,"required":["file","line","column","key","message"],"properties":{"file":{"type":["string","null"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"key":{"type":"string"},"message":{"type":"string"}}};
-
-function validate56(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate56.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(Array.isArray(data)){
-var valid0 = true;
-const len0 = data.length;
-for(let i0=0; i0<len0; i0++){
-let data0 = data[i0];
-const _errs1 = errors;
-const _errs2 = errors;
-if(errors === _errs2){
-if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
-let missing0;
-if((((((data0.file === undefined) && (missing0 = "file")) || ((data0.line === undefined) && (missing0 = "line"))) || ((data0.column === undefined) && (missing0 = "column"))) || ((data0.key === undefined) && (missing0 = "key"))) || ((data0.message === undefined) && (missing0 = "message"))){
-validate56.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs4 = errors;
-for(const key0 in data0){
-if(!(((((key0 === "file") || (key0 === "line")) || (key0 === "column")) || (key0 === "key")) || (key0 === "message"))){
-validate56.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs4 === errors){
-if(data0.file !== undefined){
-let data1 = data0.file;
-const _errs5 = errors;
-if((typeof data1 !== "string") && (data1 !== null)){
-validate56.errors = [{instancePath:instancePath+"/" + i0+"/file",schemaPath:"shape:ConfigProblem/properties/file/type",keyword:"type",params:{type: schema157.properties.file.type},message:"must be string,null"}];
-return false;
-}
-var valid2 = _errs5 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data0.line !== undefined){
-let data2 = data0.line;
-const _errs7 = errors;
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (data2 !== null)){
-validate56.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/type",keyword:"type",params:{type: schema157.properties.line.type},message:"must be integer,null"}];
-return false;
-}
-if(errors === _errs7){
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 1 || isNaN(data2)){
-validate56.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
-}
-}
-var valid2 = _errs7 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data0.column !== undefined){
-let data3 = data0.column;
-const _errs9 = errors;
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (data3 !== null)){
-validate56.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/type",keyword:"type",params:{type: schema157.properties.column.type},message:"must be integer,null"}];
-return false;
-}
-if(errors === _errs9){
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 < 1 || isNaN(data3)){
-validate56.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
-}
-}
-var valid2 = _errs9 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data0.key !== undefined){
-const _errs11 = errors;
-if(typeof data0.key !== "string"){
-validate56.errors = [{instancePath:instancePath+"/" + i0+"/key",schemaPath:"shape:ConfigProblem/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs11 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data0.message !== undefined){
-const _errs13 = errors;
-if(typeof data0.message !== "string"){
-validate56.errors = [{instancePath:instancePath+"/" + i0+"/message",schemaPath:"shape:ConfigProblem/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs13 === errors;
-}
-else {
-var valid2 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate56.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs1 === errors;
-if(!valid0){
-break;
-}
-}
-}
-else {
-validate56.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-validate56.errors = vErrors;
-return errors === 0;
-}
-validate56.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate55.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((((data.at === undefined) && (missing0 = "at")) || ((data.cause === undefined) && (missing0 = "cause"))) || ((data.reloaded === undefined) && (missing0 = "reloaded"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.needs_restart === undefined) && (missing0 = "needs_restart"))) || ((data.problems === undefined) && (missing0 = "problems"))){
-validate55.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((((key0 === "at") || (key0 === "cause")) || (key0 === "reloaded")) || (key0 === "changed")) || (key0 === "needs_restart")) || (key0 === "problems"))){
-validate55.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.at !== undefined){
-let data0 = data.at;
-const _errs2 = errors;
-const _errs3 = errors;
-if(errors === _errs3){
-if(typeof data0 === "string"){
-if(!pattern15.test(data0)){
-validate55.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
-return false;
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.cause !== undefined){
-let data1 = data.cause;
-const _errs5 = errors;
-if(typeof data1 !== "string"){
-validate55.errors = [{instancePath:instancePath+"/cause",schemaPath:"#/properties/cause/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data1 === "file") || (data1 === "signal")) || (data1 === "rpc"))){
-validate55.errors = [{instancePath:instancePath+"/cause",schemaPath:"#/properties/cause/enum",keyword:"enum",params:{allowedValues: schema152.properties.cause.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.reloaded !== undefined){
-const _errs7 = errors;
-if(typeof data.reloaded !== "boolean"){
-validate55.errors = [{instancePath:instancePath+"/reloaded",schemaPath:"shape:Reloaded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.changed !== undefined){
-let data3 = data.changed;
-const _errs10 = errors;
-if(errors === _errs10){
-if(Array.isArray(data3)){
-var valid3 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-const _errs12 = errors;
-if(typeof data3[i0] !== "string"){
-validate55.errors = [{instancePath:instancePath+"/changed/" + i0,schemaPath:"#/properties/changed/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid3 = _errs12 === errors;
-if(!valid3){
-break;
-}
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/changed",schemaPath:"#/properties/changed/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.needs_restart !== undefined){
-let data5 = data.needs_restart;
-const _errs14 = errors;
-const _errs15 = errors;
-if(errors === _errs15){
-if(Array.isArray(data5)){
-var valid5 = true;
-const len1 = data5.length;
-for(let i1=0; i1<len1; i1++){
-const _errs17 = errors;
-if(typeof data5[i1] !== "string"){
-validate55.errors = [{instancePath:instancePath+"/needs_restart/" + i1,schemaPath:"shape:NeedsRestart/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid5 = _errs17 === errors;
-if(!valid5){
-break;
-}
-}
-}
-else {
-validate55.errors = [{instancePath:instancePath+"/needs_restart",schemaPath:"shape:NeedsRestart/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.problems !== undefined){
-const _errs19 = errors;
-if(!(validate56(data.problems, {instancePath:instancePath+"/problems",parentData:data,parentDataProperty:"problems",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate56.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs19 === errors;
-}
-else {
-var valid0 = true;
 }
 }
 }
@@ -8023,15 +8093,418 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((data.file === undefined) && (missing0 = "file")) || ((data.loaded_at === undefined) && (missing0 = "loaded_at"))) || ((data.values === undefined) && (missing0 = "values"))) || ((data.last_reload === undefined) && (missing0 = "last_reload"))){
+if(((data.starts === undefined) && (missing0 = "starts")) || ((data.mappings === undefined) && (missing0 = "mappings"))){
 validate54.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "file") || (key0 === "loaded_at")) || (key0 === "values")) || (key0 === "last_reload"))){
+if(!((key0 === "starts") || (key0 === "mappings"))){
 validate54.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.starts !== undefined){
+let data0 = data.starts;
+const _errs2 = errors;
+if((typeof data0 !== "string") && (data0 !== null)){
+validate54.errors = [{instancePath:instancePath+"/starts",schemaPath:"#/properties/starts/type",keyword:"type",params:{type: schema139.properties.starts.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mappings !== undefined){
+let data1 = data.mappings;
+const _errs4 = errors;
+if(errors === _errs4){
+if(Array.isArray(data1)){
+var valid1 = true;
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+const _errs6 = errors;
+if(!(validate55(data1[i0], {instancePath:instancePath+"/mappings/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate55.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate54.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate54.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate54.errors = vErrors;
+return errors === 0;
+}
+validate54.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const x16 = validate59;
+const schema152 = {"type":"object","additionalProperties":false,"required":["file","loaded_at","values","last_reload"],"properties":{"file":{"type":["string","null"]},"loaded_at":{"$ref":"shape:Timestamp"},"values":{"type":"array","items":{"$ref":"shape:ConfigValue"}},"last_reload":{"oneOf":[{"$ref":"shape:LastReload"},{"type":"null"}]}}};
+const schema154 = {"type":"object","additionalProperties":false,"required":["path","value","origin","line","column","variable"],"properties":{"path":{"type":"string"},"value":{"type":["string","number","boolean","null","array","object"],"maxItems":0,"items":{"type":"string"}},"origin":{"type":"string","enum":["file","environment","flag","default","try-out"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"variable":{"type":["string","null"]}}};
+const schema155 = {"type":"object","additionalProperties":false,"required":["at","cause","reloaded","changed","needs_restart","problems"],"properties":{"at":{"$ref":"shape:Timestamp"},"cause":{"type":"string","enum":["file","signal","rpc"]},"reloaded":{"$ref":"shape:Reloaded"},"changed":{"type":"array","items":{"type":"string"}},"needs_restart":{"$ref":"shape:NeedsRestart"},"problems":{"$ref":"shape:Problems"}}};
+const schema157 = {"type":"boolean"};
+const schema158 = {"type":"array","items":{"type":"string"}};
+const schema159 = {"type":"array","items":{"$ref":"shape:ConfigProblem"}};
+const schema160 = {"type":"object","additionalProperties":false,"required":["file","line","column","key","message"],"properties":{"file":{"type":["string","null"]},"line":{"type":["integer","null"],"minimum":1},"column":{"type":["integer","null"],"minimum":1},"key":{"type":"string"},"message":{"type":"string"}}};
+
+function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate61.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(Array.isArray(data)){
+var valid0 = true;
+const len0 = data.length;
+for(let i0=0; i0<len0; i0++){
+let data0 = data[i0];
+const _errs1 = errors;
+const _errs2 = errors;
+if(errors === _errs2){
+if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
+let missing0;
+if((((((data0.file === undefined) && (missing0 = "file")) || ((data0.line === undefined) && (missing0 = "line"))) || ((data0.column === undefined) && (missing0 = "column"))) || ((data0.key === undefined) && (missing0 = "key"))) || ((data0.message === undefined) && (missing0 = "message"))){
+validate61.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs4 = errors;
+for(const key0 in data0){
+if(!(((((key0 === "file") || (key0 === "line")) || (key0 === "column")) || (key0 === "key")) || (key0 === "message"))){
+validate61.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs4 === errors){
+if(data0.file !== undefined){
+let data1 = data0.file;
+const _errs5 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
+validate61.errors = [{instancePath:instancePath+"/" + i0+"/file",schemaPath:"shape:ConfigProblem/properties/file/type",keyword:"type",params:{type: schema160.properties.file.type},message:"must be string,null"}];
+return false;
+}
+var valid2 = _errs5 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.line !== undefined){
+let data2 = data0.line;
+const _errs7 = errors;
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (data2 !== null)){
+validate61.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/type",keyword:"type",params:{type: schema160.properties.line.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 1 || isNaN(data2)){
+validate61.errors = [{instancePath:instancePath+"/" + i0+"/line",schemaPath:"shape:ConfigProblem/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid2 = _errs7 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.column !== undefined){
+let data3 = data0.column;
+const _errs9 = errors;
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (data3 !== null)){
+validate61.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/type",keyword:"type",params:{type: schema160.properties.column.type},message:"must be integer,null"}];
+return false;
+}
+if(errors === _errs9){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 1 || isNaN(data3)){
+validate61.errors = [{instancePath:instancePath+"/" + i0+"/column",schemaPath:"shape:ConfigProblem/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+var valid2 = _errs9 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.key !== undefined){
+const _errs11 = errors;
+if(typeof data0.key !== "string"){
+validate61.errors = [{instancePath:instancePath+"/" + i0+"/key",schemaPath:"shape:ConfigProblem/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs11 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data0.message !== undefined){
+const _errs13 = errors;
+if(typeof data0.message !== "string"){
+validate61.errors = [{instancePath:instancePath+"/" + i0+"/message",schemaPath:"shape:ConfigProblem/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate61.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:ConfigProblem/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs1 === errors;
+if(!valid0){
+break;
+}
+}
+}
+else {
+validate61.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+validate61.errors = vErrors;
+return errors === 0;
+}
+validate61.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate60.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.at === undefined) && (missing0 = "at")) || ((data.cause === undefined) && (missing0 = "cause"))) || ((data.reloaded === undefined) && (missing0 = "reloaded"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.needs_restart === undefined) && (missing0 = "needs_restart"))) || ((data.problems === undefined) && (missing0 = "problems"))){
+validate60.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((key0 === "at") || (key0 === "cause")) || (key0 === "reloaded")) || (key0 === "changed")) || (key0 === "needs_restart")) || (key0 === "problems"))){
+validate60.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.at !== undefined){
+let data0 = data.at;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern15.test(data0)){
+validate60.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+return false;
+}
+}
+else {
+validate60.errors = [{instancePath:instancePath+"/at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cause !== undefined){
+let data1 = data.cause;
+const _errs5 = errors;
+if(typeof data1 !== "string"){
+validate60.errors = [{instancePath:instancePath+"/cause",schemaPath:"#/properties/cause/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data1 === "file") || (data1 === "signal")) || (data1 === "rpc"))){
+validate60.errors = [{instancePath:instancePath+"/cause",schemaPath:"#/properties/cause/enum",keyword:"enum",params:{allowedValues: schema155.properties.cause.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reloaded !== undefined){
+const _errs7 = errors;
+if(typeof data.reloaded !== "boolean"){
+validate60.errors = [{instancePath:instancePath+"/reloaded",schemaPath:"shape:Reloaded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.changed !== undefined){
+let data3 = data.changed;
+const _errs10 = errors;
+if(errors === _errs10){
+if(Array.isArray(data3)){
+var valid3 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs12 = errors;
+if(typeof data3[i0] !== "string"){
+validate60.errors = [{instancePath:instancePath+"/changed/" + i0,schemaPath:"#/properties/changed/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs12 === errors;
+if(!valid3){
+break;
+}
+}
+}
+else {
+validate60.errors = [{instancePath:instancePath+"/changed",schemaPath:"#/properties/changed/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.needs_restart !== undefined){
+let data5 = data.needs_restart;
+const _errs14 = errors;
+const _errs15 = errors;
+if(errors === _errs15){
+if(Array.isArray(data5)){
+var valid5 = true;
+const len1 = data5.length;
+for(let i1=0; i1<len1; i1++){
+const _errs17 = errors;
+if(typeof data5[i1] !== "string"){
+validate60.errors = [{instancePath:instancePath+"/needs_restart/" + i1,schemaPath:"shape:NeedsRestart/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid5 = _errs17 === errors;
+if(!valid5){
+break;
+}
+}
+}
+else {
+validate60.errors = [{instancePath:instancePath+"/needs_restart",schemaPath:"shape:NeedsRestart/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.problems !== undefined){
+const _errs19 = errors;
+if(!(validate61(data.problems, {instancePath:instancePath+"/problems",parentData:data,parentDataProperty:"problems",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate61.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate60.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate60.errors = vErrors;
+return errors === 0;
+}
+validate60.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate59.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.file === undefined) && (missing0 = "file")) || ((data.loaded_at === undefined) && (missing0 = "loaded_at"))) || ((data.values === undefined) && (missing0 = "values"))) || ((data.last_reload === undefined) && (missing0 = "last_reload"))){
+validate59.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "file") || (key0 === "loaded_at")) || (key0 === "values")) || (key0 === "last_reload"))){
+validate59.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8041,7 +8514,7 @@ if(data.file !== undefined){
 let data0 = data.file;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate54.errors = [{instancePath:instancePath+"/file",schemaPath:"#/properties/file/type",keyword:"type",params:{type: schema149.properties.file.type},message:"must be string,null"}];
+validate59.errors = [{instancePath:instancePath+"/file",schemaPath:"#/properties/file/type",keyword:"type",params:{type: schema152.properties.file.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8057,12 +8530,12 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(!pattern15.test(data1)){
-validate54.errors = [{instancePath:instancePath+"/loaded_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate59.errors = [{instancePath:instancePath+"/loaded_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate54.errors = [{instancePath:instancePath+"/loaded_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate59.errors = [{instancePath:instancePath+"/loaded_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8087,14 +8560,14 @@ if(errors === _errs10){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing1;
 if(((((((data3.path === undefined) && (missing1 = "path")) || ((data3.value === undefined) && (missing1 = "value"))) || ((data3.origin === undefined) && (missing1 = "origin"))) || ((data3.line === undefined) && (missing1 = "line"))) || ((data3.column === undefined) && (missing1 = "column"))) || ((data3.variable === undefined) && (missing1 = "variable"))){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs12 = errors;
 for(const key1 in data3){
 if(!((((((key1 === "path") || (key1 === "value")) || (key1 === "origin")) || (key1 === "line")) || (key1 === "column")) || (key1 === "variable"))){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8103,7 +8576,7 @@ if(_errs12 === errors){
 if(data3.path !== undefined){
 const _errs13 = errors;
 if(typeof data3.path !== "string"){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/path",schemaPath:"shape:ConfigValue/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/path",schemaPath:"shape:ConfigValue/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs13 === errors;
@@ -8116,13 +8589,13 @@ if(data3.value !== undefined){
 let data5 = data3.value;
 const _errs15 = errors;
 if((((typeof data5 != "object") && (typeof data5 !== "string")) && (!((typeof data5 == "number") && (isFinite(data5))))) && (typeof data5 !== "boolean")){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/value",schemaPath:"shape:ConfigValue/properties/value/type",keyword:"type",params:{type: schema151.properties.value.type},message:"must be string,number,boolean,null,array,object"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/value",schemaPath:"shape:ConfigValue/properties/value/type",keyword:"type",params:{type: schema154.properties.value.type},message:"must be string,number,boolean,null,array,object"}];
 return false;
 }
 if(errors === _errs15){
 if(Array.isArray(data5)){
 if(data5.length > 0){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/value",schemaPath:"shape:ConfigValue/properties/value/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/value",schemaPath:"shape:ConfigValue/properties/value/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"}];
 return false;
 }
 else {
@@ -8131,7 +8604,7 @@ const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
 const _errs17 = errors;
 if(typeof data5[i1] !== "string"){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/value/" + i1,schemaPath:"shape:ConfigValue/properties/value/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/value/" + i1,schemaPath:"shape:ConfigValue/properties/value/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs17 === errors;
@@ -8152,11 +8625,11 @@ if(data3.origin !== undefined){
 let data7 = data3.origin;
 const _errs19 = errors;
 if(typeof data7 !== "string"){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((((data7 === "file") || (data7 === "environment")) || (data7 === "flag")) || (data7 === "default")) || (data7 === "try-out"))){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/enum",keyword:"enum",params:{allowedValues: schema151.properties.origin.enum},message:"must be equal to one of the allowed values"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/origin",schemaPath:"shape:ConfigValue/properties/origin/enum",keyword:"enum",params:{allowedValues: schema154.properties.origin.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid4 = _errs19 === errors;
@@ -8169,13 +8642,13 @@ if(data3.line !== undefined){
 let data8 = data3.line;
 const _errs21 = errors;
 if((!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))) && (data8 !== null)){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/type",keyword:"type",params:{type: schema151.properties.line.type},message:"must be integer,null"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/type",keyword:"type",params:{type: schema154.properties.line.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs21){
 if((typeof data8 == "number") && (isFinite(data8))){
 if(data8 < 1 || isNaN(data8)){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/line",schemaPath:"shape:ConfigValue/properties/line/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -8190,13 +8663,13 @@ if(data3.column !== undefined){
 let data9 = data3.column;
 const _errs23 = errors;
 if((!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))) && (data9 !== null)){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/type",keyword:"type",params:{type: schema151.properties.column.type},message:"must be integer,null"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/type",keyword:"type",params:{type: schema154.properties.column.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs23){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 1 || isNaN(data9)){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/column",schemaPath:"shape:ConfigValue/properties/column/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -8211,7 +8684,7 @@ if(data3.variable !== undefined){
 let data10 = data3.variable;
 const _errs25 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-validate54.errors = [{instancePath:instancePath+"/values/" + i0+"/variable",schemaPath:"shape:ConfigValue/properties/variable/type",keyword:"type",params:{type: schema151.properties.variable.type},message:"must be string,null"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0+"/variable",schemaPath:"shape:ConfigValue/properties/variable/type",keyword:"type",params:{type: schema154.properties.variable.type},message:"must be string,null"}];
 return false;
 }
 var valid4 = _errs25 === errors;
@@ -8228,7 +8701,7 @@ var valid4 = true;
 }
 }
 else {
-validate54.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate59.errors = [{instancePath:instancePath+"/values/" + i0,schemaPath:"shape:ConfigValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -8239,7 +8712,7 @@ break;
 }
 }
 else {
-validate54.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate59.errors = [{instancePath:instancePath+"/values",schemaPath:"#/properties/values/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -8256,8 +8729,8 @@ const _errs28 = errors;
 let valid6 = false;
 let passing0 = null;
 const _errs29 = errors;
-if(!(validate55(data11, {instancePath:instancePath+"/last_reload",parentData:data,parentDataProperty:"last_reload",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate55.errors);
+if(!(validate60(data11, {instancePath:instancePath+"/last_reload",parentData:data,parentDataProperty:"last_reload",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate60.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs29 === errors;
@@ -8296,7 +8769,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate54.errors = vErrors;
+validate59.errors = vErrors;
 return false;
 }
 else {
@@ -8322,30 +8795,30 @@ var valid0 = true;
 }
 }
 else {
-validate54.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate59.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate54.errors = vErrors;
+validate59.errors = vErrors;
 return errors === 0;
 }
-validate54.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate59.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x17 = validate59;
-const schema158 = {"type":"object","additionalProperties":false,"required":["keys","next_cursor"],"properties":{"keys":{"type":"array","items":{"$ref":"shape:Key"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
-const schema159 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
-const schema160 = {"type":"string","pattern":"^key_[0-9A-HJKMNP-TV-Z]{26}$"};
-const schema161 = {"type":"string","minLength":1,"maxLength":64};
-const schema169 = {"type":"string","enum":["config","console"]};
-const pattern57 = new RegExp("^key_[0-9A-HJKMNP-TV-Z]{26}$", "u");
-const schema162 = {"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"shape:KeyScope"}};
-const schema163 = {"type":"string","enum":["chat","admin"]};
+const x17 = validate64;
+const schema161 = {"type":"object","additionalProperties":false,"required":["keys","next_cursor"],"properties":{"keys":{"type":"array","items":{"$ref":"shape:Key"}},"next_cursor":{"$ref":"shape:NextCursor"}}};
+const schema162 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source"],"properties":{"key_id":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"name":{"$ref":"shape:KeyName"},"prefix":{"type":["string","null"]},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"last_used_at":{"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"oneOf":[{"$ref":"shape:KeyId"},{"type":"null"}]},"source":{"$ref":"shape:KeySource"}}};
+const schema163 = {"type":"string","pattern":"^key_[0-9A-HJKMNP-TV-Z]{26}$"};
+const schema164 = {"type":"string","minLength":1,"maxLength":64};
+const schema172 = {"type":"string","enum":["config","console"]};
+const pattern58 = new RegExp("^key_[0-9A-HJKMNP-TV-Z]{26}$", "u");
+const schema165 = {"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"shape:KeyScope"}};
+const schema166 = {"type":"string","enum":["chat","admin"]};
 const func0 = equal;
 
-function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate61.evaluated;
+const evaluated0 = validate66.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8355,7 +8828,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(Array.isArray(data)){
 if(data.length < 1){
-validate61.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate66.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -8365,11 +8838,11 @@ for(let i0=0; i0<len0; i0++){
 let data0 = data[i0];
 const _errs1 = errors;
 if(typeof data0 !== "string"){
-validate61.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate66.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "chat") || (data0 === "admin"))){
-validate61.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/enum",keyword:"enum",params:{allowedValues: schema163.enum},message:"must be equal to one of the allowed values"}];
+validate66.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"shape:KeyScope/enum",keyword:"enum",params:{allowedValues: schema166.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -8385,7 +8858,7 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data[i1], data[j0])){
-validate61.errors = [{instancePath,schemaPath:"#/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"}];
+validate66.errors = [{instancePath,schemaPath:"#/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"}];
 return false;
 break outer0;
 }
@@ -8396,21 +8869,21 @@ break outer0;
 }
 }
 else {
-validate61.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate66.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-validate61.errors = vErrors;
+validate66.errors = vErrors;
 return errors === 0;
 }
-validate61.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+validate66.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema166 = {"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]};
+const schema169 = {"oneOf":[{"$ref":"shape:Timestamp"},{"type":"null"}]};
 
-function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate68(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate63.evaluated;
+const evaluated0 = validate68.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8482,7 +8955,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate63.errors = vErrors;
+validate68.errors = vErrors;
 return false;
 }
 else {
@@ -8496,16 +8969,16 @@ vErrors = null;
 }
 }
 }
-validate63.errors = vErrors;
+validate68.errors = vErrors;
 return errors === 0;
 }
-validate63.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate68.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 
-function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate60.evaluated;
+const evaluated0 = validate65.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8516,14 +8989,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))){
-validate60.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate65.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema159.properties, key0))){
-validate60.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema162.properties, key0))){
+validate65.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -8539,7 +9012,7 @@ const _errs4 = errors;
 const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data0 === "string"){
-if(!pattern57.test(data0)){
+if(!pattern58.test(data0)){
 const err0 = {instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -8597,7 +9070,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate60.errors = vErrors;
+validate65.errors = vErrors;
 return false;
 }
 else {
@@ -8624,18 +9097,18 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate65.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate65.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate60.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate65.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -8649,7 +9122,7 @@ if(data.prefix !== undefined){
 let data2 = data.prefix;
 const _errs12 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate60.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: schema159.properties.prefix.type},message:"must be string,null"}];
+validate65.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: schema162.properties.prefix.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -8660,8 +9133,8 @@ var valid0 = true;
 if(valid0){
 if(data.scopes !== undefined){
 const _errs14 = errors;
-if(!(validate61(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate61.errors);
+if(!(validate66(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate66.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs14 === errors;
@@ -8738,7 +9211,7 @@ else {
 vErrors.push(err7);
 }
 errors++;
-validate60.errors = vErrors;
+validate65.errors = vErrors;
 return false;
 }
 else {
@@ -8826,7 +9299,7 @@ else {
 vErrors.push(err11);
 }
 errors++;
-validate60.errors = vErrors;
+validate65.errors = vErrors;
 return false;
 }
 else {
@@ -8848,8 +9321,8 @@ var valid0 = true;
 if(valid0){
 if(data.expires_at !== undefined){
 const _errs29 = errors;
-if(!(validate63(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate63.errors);
+if(!(validate68(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate68.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs29 === errors;
@@ -8868,7 +9341,7 @@ const _errs32 = errors;
 const _errs33 = errors;
 if(errors === _errs33){
 if(typeof data7 === "string"){
-if(!pattern57.test(data7)){
+if(!pattern58.test(data7)){
 const err12 = {instancePath:instancePath+"/replaced_by",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
@@ -8926,7 +9399,7 @@ else {
 vErrors.push(err15);
 }
 errors++;
-validate60.errors = vErrors;
+validate65.errors = vErrors;
 return false;
 }
 else {
@@ -8950,11 +9423,11 @@ if(data.source !== undefined){
 let data8 = data.source;
 const _errs37 = errors;
 if(typeof data8 !== "string"){
-validate60.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate65.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data8 === "config") || (data8 === "console"))){
-validate60.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema169.enum},message:"must be equal to one of the allowed values"}];
+validate65.errors = [{instancePath:instancePath+"/source",schemaPath:"shape:KeySource/enum",keyword:"enum",params:{allowedValues: schema172.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs37 === errors;
@@ -8974,20 +9447,20 @@ var valid0 = true;
 }
 }
 else {
-validate60.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate65.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate60.errors = vErrors;
+validate65.errors = vErrors;
 return errors === 0;
 }
-validate60.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate65.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate64(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate59.evaluated;
+const evaluated0 = validate64.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -8998,14 +9471,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.keys === undefined) && (missing0 = "keys")) || ((data.next_cursor === undefined) && (missing0 = "next_cursor"))){
-validate59.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate64.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "keys") || (key0 === "next_cursor"))){
-validate59.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate64.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9020,8 +9493,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate60(data0[i0], {instancePath:instancePath+"/keys/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate60.errors);
+if(!(validate65(data0[i0], {instancePath:instancePath+"/keys/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate65.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -9031,7 +9504,7 @@ break;
 }
 }
 else {
-validate59.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate64.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -9046,13 +9519,13 @@ let data2 = data.next_cursor;
 const _errs5 = errors;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate59.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema68.type},message:"must be string,null"}];
+validate64.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/type",keyword:"type",params:{type: schema68.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(isLonger(data2, 512)){
-validate59.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate64.errors = [{instancePath:instancePath+"/next_cursor",schemaPath:"shape:NextCursor/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 }
@@ -9067,25 +9540,25 @@ var valid0 = true;
 }
 }
 else {
-validate59.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate64.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate59.errors = vErrors;
+validate64.errors = vErrors;
 return errors === 0;
 }
-validate59.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate64.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x18 = validate66;
-const schema171 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"}}};
-const schema175 = {"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"};
-const schema176 = {"type":"string"};
-const pattern64 = new RegExp("^gw_[A-Za-z0-9_-]{43}$", "u");
+const x18 = validate71;
+const schema174 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"}}};
+const schema178 = {"type":"string","pattern":"^gw_[A-Za-z0-9_-]{43}$"};
+const schema179 = {"type":"string"};
+const pattern65 = new RegExp("^gw_[A-Za-z0-9_-]{43}$", "u");
 
-function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate71(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate66.evaluated;
+const evaluated0 = validate71.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9096,14 +9569,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))){
-validate66.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate71.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema171.properties, key0))){
-validate66.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema174.properties, key0))){
+validate71.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9115,13 +9588,13 @@ const _errs2 = errors;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
-if(!pattern57.test(data0)){
-validate66.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(!pattern58.test(data0)){
+validate71.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate71.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9138,18 +9611,18 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate66.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate71.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate66.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate71.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate71.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9162,7 +9635,7 @@ if(valid0){
 if(data.prefix !== undefined){
 const _errs8 = errors;
 if(typeof data.prefix !== "string"){
-validate66.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate71.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -9173,8 +9646,8 @@ var valid0 = true;
 if(valid0){
 if(data.scopes !== undefined){
 const _errs10 = errors;
-if(!(validate61(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate61.errors);
+if(!(validate66(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate66.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs10 === errors;
@@ -9190,12 +9663,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data4 === "string"){
 if(!pattern15.test(data4)){
-validate66.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate71.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate71.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9208,7 +9681,7 @@ if(valid0){
 if(data.last_used_at !== undefined){
 const _errs14 = errors;
 if(data.last_used_at !== null){
-validate66.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+validate71.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -9219,8 +9692,8 @@ var valid0 = true;
 if(valid0){
 if(data.expires_at !== undefined){
 const _errs16 = errors;
-if(!(validate63(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate63.errors);
+if(!(validate68(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate68.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs16 === errors;
@@ -9232,7 +9705,7 @@ if(valid0){
 if(data.replaced_by !== undefined){
 const _errs17 = errors;
 if(data.replaced_by !== null){
-validate66.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+validate71.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -9245,11 +9718,11 @@ if(data.source !== undefined){
 let data8 = data.source;
 const _errs19 = errors;
 if(typeof data8 !== "string"){
-validate66.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate71.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("console" !== data8){
-validate66.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
+validate71.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -9264,13 +9737,13 @@ const _errs21 = errors;
 const _errs22 = errors;
 if(errors === _errs22){
 if(typeof data9 === "string"){
-if(!pattern64.test(data9)){
-validate66.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
+if(!pattern65.test(data9)){
+validate71.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
 return false;
 }
 }
 else {
-validate66.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate71.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9283,7 +9756,7 @@ if(valid0){
 if(data.config_line !== undefined){
 const _errs24 = errors;
 if(typeof data.config_line !== "string"){
-validate66.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate71.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs24 === errors;
@@ -9305,22 +9778,22 @@ var valid0 = true;
 }
 }
 else {
-validate66.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate71.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate66.errors = vErrors;
+validate71.errors = vErrors;
 return errors === 0;
 }
-validate66.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate71.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x19 = validate69;
-const schema177 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line","replaces","replaced_expires_at"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"},"replaces":{"$ref":"shape:KeyId"},"replaced_expires_at":{"$ref":"shape:Timestamp"}}};
+const x19 = validate74;
+const schema180 = {"type":"object","additionalProperties":false,"required":["key_id","name","prefix","scopes","created_at","last_used_at","expires_at","replaced_by","source","key","config_line","replaces","replaced_expires_at"],"properties":{"key_id":{"$ref":"shape:KeyId"},"name":{"$ref":"shape:KeyName"},"prefix":{"type":"string"},"scopes":{"$ref":"shape:KeyScopes"},"created_at":{"$ref":"shape:Timestamp"},"last_used_at":{"type":"null"},"expires_at":{"$ref":"shape:KeyExpiry"},"replaced_by":{"type":"null"},"source":{"type":"string","const":"console"},"key":{"$ref":"shape:KeyItself"},"config_line":{"$ref":"shape:ConfigLine"},"replaces":{"$ref":"shape:KeyId"},"replaced_expires_at":{"$ref":"shape:Timestamp"}}};
 
-function validate69(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate74(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate69.evaluated;
+const evaluated0 = validate74.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9331,14 +9804,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((((((data.key_id === undefined) && (missing0 = "key_id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.prefix === undefined) && (missing0 = "prefix"))) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.created_at === undefined) && (missing0 = "created_at"))) || ((data.last_used_at === undefined) && (missing0 = "last_used_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.replaced_by === undefined) && (missing0 = "replaced_by"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.key === undefined) && (missing0 = "key"))) || ((data.config_line === undefined) && (missing0 = "config_line"))) || ((data.replaces === undefined) && (missing0 = "replaces"))) || ((data.replaced_expires_at === undefined) && (missing0 = "replaced_expires_at"))){
-validate69.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate74.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func5.call(schema177.properties, key0))){
-validate69.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+if(!(func5.call(schema180.properties, key0))){
+validate74.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9350,13 +9823,13 @@ const _errs2 = errors;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data0 === "string"){
-if(!pattern57.test(data0)){
-validate69.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(!pattern58.test(data0)){
+validate74.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate69.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/key_id",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9373,18 +9846,18 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data1 === "string"){
 if(isLonger(data1, 64)){
-validate69.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate74.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate69.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate74.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate69.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/name",schemaPath:"shape:KeyName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9397,7 +9870,7 @@ if(valid0){
 if(data.prefix !== undefined){
 const _errs8 = errors;
 if(typeof data.prefix !== "string"){
-validate69.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -9408,8 +9881,8 @@ var valid0 = true;
 if(valid0){
 if(data.scopes !== undefined){
 const _errs10 = errors;
-if(!(validate61(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate61.errors);
+if(!(validate66(data.scopes, {instancePath:instancePath+"/scopes",parentData:data,parentDataProperty:"scopes",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate66.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs10 === errors;
@@ -9425,12 +9898,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data4 === "string"){
 if(!pattern15.test(data4)){
-validate69.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate74.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate69.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/created_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9443,7 +9916,7 @@ if(valid0){
 if(data.last_used_at !== undefined){
 const _errs14 = errors;
 if(data.last_used_at !== null){
-validate69.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+validate74.errors = [{instancePath:instancePath+"/last_used_at",schemaPath:"#/properties/last_used_at/type",keyword:"type",params:{type: "null"},message:"must be null"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -9454,8 +9927,8 @@ var valid0 = true;
 if(valid0){
 if(data.expires_at !== undefined){
 const _errs16 = errors;
-if(!(validate63(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate63.errors);
+if(!(validate68(data.expires_at, {instancePath:instancePath+"/expires_at",parentData:data,parentDataProperty:"expires_at",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate68.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs16 === errors;
@@ -9467,7 +9940,7 @@ if(valid0){
 if(data.replaced_by !== undefined){
 const _errs17 = errors;
 if(data.replaced_by !== null){
-validate69.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
+validate74.errors = [{instancePath:instancePath+"/replaced_by",schemaPath:"#/properties/replaced_by/type",keyword:"type",params:{type: "null"},message:"must be null"}];
 return false;
 }
 var valid0 = _errs17 === errors;
@@ -9480,11 +9953,11 @@ if(data.source !== undefined){
 let data8 = data.source;
 const _errs19 = errors;
 if(typeof data8 !== "string"){
-validate69.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("console" !== data8){
-validate69.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
+validate74.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/const",keyword:"const",params:{allowedValue: "console"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -9499,13 +9972,13 @@ const _errs21 = errors;
 const _errs22 = errors;
 if(errors === _errs22){
 if(typeof data9 === "string"){
-if(!pattern64.test(data9)){
-validate69.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
+if(!pattern65.test(data9)){
+validate74.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/pattern",keyword:"pattern",params:{pattern: "^gw_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^gw_[A-Za-z0-9_-]{43}$"+"\""}];
 return false;
 }
 }
 else {
-validate69.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/key",schemaPath:"shape:KeyItself/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9518,7 +9991,7 @@ if(valid0){
 if(data.config_line !== undefined){
 const _errs24 = errors;
 if(typeof data.config_line !== "string"){
-validate69.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/config_line",schemaPath:"shape:ConfigLine/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs24 === errors;
@@ -9533,13 +10006,13 @@ const _errs27 = errors;
 const _errs28 = errors;
 if(errors === _errs28){
 if(typeof data11 === "string"){
-if(!pattern57.test(data11)){
-validate69.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+if(!pattern58.test(data11)){
+validate74.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/pattern",keyword:"pattern",params:{pattern: "^key_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^key_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate69.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/replaces",schemaPath:"shape:KeyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9556,12 +10029,12 @@ const _errs31 = errors;
 if(errors === _errs31){
 if(typeof data12 === "string"){
 if(!pattern15.test(data12)){
-validate69.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
+validate74.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"+"\""}];
 return false;
 }
 }
 else {
-validate69.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate74.errors = [{instancePath:instancePath+"/replaced_expires_at",schemaPath:"shape:Timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -9586,23 +10059,23 @@ var valid0 = true;
 }
 }
 else {
-validate69.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate74.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate69.errors = vErrors;
+validate74.errors = vErrors;
 return errors === 0;
 }
-validate69.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate74.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x20 = validate72;
-const schema185 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
-const schema186 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
+const x20 = validate77;
+const schema188 = {"type":"object","additionalProperties":false,"required":["name","description","paths"],"properties":{"name":{"type":"string","const":"agent-gateway"},"description":{"type":"string"},"paths":{"type":"array","items":{"$ref":"shape:IndexPath"}}}};
+const schema189 = {"type":"object","additionalProperties":false,"required":["path","description"],"properties":{"path":{"type":"string"},"description":{"type":"string"}}};
 
-function validate72(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate77(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate72.evaluated;
+const evaluated0 = validate77.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9613,14 +10086,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.name === undefined) && (missing0 = "name")) || ((data.description === undefined) && (missing0 = "description"))) || ((data.paths === undefined) && (missing0 = "paths"))){
-validate72.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate77.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "name") || (key0 === "description")) || (key0 === "paths"))){
-validate72.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate77.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9630,11 +10103,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate72.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate77.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("agent-gateway" !== data0){
-validate72.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
+validate77.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/const",keyword:"const",params:{allowedValue: "agent-gateway"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -9646,7 +10119,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate72.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate77.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -9670,14 +10143,14 @@ if(errors === _errs9){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing1;
 if(((data3.path === undefined) && (missing1 = "path")) || ((data3.description === undefined) && (missing1 = "description"))){
-validate72.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate77.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs11 = errors;
 for(const key1 in data3){
 if(!((key1 === "path") || (key1 === "description"))){
-validate72.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate77.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9686,7 +10159,7 @@ if(_errs11 === errors){
 if(data3.path !== undefined){
 const _errs12 = errors;
 if(typeof data3.path !== "string"){
-validate72.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate77.errors = [{instancePath:instancePath+"/paths/" + i0+"/path",schemaPath:"shape:IndexPath/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -9698,7 +10171,7 @@ if(valid3){
 if(data3.description !== undefined){
 const _errs14 = errors;
 if(typeof data3.description !== "string"){
-validate72.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate77.errors = [{instancePath:instancePath+"/paths/" + i0+"/description",schemaPath:"shape:IndexPath/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs14 === errors;
@@ -9711,7 +10184,7 @@ var valid3 = true;
 }
 }
 else {
-validate72.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate77.errors = [{instancePath:instancePath+"/paths/" + i0,schemaPath:"shape:IndexPath/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -9722,7 +10195,7 @@ break;
 }
 }
 else {
-validate72.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate77.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -9737,22 +10210,22 @@ var valid0 = true;
 }
 }
 else {
-validate72.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate77.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate72.errors = vErrors;
+validate77.errors = vErrors;
 return errors === 0;
 }
-validate72.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate77.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x21 = validate73;
-const schema187 = {"type":"string"};
+const x21 = validate78;
+const schema190 = {"type":"string"};
 
-function validate73(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate78(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate73.evaluated;
+const evaluated0 = validate78.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9760,23 +10233,23 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate73.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate78.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-validate73.errors = vErrors;
+validate78.errors = vErrors;
 return errors === 0;
 }
-validate73.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate78.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
-const x22 = validate74;
-const schema188 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
-const schema189 = {"type":"string"};
-const schema190 = {"type":"integer","minimum":0};
+const x22 = validate79;
+const schema191 = {"type":"object","additionalProperties":false,"required":["status","version","uptime_ms"],"properties":{"status":{"type":"string","const":"ok"},"version":{"$ref":"shape:Version"},"uptime_ms":{"$ref":"shape:Uptime"}}};
+const schema192 = {"type":"string"};
+const schema193 = {"type":"integer","minimum":0};
 
-function validate74(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate79(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate74.evaluated;
+const evaluated0 = validate79.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9787,14 +10260,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.status === undefined) && (missing0 = "status")) || ((data.version === undefined) && (missing0 = "version"))) || ((data.uptime_ms === undefined) && (missing0 = "uptime_ms"))){
-validate74.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate79.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "status") || (key0 === "version")) || (key0 === "uptime_ms"))){
-validate74.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate79.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9804,11 +10277,11 @@ if(data.status !== undefined){
 let data0 = data.status;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate74.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate79.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("ok" !== data0){
-validate74.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
+validate79.errors = [{instancePath:instancePath+"/status",schemaPath:"#/properties/status/const",keyword:"const",params:{allowedValue: "ok"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -9820,7 +10293,7 @@ if(valid0){
 if(data.version !== undefined){
 const _errs4 = errors;
 if(typeof data.version !== "string"){
-validate74.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate79.errors = [{instancePath:instancePath+"/version",schemaPath:"shape:Version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -9834,13 +10307,13 @@ let data2 = data.uptime_ms;
 const _errs7 = errors;
 const _errs8 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate74.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate79.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs8){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate74.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate79.errors = [{instancePath:instancePath+"/uptime_ms",schemaPath:"shape:Uptime/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -9856,23 +10329,23 @@ var valid0 = true;
 }
 }
 else {
-validate74.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate79.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate74.errors = vErrors;
+validate79.errors = vErrors;
 return errors === 0;
 }
-validate74.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate79.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x23 = validate75;
-const schema191 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
-const schema192 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
+const x23 = validate80;
+const schema194 = {"type":"object","additionalProperties":false,"required":["ready","parts"],"properties":{"ready":{"type":"boolean"},"parts":{"type":"object","additionalProperties":{"$ref":"shape:ReadinessPart"}}}};
+const schema195 = {"type":"object","additionalProperties":false,"required":["ok"],"properties":{"ok":{"type":"boolean"},"detail":{"type":"string"}}};
 
-function validate75(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate80(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate75.evaluated;
+const evaluated0 = validate80.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -9883,14 +10356,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.ready === undefined) && (missing0 = "ready")) || ((data.parts === undefined) && (missing0 = "parts"))){
-validate75.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate80.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "ready") || (key0 === "parts"))){
-validate75.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate80.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9899,7 +10372,7 @@ if(_errs1 === errors){
 if(data.ready !== undefined){
 const _errs2 = errors;
 if(typeof data.ready !== "boolean"){
-validate75.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate80.errors = [{instancePath:instancePath+"/ready",schemaPath:"#/properties/ready/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -9921,14 +10394,14 @@ if(errors === _errs8){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((data2.ok === undefined) && (missing1 = "ok")){
-validate75.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate80.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs10 = errors;
 for(const key2 in data2){
 if(!((key2 === "ok") || (key2 === "detail"))){
-validate75.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate80.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -9937,7 +10410,7 @@ if(_errs10 === errors){
 if(data2.ok !== undefined){
 const _errs11 = errors;
 if(typeof data2.ok !== "boolean"){
-validate75.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate80.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/ok",schemaPath:"shape:ReadinessPart/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid3 = _errs11 === errors;
@@ -9949,7 +10422,7 @@ if(valid3){
 if(data2.detail !== undefined){
 const _errs13 = errors;
 if(typeof data2.detail !== "string"){
-validate75.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate80.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/detail",schemaPath:"shape:ReadinessPart/properties/detail/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs13 === errors;
@@ -9962,7 +10435,7 @@ var valid3 = true;
 }
 }
 else {
-validate75.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate80.errors = [{instancePath:instancePath+"/parts/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shape:ReadinessPart/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -9973,7 +10446,7 @@ break;
 }
 }
 else {
-validate75.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate80.errors = [{instancePath:instancePath+"/parts",schemaPath:"#/properties/parts/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -9987,22 +10460,22 @@ var valid0 = true;
 }
 }
 else {
-validate75.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate80.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate75.errors = vErrors;
+validate80.errors = vErrors;
 return errors === 0;
 }
-validate75.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate80.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x24 = validate76;
-const schema193 = {"type":"string"};
+const x24 = validate81;
+const schema196 = {"type":"string"};
 
-function validate76(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate81(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate76.evaluated;
+const evaluated0 = validate81.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10010,21 +10483,21 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate76.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate81.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-validate76.errors = vErrors;
+validate81.errors = vErrors;
 return errors === 0;
 }
-validate76.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate81.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
-const x25 = validate77;
-const schema194 = {"type":"object","additionalProperties":true};
+const x25 = validate82;
+const schema197 = {"type":"object","additionalProperties":true};
 
-function validate77(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate82(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate77.evaluated;
+const evaluated0 = validate82.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10035,22 +10508,22 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 }
 else {
-validate77.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate82.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate77.errors = vErrors;
+validate82.errors = vErrors;
 return errors === 0;
 }
-validate77.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate82.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const x26 = validate78;
-const schema195 = {"type":"string"};
+const x26 = validate83;
+const schema198 = {"type":"string"};
 
-function validate78(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate83(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate78.evaluated;
+const evaluated0 = validate83.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10058,24 +10531,24 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate78.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate83.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-validate78.errors = vErrors;
+validate83.errors = vErrors;
 return errors === 0;
 }
-validate78.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate83.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
-const x27 = validate79;
-const schema196 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
-const schema197 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
-const schema198 = {"type":"string","minLength":1,"maxLength":255};
-const schema201 = {"type":"integer","minimum":0};
+const x27 = validate84;
+const schema199 = {"oneOf":[{"$ref":"shape:TurnStartedEvent"},{"$ref":"shape:MessageDeltaEvent"},{"$ref":"shape:MessageCompletedEvent"},{"$ref":"shape:TurnCompletedEvent"},{"$ref":"shape:TurnFailedEvent"},{"$ref":"shape:TurnCancelledEvent"}]};
+const schema200 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.started"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","attempt"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"attempt":{"$ref":"shape:Attempt"}}}}};
+const schema201 = {"type":"string","minLength":1,"maxLength":255};
+const schema204 = {"type":"integer","minimum":0};
 
-function validate80(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate85(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate80.evaluated;
+const evaluated0 = validate85.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10086,14 +10559,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate80.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate85.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate80.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate85.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -10103,11 +10576,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate80.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate85.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("turn.started" !== data0){
-validate80.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
+validate85.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.started"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -10123,18 +10596,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate80.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate85.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate80.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate85.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate80.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate85.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10151,14 +10624,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.attempt === undefined) && (missing1 = "attempt"))){
-validate80.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate85.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "attempt"))){
-validate80.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate85.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -10171,12 +10644,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate80.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate85.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate80.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate85.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10193,24 +10666,24 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(isLonger(data4, 256)){
-validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(isShorter(data4, 1)){
-validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 else {
 if(!pattern5.test(data4)){
-validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
 return false;
 }
 }
 }
 }
 else {
-validate80.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate85.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10225,13 +10698,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate80.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate85.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate80.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -10247,13 +10720,13 @@ let data6 = data2.attempt;
 const _errs19 = errors;
 const _errs20 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate80.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate85.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs20){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate80.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate85.errors = [{instancePath:instancePath+"/data/attempt",schemaPath:"shape:Attempt/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -10270,7 +10743,7 @@ var valid2 = true;
 }
 }
 else {
-validate80.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate85.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -10285,21 +10758,21 @@ var valid0 = true;
 }
 }
 else {
-validate80.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate85.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate80.errors = vErrors;
+validate85.errors = vErrors;
 return errors === 0;
 }
-validate80.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate85.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema203 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
+const schema206 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.delta"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","offset","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"offset":{"type":"integer","minimum":0},"text":{"type":"string"}}}}};
 
-function validate82(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate87(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate82.evaluated;
+const evaluated0 = validate87.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10310,14 +10783,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate82.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate87.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate82.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate87.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -10327,11 +10800,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate82.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate87.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("message.delta" !== data0){
-validate82.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
+validate87.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.delta"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -10347,18 +10820,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate82.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate87.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate82.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate87.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate82.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate87.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10375,14 +10848,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.offset === undefined) && (missing1 = "offset"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate82.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate87.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "offset")) || (key1 === "text"))){
-validate82.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate87.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -10395,12 +10868,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate82.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate87.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate82.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate87.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10417,12 +10890,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(!pattern4.test(data4)){
-validate82.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate87.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate82.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate87.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10437,13 +10910,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate82.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate87.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate82.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate87.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -10458,13 +10931,13 @@ if(data2.offset !== undefined){
 let data6 = data2.offset;
 const _errs19 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate82.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate87.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs19){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 0 || isNaN(data6)){
-validate82.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate87.errors = [{instancePath:instancePath+"/data/offset",schemaPath:"#/properties/data/properties/offset/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -10478,7 +10951,7 @@ if(valid2){
 if(data2.text !== undefined){
 const _errs21 = errors;
 if(typeof data2.text !== "string"){
-validate82.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate87.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs21 === errors;
@@ -10494,7 +10967,7 @@ var valid2 = true;
 }
 }
 else {
-validate82.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate87.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -10509,21 +10982,21 @@ var valid0 = true;
 }
 }
 else {
-validate82.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate87.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate82.errors = vErrors;
+validate87.errors = vErrors;
 return errors === 0;
 }
-validate82.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate87.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema208 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
+const schema211 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"message.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","message_id","seq","text"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"message_id":{"$ref":"shape:MessageId"},"seq":{"$ref":"shape:Seq"},"text":{"type":"string"}}}}};
 
-function validate84(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate89(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate84.evaluated;
+const evaluated0 = validate89.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -10534,14 +11007,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate84.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate89.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate84.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate89.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -10551,11 +11024,11 @@ if(data.event !== undefined){
 let data0 = data.event;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate84.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate89.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("message.completed" !== data0){
-validate84.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
+validate89.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "message.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -10571,18 +11044,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data1 === "string"){
 if(isLonger(data1, 255)){
-validate84.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+validate89.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
 return false;
 }
 else {
 if(isShorter(data1, 1)){
-validate84.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate89.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate84.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate89.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10599,14 +11072,14 @@ if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.message_id === undefined) && (missing1 = "message_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.text === undefined) && (missing1 = "text"))){
-validate84.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate89.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
 if(!((((key1 === "turn_id") || (key1 === "message_id")) || (key1 === "seq")) || (key1 === "text"))){
-validate84.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate89.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -10619,12 +11092,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data3 === "string"){
 if(!pattern6.test(data3)){
-validate84.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate89.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate84.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate89.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10641,12 +11114,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data4 === "string"){
 if(!pattern4.test(data4)){
-validate84.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+validate89.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/pattern",keyword:"pattern",params:{pattern: "^msg_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^msg_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
 return false;
 }
 }
 else {
-validate84.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate89.errors = [{instancePath:instancePath+"/data/message_id",schemaPath:"shape:MessageId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -10661,13 +11134,13 @@ let data5 = data2.seq;
 const _errs16 = errors;
 const _errs17 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate84.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate89.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs17){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate84.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate89.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -10681,7 +11154,7 @@ if(valid2){
 if(data2.text !== undefined){
 const _errs19 = errors;
 if(typeof data2.text !== "string"){
-validate84.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate89.errors = [{instancePath:instancePath+"/data/text",schemaPath:"#/properties/data/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -10696,7 +11169,7 @@ var valid2 = true;
 }
 }
 else {
-validate84.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate89.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -10711,848 +11184,16 @@ var valid0 = true;
 }
 }
 else {
-validate84.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate89.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate84.errors = vErrors;
+validate89.errors = vErrors;
 return errors === 0;
 }
-validate84.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate89.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema213 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
-
-function validate86(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate86.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate86.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate86.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.event !== undefined){
-let data0 = data.event;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate86.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("turn.completed" !== data0){
-validate86.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.id !== undefined){
-let data1 = data.id;
-const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data1 === "string"){
-if(isLonger(data1, 255)){
-validate86.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate86.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate86.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.data !== undefined){
-let data2 = data.data;
-const _errs7 = errors;
-if(errors === _errs7){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-let missing1;
-if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate86.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
-return false;
-}
-else {
-const _errs9 = errors;
-for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
-validate86.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs9 === errors){
-if(data2.turn_id !== undefined){
-let data3 = data2.turn_id;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-validate86.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate86.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs10 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.session_id !== undefined){
-let data4 = data2.session_id;
-const _errs13 = errors;
-const _errs14 = errors;
-if(errors === _errs14){
-if(typeof data4 === "string"){
-if(isLonger(data4, 256)){
-validate86.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
-return false;
-}
-else {
-if(isShorter(data4, 1)){
-validate86.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-else {
-if(!pattern5.test(data4)){
-validate86.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
-return false;
-}
-}
-}
-}
-else {
-validate86.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs13 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.seq !== undefined){
-let data5 = data2.seq;
-const _errs16 = errors;
-const _errs17 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate86.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs17){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
-validate86.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs16 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.status !== undefined){
-let data6 = data2.status;
-const _errs19 = errors;
-if(typeof data6 !== "string"){
-validate86.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("completed" !== data6){
-validate86.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
-return false;
-}
-var valid2 = _errs19 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.reply !== undefined){
-const _errs21 = errors;
-if(typeof data2.reply !== "string"){
-validate86.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs21 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.usage !== undefined){
-let data8 = data2.usage;
-const _errs23 = errors;
-const _errs24 = errors;
-if(errors === _errs24){
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-let missing2;
-if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate86.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
-return false;
-}
-else {
-const _errs26 = errors;
-for(const key2 in data8){
-if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate86.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs26 === errors){
-if(data8.input !== undefined){
-let data9 = data8.input;
-const _errs27 = errors;
-if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate86.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs27){
-if((typeof data9 == "number") && (isFinite(data9))){
-if(data9 < 0 || isNaN(data9)){
-validate86.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs27 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.output !== undefined){
-let data10 = data8.output;
-const _errs29 = errors;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate86.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs29){
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 < 0 || isNaN(data10)){
-validate86.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs29 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.total !== undefined){
-let data11 = data8.total;
-const _errs31 = errors;
-if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate86.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs31){
-if((typeof data11 == "number") && (isFinite(data11))){
-if(data11 < 0 || isNaN(data11)){
-validate86.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs31 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cached !== undefined){
-let data12 = data8.cached;
-const _errs33 = errors;
-if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate86.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs33){
-if((typeof data12 == "number") && (isFinite(data12))){
-if(data12 < 0 || isNaN(data12)){
-validate86.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs33 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.reasoning !== undefined){
-let data13 = data8.reasoning;
-const _errs35 = errors;
-if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate86.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs35){
-if((typeof data13 == "number") && (isFinite(data13))){
-if(data13 < 0 || isNaN(data13)){
-validate86.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs35 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cost !== undefined){
-let data14 = data8.cost;
-const _errs37 = errors;
-if(errors === _errs37){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 < 0 || isNaN(data14)){
-validate86.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-else {
-validate86.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
-return false;
-}
-}
-var valid7 = _errs37 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.unknown !== undefined){
-let data15 = data8.unknown;
-const _errs39 = errors;
-if(typeof data15 !== "boolean"){
-validate86.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-if(true !== data15){
-validate86.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
-return false;
-}
-var valid7 = _errs39 === errors;
-}
-else {
-var valid7 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate86.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid2 = _errs23 === errors;
-}
-else {
-var valid2 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate86.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate86.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate86.errors = vErrors;
-return errors === 0;
-}
-validate86.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema219 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
-
-function validate88(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate88.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
-validate88.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
-validate88.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.event !== undefined){
-let data0 = data.event;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate88.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("turn.failed" !== data0){
-validate88.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.id !== undefined){
-let data1 = data.id;
-const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data1 === "string"){
-if(isLonger(data1, 255)){
-validate88.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
-return false;
-}
-else {
-if(isShorter(data1, 1)){
-validate88.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate88.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.data !== undefined){
-let data2 = data.data;
-const _errs7 = errors;
-if(errors === _errs7){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-let missing1;
-if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
-validate88.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
-return false;
-}
-else {
-const _errs9 = errors;
-for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
-validate88.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs9 === errors){
-if(data2.turn_id !== undefined){
-let data3 = data2.turn_id;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-validate88.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
-return false;
-}
-}
-else {
-validate88.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs10 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.session_id !== undefined){
-let data4 = data2.session_id;
-const _errs13 = errors;
-const _errs14 = errors;
-if(errors === _errs14){
-if(typeof data4 === "string"){
-if(isLonger(data4, 256)){
-validate88.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
-return false;
-}
-else {
-if(isShorter(data4, 1)){
-validate88.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-else {
-if(!pattern5.test(data4)){
-validate88.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
-return false;
-}
-}
-}
-}
-else {
-validate88.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid2 = _errs13 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.seq !== undefined){
-let data5 = data2.seq;
-const _errs16 = errors;
-const _errs17 = errors;
-if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate88.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs17){
-if((typeof data5 == "number") && (isFinite(data5))){
-if(data5 < 0 || isNaN(data5)){
-validate88.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid2 = _errs16 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.status !== undefined){
-let data6 = data2.status;
-const _errs19 = errors;
-if(typeof data6 !== "string"){
-validate88.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if("failed" !== data6){
-validate88.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
-return false;
-}
-var valid2 = _errs19 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.error !== undefined){
-const _errs21 = errors;
-if(!(validate30(data2.error, {instancePath:instancePath+"/data/error",parentData:data2,parentDataProperty:"error",rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate30.errors);
-errors = vErrors.length;
-}
-var valid2 = _errs21 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.usage !== undefined){
-let data8 = data2.usage;
-const _errs22 = errors;
-const _errs23 = errors;
-if(errors === _errs23){
-if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
-let missing2;
-if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
-validate88.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
-return false;
-}
-else {
-const _errs25 = errors;
-for(const key2 in data8){
-if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
-validate88.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs25 === errors){
-if(data8.input !== undefined){
-let data9 = data8.input;
-const _errs26 = errors;
-if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate88.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs26){
-if((typeof data9 == "number") && (isFinite(data9))){
-if(data9 < 0 || isNaN(data9)){
-validate88.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs26 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.output !== undefined){
-let data10 = data8.output;
-const _errs28 = errors;
-if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate88.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs28){
-if((typeof data10 == "number") && (isFinite(data10))){
-if(data10 < 0 || isNaN(data10)){
-validate88.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs28 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.total !== undefined){
-let data11 = data8.total;
-const _errs30 = errors;
-if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate88.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs30){
-if((typeof data11 == "number") && (isFinite(data11))){
-if(data11 < 0 || isNaN(data11)){
-validate88.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs30 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cached !== undefined){
-let data12 = data8.cached;
-const _errs32 = errors;
-if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate88.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs32){
-if((typeof data12 == "number") && (isFinite(data12))){
-if(data12 < 0 || isNaN(data12)){
-validate88.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs32 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.reasoning !== undefined){
-let data13 = data8.reasoning;
-const _errs34 = errors;
-if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate88.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs34){
-if((typeof data13 == "number") && (isFinite(data13))){
-if(data13 < 0 || isNaN(data13)){
-validate88.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs34 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.cost !== undefined){
-let data14 = data8.cost;
-const _errs36 = errors;
-if(errors === _errs36){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 < 0 || isNaN(data14)){
-validate88.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-else {
-validate88.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
-return false;
-}
-}
-var valid7 = _errs36 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data8.unknown !== undefined){
-let data15 = data8.unknown;
-const _errs38 = errors;
-if(typeof data15 !== "boolean"){
-validate88.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-if(true !== data15){
-validate88.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
-return false;
-}
-var valid7 = _errs38 === errors;
-}
-else {
-var valid7 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate88.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid2 = _errs22 === errors;
-}
-else {
-var valid2 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate88.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate88.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate88.errors = vErrors;
-return errors === 0;
-}
-validate88.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema225 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+const schema216 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.completed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","reply","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"completed"},"reply":{"type":"string"},"usage":{"$ref":"shape:Usage"}}}}};
 
 function validate91(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
@@ -11588,8 +11229,8 @@ if(typeof data0 !== "string"){
 validate91.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("turn.cancelled" !== data0){
-validate91.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+if("turn.completed" !== data0){
+validate91.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -11632,14 +11273,14 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
-if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.reply === undefined) && (missing1 = "reply"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
 validate91.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs9 = errors;
 for(const key1 in data2){
-if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "reply")) || (key1 === "usage"))){
 validate91.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -11731,8 +11372,8 @@ if(typeof data6 !== "string"){
 validate91.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if("cancelled" !== data6){
-validate91.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
+if("completed" !== data6){
+validate91.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "completed"},message:"must be equal to constant"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -11741,59 +11382,50 @@ else {
 var valid2 = true;
 }
 if(valid2){
-if(data2.usage !== undefined){
-let data7 = data2.usage;
+if(data2.reply !== undefined){
 const _errs21 = errors;
-const _errs22 = errors;
-if(errors === _errs22){
-if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
+if(typeof data2.reply !== "string"){
+validate91.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.usage !== undefined){
+let data8 = data2.usage;
+const _errs23 = errors;
+const _errs24 = errors;
+if(errors === _errs24){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing2;
-if((((data7.input === undefined) && (missing2 = "input")) || ((data7.output === undefined) && (missing2 = "output"))) || ((data7.total === undefined) && (missing2 = "total"))){
+if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
 validate91.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
-const _errs24 = errors;
-for(const key2 in data7){
+const _errs26 = errors;
+for(const key2 in data8){
 if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
 validate91.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
-if(_errs24 === errors){
-if(data7.input !== undefined){
-let data8 = data7.input;
-const _errs25 = errors;
-if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate91.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs25){
-if((typeof data8 == "number") && (isFinite(data8))){
-if(data8 < 0 || isNaN(data8)){
-validate91.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid7 = _errs25 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data7.output !== undefined){
-let data9 = data7.output;
+if(_errs26 === errors){
+if(data8.input !== undefined){
+let data9 = data8.input;
 const _errs27 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate91.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs27){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate91.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11804,17 +11436,17 @@ else {
 var valid7 = true;
 }
 if(valid7){
-if(data7.total !== undefined){
-let data10 = data7.total;
+if(data8.output !== undefined){
+let data10 = data8.output;
 const _errs29 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate91.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs29){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate91.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11825,17 +11457,17 @@ else {
 var valid7 = true;
 }
 if(valid7){
-if(data7.cached !== undefined){
-let data11 = data7.cached;
+if(data8.total !== undefined){
+let data11 = data8.total;
 const _errs31 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate91.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs31){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate91.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11846,17 +11478,17 @@ else {
 var valid7 = true;
 }
 if(valid7){
-if(data7.reasoning !== undefined){
-let data12 = data7.reasoning;
+if(data8.cached !== undefined){
+let data12 = data8.cached;
 const _errs33 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate91.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs33){
 if((typeof data12 == "number") && (isFinite(data12))){
 if(data12 < 0 || isNaN(data12)){
-validate91.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate91.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -11867,12 +11499,33 @@ else {
 var valid7 = true;
 }
 if(valid7){
-if(data7.cost !== undefined){
-let data13 = data7.cost;
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
 const _errs35 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate91.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
 if(errors === _errs35){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
+validate91.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs35 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs37 = errors;
+if(errors === _errs37){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
 validate91.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
@@ -11882,24 +11535,24 @@ validate91.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"s
 return false;
 }
 }
-var valid7 = _errs35 === errors;
+var valid7 = _errs37 === errors;
 }
 else {
 var valid7 = true;
 }
 if(valid7){
-if(data7.unknown !== undefined){
-let data14 = data7.unknown;
-const _errs37 = errors;
-if(typeof data14 !== "boolean"){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs39 = errors;
+if(typeof data15 !== "boolean"){
 validate91.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-if(true !== data14){
+if(true !== data15){
 validate91.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
-var valid7 = _errs37 === errors;
+var valid7 = _errs39 === errors;
 }
 else {
 var valid7 = true;
@@ -11918,19 +11571,7 @@ validate91.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:
 return false;
 }
 }
-var valid2 = _errs21 === errors;
-}
-else {
-var valid2 = true;
-}
-if(valid2){
-if(data2.reply !== undefined){
-const _errs39 = errors;
-if(typeof data2.reply !== "string"){
-validate91.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs39 === errors;
+var valid2 = _errs23 === errors;
 }
 else {
 var valid2 = true;
@@ -11968,11 +11609,843 @@ return errors === 0;
 }
 validate91.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const schema222 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.failed"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","error","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"failed"},"error":{"$ref":"shape:TurnError"},"usage":{"$ref":"shape:Usage"}}}}};
 
-function validate79(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate93(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate79.evaluated;
+const evaluated0 = validate93.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
+validate93.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
+validate93.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.event !== undefined){
+let data0 = data.event;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate93.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("turn.failed" !== data0){
+validate93.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.failed"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+let data1 = data.id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(isLonger(data1, 255)){
+validate93.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate93.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate93.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.data !== undefined){
+let data2 = data.data;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.error === undefined) && (missing1 = "error"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+validate93.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs9 = errors;
+for(const key1 in data2){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "error")) || (key1 === "usage"))){
+validate93.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.turn_id !== undefined){
+let data3 = data2.turn_id;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+validate93.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate93.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs10 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.session_id !== undefined){
+let data4 = data2.session_id;
+const _errs13 = errors;
+const _errs14 = errors;
+if(errors === _errs14){
+if(typeof data4 === "string"){
+if(isLonger(data4, 256)){
+validate93.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+return false;
+}
+else {
+if(isShorter(data4, 1)){
+validate93.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern5.test(data4)){
+validate93.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+return false;
+}
+}
+}
+}
+else {
+validate93.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.seq !== undefined){
+let data5 = data2.seq;
+const _errs16 = errors;
+const _errs17 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate93.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate93.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.status !== undefined){
+let data6 = data2.status;
+const _errs19 = errors;
+if(typeof data6 !== "string"){
+validate93.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("failed" !== data6){
+validate93.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "failed"},message:"must be equal to constant"}];
+return false;
+}
+var valid2 = _errs19 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.error !== undefined){
+const _errs21 = errors;
+if(!(validate30(data2.error, {instancePath:instancePath+"/data/error",parentData:data2,parentDataProperty:"error",rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate30.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.usage !== undefined){
+let data8 = data2.usage;
+const _errs22 = errors;
+const _errs23 = errors;
+if(errors === _errs23){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+let missing2;
+if((((data8.input === undefined) && (missing2 = "input")) || ((data8.output === undefined) && (missing2 = "output"))) || ((data8.total === undefined) && (missing2 = "total"))){
+validate93.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+return false;
+}
+else {
+const _errs25 = errors;
+for(const key2 in data8){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
+validate93.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs25 === errors){
+if(data8.input !== undefined){
+let data9 = data8.input;
+const _errs26 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate93.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs26){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate93.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs26 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.output !== undefined){
+let data10 = data8.output;
+const _errs28 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate93.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs28){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate93.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs28 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.total !== undefined){
+let data11 = data8.total;
+const _errs30 = errors;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate93.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs30){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate93.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs30 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cached !== undefined){
+let data12 = data8.cached;
+const _errs32 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate93.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs32){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate93.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs32 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.reasoning !== undefined){
+let data13 = data8.reasoning;
+const _errs34 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate93.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs34){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate93.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs34 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.cost !== undefined){
+let data14 = data8.cost;
+const _errs36 = errors;
+if(errors === _errs36){
+if((typeof data14 == "number") && (isFinite(data14))){
+if(data14 < 0 || isNaN(data14)){
+validate93.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate93.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs36 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data8.unknown !== undefined){
+let data15 = data8.unknown;
+const _errs38 = errors;
+if(typeof data15 !== "boolean"){
+validate93.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data15){
+validate93.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs38 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate93.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid2 = _errs22 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate93.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate93.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate93.errors = vErrors;
+return errors === 0;
+}
+validate93.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema228 = {"type":"object","additionalProperties":false,"required":["event","id","data"],"properties":{"event":{"type":"string","const":"turn.cancelled"},"id":{"$ref":"shape:EventStreamId"},"data":{"type":"object","additionalProperties":false,"required":["turn_id","session_id","seq","status","usage"],"properties":{"turn_id":{"$ref":"shape:TurnId"},"session_id":{"$ref":"shape:SessionId"},"seq":{"$ref":"shape:Seq"},"status":{"type":"string","const":"cancelled"},"usage":{"$ref":"shape:Usage"},"reply":{"type":"string"}}}}};
+
+function validate96(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate96.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.event === undefined) && (missing0 = "event")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.data === undefined) && (missing0 = "data"))){
+validate96.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "event") || (key0 === "id")) || (key0 === "data"))){
+validate96.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.event !== undefined){
+let data0 = data.event;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate96.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("turn.cancelled" !== data0){
+validate96.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/const",keyword:"const",params:{allowedValue: "turn.cancelled"},message:"must be equal to constant"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.id !== undefined){
+let data1 = data.id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(isLonger(data1, 255)){
+validate96.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/maxLength",keyword:"maxLength",params:{limit: 255},message:"must NOT have more than 255 characters"}];
+return false;
+}
+else {
+if(isShorter(data1, 1)){
+validate96.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate96.errors = [{instancePath:instancePath+"/id",schemaPath:"shape:EventStreamId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.data !== undefined){
+let data2 = data.data;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if((((((data2.turn_id === undefined) && (missing1 = "turn_id")) || ((data2.session_id === undefined) && (missing1 = "session_id"))) || ((data2.seq === undefined) && (missing1 = "seq"))) || ((data2.status === undefined) && (missing1 = "status"))) || ((data2.usage === undefined) && (missing1 = "usage"))){
+validate96.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs9 = errors;
+for(const key1 in data2){
+if(!((((((key1 === "turn_id") || (key1 === "session_id")) || (key1 === "seq")) || (key1 === "status")) || (key1 === "usage")) || (key1 === "reply"))){
+validate96.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.turn_id !== undefined){
+let data3 = data2.turn_id;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+validate96.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/pattern",keyword:"pattern",params:{pattern: "^turn_[0-9A-HJKMNP-TV-Z]{26}$"},message:"must match pattern \""+"^turn_[0-9A-HJKMNP-TV-Z]{26}$"+"\""}];
+return false;
+}
+}
+else {
+validate96.errors = [{instancePath:instancePath+"/data/turn_id",schemaPath:"shape:TurnId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs10 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.session_id !== undefined){
+let data4 = data2.session_id;
+const _errs13 = errors;
+const _errs14 = errors;
+if(errors === _errs14){
+if(typeof data4 === "string"){
+if(isLonger(data4, 256)){
+validate96.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+return false;
+}
+else {
+if(isShorter(data4, 1)){
+validate96.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern5.test(data4)){
+validate96.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/pattern",keyword:"pattern",params:{pattern: "^[!-~](?:[ -~]{0,254}[!-~])?$"},message:"must match pattern \""+"^[!-~](?:[ -~]{0,254}[!-~])?$"+"\""}];
+return false;
+}
+}
+}
+}
+else {
+validate96.errors = [{instancePath:instancePath+"/data/session_id",schemaPath:"shape:SessionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid2 = _errs13 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.seq !== undefined){
+let data5 = data2.seq;
+const _errs16 = errors;
+const _errs17 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate96.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate96.errors = [{instancePath:instancePath+"/data/seq",schemaPath:"shape:Seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.status !== undefined){
+let data6 = data2.status;
+const _errs19 = errors;
+if(typeof data6 !== "string"){
+validate96.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if("cancelled" !== data6){
+validate96.errors = [{instancePath:instancePath+"/data/status",schemaPath:"#/properties/data/properties/status/const",keyword:"const",params:{allowedValue: "cancelled"},message:"must be equal to constant"}];
+return false;
+}
+var valid2 = _errs19 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.usage !== undefined){
+let data7 = data2.usage;
+const _errs21 = errors;
+const _errs22 = errors;
+if(errors === _errs22){
+if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
+let missing2;
+if((((data7.input === undefined) && (missing2 = "input")) || ((data7.output === undefined) && (missing2 = "output"))) || ((data7.total === undefined) && (missing2 = "total"))){
+validate96.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+return false;
+}
+else {
+const _errs24 = errors;
+for(const key2 in data7){
+if(!(((((((key2 === "input") || (key2 === "output")) || (key2 === "total")) || (key2 === "cached")) || (key2 === "reasoning")) || (key2 === "cost")) || (key2 === "unknown"))){
+validate96.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs24 === errors){
+if(data7.input !== undefined){
+let data8 = data7.input;
+const _errs25 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate96.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs25){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 0 || isNaN(data8)){
+validate96.errors = [{instancePath:instancePath+"/data/usage/input",schemaPath:"shape:Usage/properties/input/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs25 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.output !== undefined){
+let data9 = data7.output;
+const _errs27 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate96.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs27){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate96.errors = [{instancePath:instancePath+"/data/usage/output",schemaPath:"shape:Usage/properties/output/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs27 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.total !== undefined){
+let data10 = data7.total;
+const _errs29 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate96.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs29){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate96.errors = [{instancePath:instancePath+"/data/usage/total",schemaPath:"shape:Usage/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs29 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.cached !== undefined){
+let data11 = data7.cached;
+const _errs31 = errors;
+if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
+validate96.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs31){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 < 0 || isNaN(data11)){
+validate96.errors = [{instancePath:instancePath+"/data/usage/cached",schemaPath:"shape:Usage/properties/cached/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs31 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.reasoning !== undefined){
+let data12 = data7.reasoning;
+const _errs33 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate96.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs33){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate96.errors = [{instancePath:instancePath+"/data/usage/reasoning",schemaPath:"shape:Usage/properties/reasoning/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid7 = _errs33 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.cost !== undefined){
+let data13 = data7.cost;
+const _errs35 = errors;
+if(errors === _errs35){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 < 0 || isNaN(data13)){
+validate96.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+else {
+validate96.errors = [{instancePath:instancePath+"/data/usage/cost",schemaPath:"shape:Usage/properties/cost/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+return false;
+}
+}
+var valid7 = _errs35 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data7.unknown !== undefined){
+let data14 = data7.unknown;
+const _errs37 = errors;
+if(typeof data14 !== "boolean"){
+validate96.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+if(true !== data14){
+validate96.errors = [{instancePath:instancePath+"/data/usage/unknown",schemaPath:"shape:Usage/properties/unknown/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid7 = _errs37 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate96.errors = [{instancePath:instancePath+"/data/usage",schemaPath:"shape:Usage/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid2 = _errs21 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data2.reply !== undefined){
+const _errs39 = errors;
+if(typeof data2.reply !== "string"){
+validate96.errors = [{instancePath:instancePath+"/data/reply",schemaPath:"#/properties/data/properties/reply/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs39 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate96.errors = [{instancePath:instancePath+"/data",schemaPath:"#/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate96.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate96.errors = vErrors;
+return errors === 0;
+}
+validate96.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate84(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate84.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -11983,8 +12456,8 @@ const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate80(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate80.errors);
+if(!(validate85(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate85.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -11994,8 +12467,8 @@ passing0 = 0;
 var props0 = true;
 }
 const _errs2 = errors;
-if(!(validate82(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate82.errors);
+if(!(validate87(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate87.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -12012,8 +12485,8 @@ props0 = true;
 }
 }
 const _errs3 = errors;
-if(!(validate84(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate84.errors);
+if(!(validate89(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate89.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs3 === errors;
@@ -12030,8 +12503,8 @@ props0 = true;
 }
 }
 const _errs4 = errors;
-if(!(validate86(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate86.errors);
+if(!(validate91(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate91.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -12048,8 +12521,8 @@ props0 = true;
 }
 }
 const _errs5 = errors;
-if(!(validate88(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate88.errors);
+if(!(validate93(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate93.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs5 === errors;
@@ -12066,8 +12539,8 @@ props0 = true;
 }
 }
 const _errs6 = errors;
-if(!(validate91(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = join(vErrors, validate91.errors);
+if(!(validate96(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = join(vErrors, validate96.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs6 === errors;
@@ -12097,7 +12570,7 @@ else {
 vErrors.push(err0);
 }
 errors++;
-validate79.errors = vErrors;
+validate84.errors = vErrors;
 return false;
 }
 else {
@@ -12111,11 +12584,11 @@ vErrors = null;
 }
 }
 }
-validate79.errors = vErrors;
+validate84.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate79.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate84.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
   return {
     replies: {
@@ -12324,6 +12797,7 @@ validate79.evaluated = {"dynamicProps":true,"dynamicItems":false};
       "mappings.list 429 application/problem+json": x3,
       "mappings.list 431 application/problem+json": x3,
       "mappings.list 500 application/problem+json": x3,
+      "mappings.list 503 application/problem+json": x3,
       "mappings.dryRun 200 application/json": x15,
       "mappings.dryRun 400 application/problem+json": x3,
       "mappings.dryRun 401 application/problem+json": x3,
