@@ -1442,7 +1442,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   ],
   &quot;tokens&quot;: [
     {
-      &quot;name&quot;: &quot;webhooks&quot;,
+      &quot;name&quot;: &quot;shared&quot;,
       &quot;since&quot;: &quot;2026-10-12&quot;,
       &quot;age_days&quot;: 40,
       &quot;max_age_days&quot;: 90,
@@ -4560,7 +4560,7 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.</dd>
 </dl></section>
 <section id="http-WebhookToken"><h3>WebhookToken</h3><p>A shared token of webhooks, without its value.</p><dl>
-<dt><code>name</code> <i>string</i></dt><dd>Its name, which the flight recorder shows. Such as <code>webhooks</code>.</dd>
+<dt><code>name</code> <i>string</i></dt><dd>Its name, which the flight recorder shows. Such as <code>shared</code>.</dd>
 <dt><code>since</code> <i>string or null</i></dt><dd>The day from which on it is in use, as the configuration says; null where it does not. Such as <code>2026-10-12</code>.</dd>
 <dt><code>age_days</code> <i>integer or null</i></dt><dd>For how many days it has been in use; null where this is not known.</dd>
 <dt><code>max_age_days</code> <i>integer</i></dt><dd>The age from which on health warns of it. At least 1.</dd>

@@ -2299,7 +2299,7 @@ export interface components {
         WebhookToken: {
             /**
              * @description Its name, which the flight recorder shows.
-             * @example webhooks
+             * @example shared
              */
             name: string;
             /**
