@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 
 const DAY_MS = 86_400_000;
 /** Past this age a token should be replaced. */
-const OLD_DAYS = 90;
+export const OLD_DAYS = 90;
 
 /** A webhook token whose configuration says since which day it is in use. `index` is its place in the list; several may have one name. */
 export type DatedToken = { index: number; name: string; since: string };
@@ -12,9 +12,14 @@ export type TokenAge = DatedToken & { days: number };
 /** How old tokens are, in whole days. A day that there is not, or that is still to come, is no age. */
 export const agesOf = (tokens: readonly DatedToken[], now: number): TokenAge[] =>
   tokens.flatMap((token) => {
-    const days = Math.floor((now - Date.parse(token.since)) / DAY_MS);
-    return days >= 0 ? [{ ...token, days }] : [];
+    const days = daysSince(token.since, now);
+    return days === undefined ? [] : [{ ...token, days }];
   });
+
+export const daysSince = (day: string, now: number): number | undefined => {
+  const days = Math.floor((now - Date.parse(day)) / DAY_MS);
+  return days >= 0 ? days : undefined;
+};
 
 export const isOld = ({ days }: TokenAge): boolean => days >= OLD_DAYS;
 

@@ -65,6 +65,10 @@ const shared: SharedStore = {
     if (storeError) throw storeError;
     return { left: 1 };
   },
+  readRequests: async (keys) => {
+    if (storeError) throw storeError;
+    return keys.map(() => ({ left: 1, wholeInMs: undefined }));
+  },
   gateways: () => 1,
   haveAgents: async () => {},
   goneAgents: async () => [],
