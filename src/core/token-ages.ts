@@ -24,7 +24,13 @@ export const daysSince = (day: string, now: number): number | undefined => {
 export const isOld = ({ days }: TokenAge): boolean => days >= OLD_DAYS;
 
 /** A REST key that ends; those that are near their end, or just past it, are told. */
-export type EndingKey = { name: string; expiresAt: number; replacedBy: string | undefined };
+export type EndingKey = {
+  name: string;
+  expiresAt: number;
+  replacedBy: string | undefined;
+  /** Whether the configuration holds it: such a key cannot be rotated. */
+  isConfigured: boolean;
+};
 export const NEAR_END = { ahead: 14 * DAY_MS, ago: 7 * DAY_MS };
 
 /** Keys whose clients need another one: a key that was replaced is meant to end. */
@@ -43,8 +49,8 @@ export const tellOldTokens = (parts: {
   const tell = (): void => {
     for (const { days, ...token } of agesOf(tokens(), clock.now()).filter(isOld))
       events.webhookTokenOld({ ...token, days });
-    for (const { name, expiresAt } of needingAnother(keys()))
-      events.keyExpiring({ name, expiresAt: new Date(expiresAt).toISOString() });
+    for (const { name, expiresAt, isConfigured } of needingAnother(keys()))
+      events.keyExpiring({ name, expiresAt: new Date(expiresAt).toISOString(), isConfigured });
     stop = clock.after(DAY_MS, tell);
   };
   tell();
