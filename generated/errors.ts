@@ -110,7 +110,7 @@ export const errors = {
     code: -32002,
     status: 404,
     title: "Skill not found",
-    meaning: "The agent has no skill of this id; the detail names it.",
+    meaning: "There is no skill of this id, or the agent does not have it; the detail names it.",
     retry: false,
   },
   "key-not-found": {

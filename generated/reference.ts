@@ -71,6 +71,7 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#chat.send">POST /api/v1/chat/send</a>
 <b><a href="#of-skills">skills</a></b>
 <a href="#skills.list">GET /api/v1/skills/list</a>
+<a href="#skills.get">GET /api/v1/skills/{skill_id}</a>
 <a href="#skills.trigger">POST /api/v1/skills/trigger</a>
 <b><a href="#of-turns">turns</a></b>
 <a href="#turns.list">GET /api/v1/turns</a>
@@ -299,17 +300,18 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-skills">skills</h2>
 <p>See and trigger what agents can do.</p>
-<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>.</p>
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>.</p>
 <section id="skills.list">
 <h3><a href="#skills.list"><code class="verb">GET</code> <code>/api/v1/skills/list</code></a></h3>
 <p class="summary">List skills</p>
 <p class="who"><code>skills.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>chat</code></p>
-<p>Every valid skill of the configured folders, with the agents that have it.</p>
+<p>Every valid skill of the configured folders, with the agents that have it, and the folders that hold no valid skill.</p>
 <h4>200</h4>
 <p>The skills.</p>
 <p class="type">application/json</p>
 <dl>
 <dt><code>skills</code> <i>list of <a href="#http-Skill">Skill</a></i></dt><dd>Every valid skill, by id.</dd>
+<dt><code>invalid</code> <i>list of <a href="#http-InvalidSkill">InvalidSkill</a></i></dt><dd>The folders that hold no valid skill, with the reason. No agent has them.</dd>
 </dl>
 <figure><figcaption>One skill of one agent</figcaption><pre>{
   &quot;skills&quot;: [
@@ -321,12 +323,61 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
         &quot;main&quot;
       ]
     }
+  ],
+  &quot;invalid&quot;: []
+}</pre></figure>
+<figure><figcaption>A folder whose skill is not valid</figcaption><pre>{
+  &quot;skills&quot;: [],
+  &quot;invalid&quot;: [
+    {
+      &quot;folder&quot;: &quot;triage&quot;,
+      &quot;path&quot;: &quot;skills/triage&quot;,
+      &quot;reason&quot;: &quot;description is missing&quot;
+    }
   ]
 }</pre></figure>
 <figure><figcaption>No skills</figcaption><pre>{
-  &quot;skills&quot;: []
+  &quot;skills&quot;: [],
+  &quot;invalid&quot;: []
 }</pre></figure>
-
+<h4>Errors</h4>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
+</section>
+<section id="skills.get">
+<h3><a href="#skills.get"><code class="verb">GET</code> <code>/api/v1/skills/{skill_id}</code></a></h3>
+<p class="summary">Read a skill</p>
+<p class="who"><code>skills.get</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>A skill as a list shows it, with its instructions. Two names belong to the paths beside this one: a skill that is called <code>list</code> or <code>trigger</code> cannot be read here.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>skill_id</code> <i>string</i> <b>required</b></dt><dd>A skill, by the <code>name</code> of its SKILL.md.</dd>
+</dl>
+<h4>200</h4>
+<p>The skill.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>skill_id</code> <i>string</i></dt><dd>A skill, by the <code>name</code> of its SKILL.md. 1 to 64 characters, such as <code>summarise-thread</code>.</dd>
+<dt><code>name</code> <i>string</i></dt><dd>The <code>name</code> of its SKILL.md, which is its id.</dd>
+<dt><code>description</code> <i>string</i></dt><dd>What it does and when to use it.</dd>
+<dt><code>agents</code> <i>list of string</i></dt><dd>The agents that have it, in the configuration's order.</dd>
+<dt><code>license</code> <i>string</i> <b>optional</b></dt><dd>As its SKILL.md says, if it does.</dd>
+<dt><code>compatibility</code> <i>string</i> <b>optional</b></dt><dd>What it needs around it, if its SKILL.md says so.</dd>
+<dt><code>allowed_tools</code> <i>list of string</i> <b>optional</b></dt><dd>The tools it may use, if its SKILL.md names any.</dd>
+<dt><code>metadata</code> <i>object of string</i> <b>optional</b></dt><dd>The <code>metadata</code> of its SKILL.md, if any.</dd>
+<dt><code>params_schema</code> <i>object</i> <b>optional</b></dt><dd>The JSON Schema of the params that it is triggered with, from its <code>params.schema.json</code>, if it has one.</dd>
+<dt><code>instructions</code> <i>string</i></dt><dd>The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB.</dd>
+</dl>
+<figure><figcaption>A skill with its instructions</figcaption><pre>{
+  &quot;skill_id&quot;: &quot;summarise-thread&quot;,
+  &quot;name&quot;: &quot;summarise-thread&quot;,
+  &quot;description&quot;: &quot;Summarises a long conversation. Use it when someone asks what happened so far.&quot;,
+  &quot;agents&quot;: [
+    &quot;main&quot;
+  ],
+  &quot;instructions&quot;: &quot;How to summarise-thread.&quot;
+}</pre></figure>
+<h4>Errors</h4>
+<p class="errors"><a href="#error-forbidden">forbidden</a>, <a href="#error-skill-not-found">skill-not-found</a></p>
 </section>
 <section id="skills.trigger">
 <h3><a href="#skills.trigger"><code class="verb">POST</code> <code>/api/v1/skills/trigger</code></a></h3>
@@ -432,7 +483,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;status&quot;: &quot;running&quot;
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-skill-not-found">skill-not-found</a>, <a href="#error-turn-not-found">turn-not-found</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-turn-cancelled">turn-cancelled</a>, <a href="#error-idempotency-in-progress">idempotency-in-progress</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-idempotency-mismatch">idempotency-mismatch</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-turn-failed">turn-failed</a>, <a href="#error-agent-removed">agent-removed</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a>, <a href="#error-agent-unavailable">agent-unavailable</a>, <a href="#error-turn-timeout">turn-timeout</a></p>
 </section>
 <h2 id="of-turns">turns</h2>
 <p>Read, follow and cancel runs of agents.</p>
@@ -1182,11 +1233,31 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h3><a href="#deliveries.replay"><code class="verb">POST</code> <code>/api/v1/deliveries/{delivery_id}/replay</code></a></h3>
 <p class="summary">Send a delivery again</p>
 <p class="who"><code>deliveries.replay</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
-<p>Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call takes no body; an empty object is none.</p>
+<p>Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With <code>body</code> in the request the new delivery has that body in place of the kept one, and its timeline says <code>request.edited</code>.</p>
 <h4>Parameters</h4>
 <dl>
 <dt><code>delivery_id</code> <i>string</i> <b>required</b></dt><dd>The delivery, as a webhook was answered with it or a list shows it.</dd>
 </dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>body</code> <i>object or list of any value</i></dt><dd>The body in place of the kept one. A field that says <code>[hidden]</code>, as replies show it, where the kept body has a secret, is sent with that secret.</dd>
+</dl>
+<figure><figcaption>The kept body</figcaption><pre>POST /api/v1/deliveries/{delivery_id}/replay
+
+{}</pre></figure>
+<figure><figcaption>An edited body</figcaption><pre>POST /api/v1/deliveries/{delivery_id}/replay
+
+{
+  &quot;body&quot;: {
+    &quot;ref&quot;: &quot;refs/heads/main&quot;,
+    &quot;pusher&quot;: {
+      &quot;name&quot;: &quot;ada&quot;
+    },
+    &quot;head_commit&quot;: {
+      &quot;message&quot;: &quot;Mend the clock&quot;
+    }
+  }
+}</pre></figure>
 <h4>200</h4>
 <p>It was sent again; or no mapping matches it today, and nothing was started.</p>
 <p class="type">application/json</p>
@@ -1235,7 +1306,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;event_id&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
 </section>
 <section id="events.list">
 <h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
@@ -1388,12 +1459,13 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h3><a href="#mappings.list"><code class="verb">GET</code> <code>/api/v1/mappings</code></a></h3>
 <p class="summary">List mappings</p>
 <p class="who"><code>mappings.list</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
-<p>The mappings of the configuration, in the order in which they are tried, without their secrets.</p>
+<p>The mappings of the configuration, in the order in which they are tried, without their secrets; how much of each rate limit is left, and how old the shared tokens are.</p>
 <h4>200</h4>
 <p>The mappings.</p>
 <p class="type">application/json</p>
 <dl>
 <dt><code>mappings</code> <i>list of <a href="#http-ConfiguredMapping">ConfiguredMapping</a></i></dt><dd>All of them, in the configuration's order.</dd>
+<dt><code>tokens</code> <i>list of <a href="#http-WebhookToken">WebhookToken</a></i></dt><dd>The shared tokens, <code>webhooks.token</code>, in the configuration's order, without their values.</dd>
 <dt><code>next_cursor</code> <i>null</i></dt><dd>Always null: the list is whole.</dd>
 </dl>
 <figure><figcaption>One that is signed and one for the shared token</figcaption><pre>{
@@ -1416,7 +1488,13 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;channel&quot;: null,
       &quot;delivery&quot;: &quot;announce&quot;,
       &quot;announce_to&quot;: &quot;ops&quot;,
-      &quot;verify&quot;: &quot;github&quot;
+      &quot;verify&quot;: &quot;github&quot;,
+      &quot;rate_limit&quot;: {
+        &quot;limit&quot;: 100,
+        &quot;window_ms&quot;: 60000,
+        &quot;remaining&quot;: 99,
+        &quot;resets_at&quot;: &quot;2026-11-21T09:13:30.105Z&quot;
+      }
     },
     {
       &quot;name&quot;: &quot;alert&quot;,
@@ -1434,12 +1512,28 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;channel&quot;: null,
       &quot;delivery&quot;: &quot;none&quot;,
       &quot;announce_to&quot;: null,
-      &quot;verify&quot;: null
+      &quot;verify&quot;: null,
+      &quot;rate_limit&quot;: null
+    }
+  ],
+  &quot;tokens&quot;: [
+    {
+      &quot;name&quot;: &quot;shared&quot;,
+      &quot;since&quot;: &quot;2026-10-12&quot;,
+      &quot;age_days&quot;: 40,
+      &quot;max_age_days&quot;: 90,
+      &quot;rate_limit&quot;: {
+        &quot;limit&quot;: 100,
+        &quot;window_ms&quot;: 60000,
+        &quot;remaining&quot;: 100,
+        &quot;resets_at&quot;: null
+      }
     }
   ],
   &quot;next_cursor&quot;: null
 }</pre></figure>
-
+<h4>Errors</h4>
+<p class="errors"><a href="#error-store-unavailable">store-unavailable</a></p>
 </section>
 <section id="mappings.dryRun">
 <h3><a href="#mappings.dryRun"><code class="verb">POST</code> <code>/api/v1/mappings/dry-run</code></a></h3>
@@ -4024,7 +4118,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt id="error-agent-not-found"><code>agent-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Agent not found. No agent has this name.</dd>
 <dt id="error-session-not-found"><code>session-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Session not found. No session has this id, or it was deleted.</dd>
 <dt id="error-turn-not-found"><code>turn-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Turn not found. No turn has this id, or its session was deleted.</dd>
-<dt id="error-skill-not-found"><code>skill-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Skill not found. The agent has no skill of this id; the detail names it.</dd>
+<dt id="error-skill-not-found"><code>skill-not-found</code> <i>HTTP 404 · RPC -32002</i></dt><dd>Skill not found. There is no skill of this id, or the agent does not have it; the detail names it.</dd>
 <dt id="error-key-not-found"><code>key-not-found</code> <i>HTTP 404</i></dt><dd>Key not found. No REST key has this id.</dd>
 <dt id="error-key-replaced"><code>key-replaced</code> <i>HTTP 409</i></dt><dd>Key replaced. The key has expired, or another was made in its place already.</dd>
 <dt id="error-mapping-not-found"><code>mapping-not-found</code> <i>HTTP 404</i></dt><dd>Mapping not found. No mapping has this name, or none matched the payload.</dd>
@@ -4398,6 +4492,7 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
 <dt><code>announce_to</code> <i>string or null</i></dt><dd>The configured channel that the reply would be sent to; null where it reaches subscribers alone. Such as <code>ops</code>.</dd>
 <dt><code>verify</code> <i><code>&quot;standard-webhooks&quot;</code> or <code>&quot;github&quot;</code> or <code>&quot;stripe&quot;</code> or <code>&quot;slack&quot;</code> or <code>null</code></i></dt><dd>How its sender has to sign; null where the shared token counts.</dd>
+<dt><code>rate_limit</code> <i><a href="#http-RateLimitUse">RateLimitUse</a> or null</i></dt><dd>Its own rate limit; null where the shared token's counts, or none is set.</dd>
 </dl></section>
 <section id="http-DeliverySummary"><h3>DeliverySummary</h3><p>One request that came in, and what came of it. What it has not is null.</p><dl>
 <dt><code>delivery_id</code> <i>string</i></dt><dd>One inbound request as the flight recorder keeps it. Such as <code>dlv_01M7YN0XENG6PX2VW8BN0JQS4T</code>.</dd>
@@ -4427,6 +4522,11 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <section id="http-IndexPath"><h3>IndexPath</h3><dl>
 <dt><code>path</code> <i>string</i></dt><dd>A path, or the beginning of the paths below it. Such as <code>/api/v1</code>.</dd>
 <dt><code>description</code> <i>string</i></dt><dd>Such as <code>REST, with a REST key: messages, skills, turns.</code>.</dd>
+</dl></section>
+<section id="http-InvalidSkill"><h3>InvalidSkill</h3><p>A folder that was left out when the skills were read.</p><dl>
+<dt><code>folder</code> <i>string</i></dt><dd>Its name. Such as <code>triage</code>.</dd>
+<dt><code>path</code> <i>string</i></dt><dd>The way to it, from the name of the folder of <code>skills.dirs</code> that it is in. A folder of <code>skills.dirs</code> that cannot be read is listed under its own name. Such as <code>skills/triage</code>.</dd>
+<dt><code>reason</code> <i>string</i></dt><dd>What is wrong with it. Such as <code>description is missing</code>.</dd>
 </dl></section>
 <section id="http-Key"><h3>Key</h3><p>A REST key, without the key itself.</p><dl>
 <dt><code>key_id</code> <i>string or null</i></dt><dd>Null for a key of the configuration: it is revoked by taking it out there.</dd>
@@ -4475,6 +4575,12 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>delivery</code> <i><code>&quot;none&quot;</code> or <code>&quot;announce&quot;</code></i></dt><dd><code>announce</code> also sends the reply to a configured channel; <code>none</code> leaves it to those who read or subscribe.</dd>
 <dt><code>announce_to</code> <i>string or null</i></dt><dd>The configured channel that the reply would be sent to; null where it reaches subscribers alone. Such as <code>ops</code>.</dd>
 </dl></section>
+<section id="http-RateLimitUse"><h3>RateLimitUse</h3><p><code>webhooks.rateLimit</code>, and how much of it is left now, counted on all gateways that share a store.</p><dl>
+<dt><code>limit</code> <i>integer</i></dt><dd>The most requests in a window. At least 1.</dd>
+<dt><code>window_ms</code> <i>integer</i></dt><dd>The length of the window, which ends now. At least 1.</dd>
+<dt><code>remaining</code> <i>integer</i></dt><dd>How many more may come now.</dd>
+<dt><code>resets_at</code> <i>string or null</i></dt><dd>When all of the limit is free again, if nothing more comes; null where it is.</dd>
+</dl></section>
 <section id="http-ReadinessPart"><h3>ReadinessPart</h3><dl>
 <dt><code>ok</code> <i>boolean</i></dt><dd></dd>
 <dt><code>detail</code> <i>string</i> <b>optional</b></dt><dd>Why not, where it is not.</dd>
@@ -4506,11 +4612,12 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 </dl></section>
 <section id="http-TimelineStep"><h3>TimelineStep</h3><p>One thing that happened.</p><dl>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
-<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;usage.unknown&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
+<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;request.edited&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;usage.unknown&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
 
 On its way in:
 
 - <code>request.received</code>: it came, with <code>bytes</code> and <code>address</code>. <code>request.replayed</code>: it is <code>replay_of</code> another, sent again <code>by</code> somebody.
+- <code>request.edited</code>: whoever sent it again gave it another body, of so many <code>bytes</code>.
 - <code>token.accepted</code>: the shared token was good; <code>name</code> is its name, and <code>since</code> when it is in use. <code>token.refused</code>: it was not, and the <code>reason</code>.
 - <code>signature.accepted</code>: the sender's signature was good; <code>type</code> is whose. <code>signature.refused</code>: it was not, and the <code>reason</code>.
 - <code>rate-limit.counted</code>: it was within the limit; <code>left</code> of <code>max_requests</code> in <code>window_ms</code>.
@@ -4578,6 +4685,13 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>reasoning</code> <i>integer</i> <b>optional</b></dt><dd>Of <code>output</code>, what no reader sees.</dd>
 <dt><code>cost</code> <i>number</i> <b>optional</b></dt><dd>By the prices of the models that answered, in the currency that these are in; to a billionth of it.</dd>
 <dt><code>unknown</code> <i><code>true</code></i> <b>optional</b></dt><dd>What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent.</dd>
+</dl></section>
+<section id="http-WebhookToken"><h3>WebhookToken</h3><p>A shared token of webhooks, without its value.</p><dl>
+<dt><code>name</code> <i>string</i></dt><dd>Its name, which the flight recorder shows. Such as <code>shared</code>.</dd>
+<dt><code>since</code> <i>string or null</i></dt><dd>The day from which on it is in use, as the configuration says; null where it does not. Such as <code>2026-10-12</code>.</dd>
+<dt><code>age_days</code> <i>integer or null</i></dt><dd>For how many days it has been in use; null where this is not known.</dd>
+<dt><code>max_age_days</code> <i>integer</i></dt><dd>The age from which on health warns of it. At least 1.</dd>
+<dt><code>rate_limit</code> <i><a href="#http-RateLimitUse">RateLimitUse</a> or null</i></dt><dd>The rate limit of its senders, all together; null where none is set.</dd>
 </dl></section>
 <h2 id="of-shapes-of-rpc">Shapes of RPC</h2>
 <section id="rpc-Agent"><h3>Agent</h3><p>A conversational agent and what it is doing now.</p><dl>

@@ -37,9 +37,30 @@ export interface paths {
         };
         /**
          * List skills
-         * @description Every valid skill of the configured folders, with the agents that have it.
+         * @description Every valid skill of the configured folders, with the agents that have it, and the folders that hold no valid skill.
          */
         get: operations["skills.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{skill_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a skill
+         * @description A skill as a list shows it, with its instructions. Two names belong to the paths beside this one: a skill that is called `list` or
+         *     `trigger` cannot be read here.
+         */
+        get: operations["skills.get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -271,8 +292,8 @@ export interface paths {
         /**
          * Send a delivery again
          * @description Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a
-         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call
-         *     takes no body; an empty object is none.
+         *     look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With `body` in the request
+         *     the new delivery has that body in place of the kept one, and its timeline says `request.edited`.
          */
         post: operations["deliveries.replay"];
         delete?: never;
@@ -352,7 +373,8 @@ export interface paths {
         };
         /**
          * List mappings
-         * @description The mappings of the configuration, in the order in which they are tried, without their secrets.
+         * @description The mappings of the configuration, in the order in which they are tried, without their secrets; how much of each rate limit is left, and
+         *     how old the shared tokens are.
          */
         get: operations["mappings.list"];
         put?: never;
@@ -1189,6 +1211,8 @@ export interface components {
             delivery: components["schemas"]["DeliveryMode"];
             announce_to: components["schemas"]["AnnounceTo"];
             verify: components["schemas"]["VerifyType"];
+            /** @description Its own rate limit; null where the shared token's counts, or none is set. */
+            rate_limit: components["schemas"]["RateLimitUse"] | null;
         };
         /**
          * @description Where a list goes on: opaque, taken from `next_cursor` (RPC: `nextCursor`) of the page before.
@@ -1321,6 +1345,11 @@ export interface components {
             turn_id: components["schemas"]["TurnId"] | null;
             /** @description The system event that was queued. */
             event_id: components["schemas"]["EventId"] | null;
+        };
+        /** @description What is sent again; an empty object or no body at all sends the kept one. */
+        DeliveryReplayRequest: {
+            /** @description The body in place of the kept one. A field that says `[hidden]`, as replies show it, where the kept body has a secret, is sent with that secret. */
+            body?: components["schemas"]["MappedPayload"];
         };
         /** @description One request that came in, and what came of it. What it has not is null. */
         DeliverySummary: {
@@ -1530,6 +1559,24 @@ export interface components {
             /** @example REST, with a REST key: messages, skills, turns. */
             description: string;
         };
+        /** @description A folder that was left out when the skills were read. */
+        InvalidSkill: {
+            /**
+             * @description Its name.
+             * @example triage
+             */
+            folder: string;
+            /**
+             * @description The way to it, from the name of the folder of `skills.dirs` that it is in. A folder of `skills.dirs` that cannot be read is listed under its own name.
+             * @example skills/triage
+             */
+            path: string;
+            /**
+             * @description What is wrong with it.
+             * @example description is missing
+             */
+            reason: string;
+        };
         /** @description A REST key, without the key itself. */
         Key: {
             /** @description Null for a key of the configuration: it is revoked by taking it out there. */
@@ -1640,6 +1687,8 @@ export interface components {
         MappingList: {
             /** @description All of them, in the configuration's order. */
             mappings: components["schemas"]["ConfiguredMapping"][];
+            /** @description The shared tokens, `webhooks.token`, in the configuration's order, without their values. */
+            tokens: components["schemas"]["WebhookToken"][];
             /** @description Always null: the list is whole. */
             next_cursor: null;
         };
@@ -1793,6 +1842,17 @@ export interface components {
         };
         /** @description What is wrong with the configuration; empty if nothing is. */
         Problems: components["schemas"]["ConfigProblem"][];
+        /** @description `webhooks.rateLimit`, and how much of it is left now, counted on all gateways that share a store. */
+        RateLimitUse: {
+            /** @description The most requests in a window. */
+            limit: number;
+            /** @description The length of the window, which ends now. */
+            window_ms: number;
+            /** @description How many more may come now. */
+            remaining: number;
+            /** @description When all of the limit is free again, if nothing more comes; null where it is. */
+            resets_at: components["schemas"]["Timestamp"] | null;
+        };
         /** @description Whether the gateway takes work. */
         Readiness: {
             /** @description True when every part is `ok`. */
@@ -1889,6 +1949,8 @@ export interface components {
         SkillList: {
             /** @description Every valid skill, by id. */
             skills: components["schemas"]["Skill"][];
+            /** @description The folders that hold no valid skill, with the reason. No agent has them. */
+            invalid: components["schemas"]["InvalidSkill"][];
         };
         /** @description A skill to trigger. The agent gets the message `/<skill_id> <params as JSON>` with that skill's instructions. */
         SkillRequest: {
@@ -1912,6 +1974,32 @@ export interface components {
             /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
+        };
+        /** @description A skill with its instructions. */
+        SkillText: {
+            skill_id: components["schemas"]["SkillId"];
+            /** @description The `name` of its SKILL.md, which is its id. */
+            name: string;
+            /** @description What it does and when to use it. */
+            description: string;
+            /** @description The agents that have it, in the configuration's order. */
+            agents: components["schemas"]["AgentName"][];
+            /** @description As its SKILL.md says, if it does. */
+            license?: string;
+            /** @description What it needs around it, if its SKILL.md says so. */
+            compatibility?: string;
+            /** @description The tools it may use, if its SKILL.md names any. */
+            allowed_tools?: string[];
+            /** @description The `metadata` of its SKILL.md, if any. */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @description The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one. */
+            params_schema?: {
+                [key: string]: unknown;
+            };
+            /** @description The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB. */
+            instructions: string;
         };
         /** @description Something that an agent handles at its heartbeat. What it has not is null. */
         SystemEvent: {
@@ -1962,6 +2050,7 @@ export interface components {
              *     On its way in:
              *
              *     - `request.received`: it came, with `bytes` and `address`. `request.replayed`: it is `replay_of` another, sent again `by` somebody.
+             *     - `request.edited`: whoever sent it again gave it another body, of so many `bytes`.
              *     - `token.accepted`: the shared token was good; `name` is its name, and `since` when it is in use. `token.refused`: it was not, and the `reason`.
              *     - `signature.accepted`: the sender's signature was good; `type` is whose. `signature.refused`: it was not, and the `reason`.
              *     - `rate-limit.counted`: it was within the limit; `left` of `max_requests` in `window_ms`.
@@ -1989,7 +2078,7 @@ export interface components {
              * @example turn.started
              * @enum {string}
              */
-            name: "request.received" | "request.replayed" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
+            name: "request.received" | "request.replayed" | "request.edited" | "token.accepted" | "token.refused" | "signature.accepted" | "signature.refused" | "rate-limit.counted" | "mapping.tried" | "message.rendered" | "request.repeated" | "request.refused" | "challenge.answered" | "turn.queued" | "turn.started" | "turn.returned" | "tool.called" | "tool.unavailable" | "model.unavailable" | "usage.unknown" | "turn.completed" | "turn.failed" | "turn.cancelled" | "event.queued" | "event.taken" | "event.returned" | "event.handled" | "event.dead" | "event.requeued" | "announcement.delivered" | "announcement.retried" | "announcement.failed" | "announcement.returned" | "announcement.unaddressed";
             /**
              * @description What more there is to tell; null where there is nothing.
              * @example {
@@ -2264,6 +2353,25 @@ export interface components {
          * @example webhook:01M7YN1K5Q2T7B4ZC9XHN5SEMD
          */
         WebhookSessionId: string;
+        /** @description A shared token of webhooks, without its value. */
+        WebhookToken: {
+            /**
+             * @description Its name, which the flight recorder shows.
+             * @example shared
+             */
+            name: string;
+            /**
+             * @description The day from which on it is in use, as the configuration says; null where it does not.
+             * @example 2026-10-12
+             */
+            since: string | null;
+            /** @description For how many days it has been in use; null where this is not known. */
+            age_days: number | null;
+            /** @description The age from which on health warns of it. */
+            max_age_days: number;
+            /** @description The rate limit of its senders, all together; null where none is set. */
+            rate_limit: components["schemas"]["RateLimitUse"] | null;
+        };
     };
     responses: {
         /** @description The turn goes on. Read it at `/api/v1/turns/{turn_id}`. */
@@ -2509,7 +2617,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request takes no body, or the delivery's own is not what today's contract and configuration take. */
+        /** @description The request has not the shape it must have, or the body that is sent again is not what today's contract and configuration take. */
         InvalidReplay: {
             headers: {
                 [name: string]: unknown;
@@ -2919,7 +3027,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description What the mapping makes of it today is longer than a message may be. */
+        /** @description The request is larger than the limit, or what the mapping makes of it today is longer than a message may be. */
         ReplayTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -2930,6 +3038,15 @@ export interface components {
         };
         /** @description The request did not arrive whole in time. The connection is closed. */
         RequestTimeout: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such skill, or it is not valid. */
+        SkillNotFound: {
             headers: {
                 [name: string]: unknown;
             };
@@ -3119,6 +3236,11 @@ export interface components {
          */
         MappingName: string;
         /**
+         * @description A skill, by the `name` of its SKILL.md.
+         * @example summarise-thread
+         */
+        SkillId: string;
+        /**
          * @description The turn, as the call that started it answered.
          * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
          */
@@ -3236,6 +3358,42 @@ export interface operations {
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    "skills.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A skill, by the `name` of its SKILL.md.
+                 * @example summarise-thread
+                 */
+                skill_id: components["parameters"]["SkillId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The skill. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillText"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["SkillNotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
         };
     };
     "skills.trigger": {
@@ -3683,7 +3841,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeliveryReplayRequest"];
+            };
+        };
         responses: {
             /** @description It was sent again; or no mapping matches it today, and nothing was started. */
             200: {
@@ -3703,6 +3865,7 @@ export interface operations {
             409: components["responses"]["ReplayConflict"];
             413: components["responses"]["ReplayTooLarge"];
             414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["RateLimitedOrBusy"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
@@ -3859,6 +4022,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
         };
     };
     "mappings.dryRun": {
@@ -4048,7 +4212,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["KeyRotation"];
             };
@@ -4665,6 +4829,7 @@ export type DeliveryList = components["schemas"]["DeliveryList"];
 export type DeliveryMode = components["schemas"]["DeliveryMode"];
 export type DeliveryOutcome = components["schemas"]["DeliveryOutcome"];
 export type DeliveryReplay = components["schemas"]["DeliveryReplay"];
+export type DeliveryReplayRequest = components["schemas"]["DeliveryReplayRequest"];
 export type DeliverySummary = components["schemas"]["DeliverySummary"];
 export type DeliverySurface = components["schemas"]["DeliverySurface"];
 export type Document = components["schemas"]["Document"];
@@ -4685,6 +4850,7 @@ export type HookWarning = components["schemas"]["HookWarning"];
 export type IdempotencyKey = components["schemas"]["IdempotencyKey"];
 export type Index = components["schemas"]["Index"];
 export type IndexPath = components["schemas"]["IndexPath"];
+export type InvalidSkill = components["schemas"]["InvalidSkill"];
 export type Key = components["schemas"]["Key"];
 export type KeyExpiry = components["schemas"]["KeyExpiry"];
 export type KeyId = components["schemas"]["KeyId"];
@@ -4716,6 +4882,7 @@ export type OpenAiError = components["schemas"]["OpenAiError"];
 export type PlannedTurn = components["schemas"]["PlannedTurn"];
 export type Problem = components["schemas"]["Problem"];
 export type Problems = components["schemas"]["Problems"];
+export type RateLimitUse = components["schemas"]["RateLimitUse"];
 export type Readiness = components["schemas"]["Readiness"];
 export type ReadinessPart = components["schemas"]["ReadinessPart"];
 export type Reloaded = components["schemas"]["Reloaded"];
@@ -4730,6 +4897,7 @@ export type Skill = components["schemas"]["Skill"];
 export type SkillId = components["schemas"]["SkillId"];
 export type SkillList = components["schemas"]["SkillList"];
 export type SkillRequest = components["schemas"]["SkillRequest"];
+export type SkillText = components["schemas"]["SkillText"];
 export type SystemEvent = components["schemas"]["SystemEvent"];
 export type SystemEventList = components["schemas"]["SystemEventList"];
 export type TimelineStep = components["schemas"]["TimelineStep"];
@@ -4758,3 +4926,4 @@ export type WakeReply = components["schemas"]["WakeReply"];
 export type WakeRequest = components["schemas"]["WakeRequest"];
 export type WantedExpiry = components["schemas"]["WantedExpiry"];
 export type WebhookSessionId = components["schemas"]["WebhookSessionId"];
+export type WebhookToken = components["schemas"]["WebhookToken"];

@@ -110,7 +110,7 @@ export const createDoors = (parts: DoorsParts) => {
       return { surface: "rest", tokenId, name, scopes };
     },
     guard,
-    rateLimit: rateLimitOf(core.store, "rest", clock, () => config.gateway.rest.rateLimit),
+    rateLimit: rateLimitOf(core.store, "rest", clock, () => config.gateway.rest.rateLimit).count,
     bodyLimit: () => config.limits.restBody,
     recordBodies: () => config.recorder.bodies,
     events,
@@ -123,6 +123,7 @@ export const createDoors = (parts: DoorsParts) => {
       callHook: (place, raw, ctx) => hooks.call(place, raw, ctx),
       recordBodies: () => config.recorder.bodies,
       configState: parts.configState,
+      hooksUse: () => hooks.use(),
     }),
     hold: holdHot((...request) => {
       const validate = validation.value();

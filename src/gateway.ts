@@ -250,7 +250,7 @@ const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problem
 const registerGauges = (
   registry: ReturnType<typeof createRegistry>,
   store: Store,
-  { agents, tokenAges }: Core,
+  { agents, tokenAges, endingKeys }: Core,
 ): void => {
   const gauge = (name: string, help: string, read: () => number) =>
     registry.read("gauge", `gateway_${name}`, help, read);
@@ -274,5 +274,12 @@ const registerGauges = (
   registry.read("gauge", "gateway_webhook_token_age_days", "Days that a webhook token has been in use.", () =>
     tokenAges().map(({ index, name, days }) => ({ labels: { index: String(index), name }, value: days })),
   );
+  registry.read("gauge", "gateway_rest_keys_ending", "REST keys that end within 14 days, or ended within 7.", () => {
+    const { soon, ended } = endingKeys();
+    return [
+      { labels: { state: "soon" }, value: soon },
+      { labels: { state: "ended" }, value: ended },
+    ];
+  });
   gauge("gathering_seconds", "How long pieces of replies are gathered.", () => gathering.holdMs / 1_000);
 };

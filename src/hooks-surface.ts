@@ -2,10 +2,11 @@ import type { Config } from "#config/config.ts";
 import type { Clock } from "#core/clock.ts";
 import type { Core } from "#core/core.ts";
 import { hooksHandlers } from "#handlers/hooks/table.ts";
+import type { HooksUse } from "#handlers/rest/mappings.ts";
 import type { Events } from "#observe/events.ts";
 import type { GuessGuard } from "#wire/auth.ts";
 import { createHooksDoor } from "#wire/hooks.ts";
-import type { HooksAccess } from "#wire/hooks-access.ts";
+import { type HooksAccess, mappingRateKey, tokenRateKey } from "#wire/hooks-access.ts";
 import { createHookCalls } from "#wire/hooks-call.ts";
 import { createHooksGate } from "#wire/hooks-gate.ts";
 import type { Refusals } from "#wire/refusals.ts";
@@ -25,6 +26,7 @@ type HooksSurfaceParts = {
 /** The webhooks: their handlers, their door, and the way in for what the flight recorder sends again. */
 export const createHooksSurface = ({ core, config, access, guard, refusals, clock, events }: HooksSurfaceParts) => {
   const limit = () => config().webhooks.rateLimit;
+  const rates = rateLimitOf(core.store, "hooks", clock, limit);
   const { record } = core.deliveries;
   const { run, call } = createHookCalls({ handlers: hooksHandlers(core), record });
   // Another path needs a restart.
@@ -34,7 +36,7 @@ export const createHooksSurface = ({ core, config, access, guard, refusals, cloc
     access,
     run,
     guard,
-    rateLimit: rateLimitOf(core.store, "hooks", clock, limit),
+    rateLimit: rates.count,
     limit,
     record,
     admitsRefusal: refusals.admits,
@@ -49,5 +51,14 @@ export const createHooksSurface = ({ core, config, access, guard, refusals, cloc
     clock,
     events,
   });
-  return { door, call };
+  const use = async (): Promise<HooksUse> => {
+    const { token: tokens, mappings } = config().webhooks;
+    const signed = Object.keys(mappings).filter((name) => mappings[name]?.verify);
+    const uses = await rates.read([...tokens.map(({ hash }) => tokenRateKey(hash)), ...signed.map(mappingRateKey)]);
+    return {
+      tokens: tokens.map(({ name, since }, index) => ({ name, since, rate: uses[index] })),
+      mappings: new Map(signed.map((name, index) => [name, uses[tokens.length + index]])),
+    };
+  };
+  return { door, call, use };
 };

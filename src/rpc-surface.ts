@@ -33,13 +33,13 @@ type RpcSurfaceParts = {
 /** The 12 methods behind one dispatcher, and the doors that lead to it. */
 export const createRpcSurface = (parts: RpcSurfaceParts) => {
   const { config, clock, events, documents, servedAt } = parts;
-  const limited = rateLimitOf(parts.core.store, "rpc", clock, () => config().gateway.rpc.rateLimit);
+  const rateLimit = rateLimitOf(parts.core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;
   const own = createRpcMethods(rpcHandlers(parts), async ({ exchange }) =>
     JSON.parse((await documents()).openrpc(exchange.servedAt ?? servedAt(undefined))),
   );
   const methods: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
   /** A dispatcher for these methods; what each token may call in a time is counted over all of them. */
-  const dispatchOf = (table: RpcMethods) => createRpcDispatch(table, { events, rateLimit: limited });
+  const dispatchOf = (table: RpcMethods) => createRpcDispatch(table, { events, rateLimit });
   const http = createRpcHttpDoor({
     ...parts,
     dispatch: dispatchOf(methods),

@@ -18,6 +18,7 @@ export function checkSecrets(config: CheckedConfig, exposed: boolean): Findings 
 
   checkTokenNames(config, refuse);
   checkPermissions(config, refuse);
+  checkExpiries(config, refuse);
 
   const secrets = secretsOf(config);
   const first = new Map<string, Secret>();
@@ -125,6 +126,21 @@ function checkTokenNames({ gateway }: CheckedConfig, refuse: (path: Path, messag
       );
     });
   }
+}
+
+/** `Date` takes the 31st of February for the 3rd of March. */
+function checkExpiries({ gateway }: CheckedConfig, refuse: (path: Path, message: string) => void): void {
+  gateway.rest.auth.keys.forEach(({ expiresAt }, index) => {
+    if (expiresAt === undefined) return;
+    const [year, month, day] = expiresAt.slice(0, 10).split("-").map(Number) as [number, number, number];
+    const last = new Date(Date.UTC(year, month, 0)).getUTCDate();
+    if (day <= last) return;
+    const meant = `${expiresAt.slice(0, 8)}${last}`;
+    refuse(
+      ["gateway", "rest", "auth", "keys", index, "expiresAt"],
+      `names a day that the calendar does not have: the last of that month is ${meant}.`,
+    );
+  });
 }
 
 function checkPermissions({ gateway }: CheckedConfig, refuse: (path: Path, message: string) => void): void {

@@ -25,7 +25,7 @@ import { createSkills, type InvalidSkill } from "./skills.ts";
 import { createSlices } from "./slices.ts";
 import { startSweeps } from "./sweeps.ts";
 import { createSystemEvents, type EventLimits } from "./system-events.ts";
-import { agesOf, type DatedToken, NEAR_END, tellOldTokens } from "./token-ages.ts";
+import { agesOf, type DatedToken, NEAR_END, needingAnother, tellOldTokens } from "./token-ages.ts";
 import { createTurnSteps } from "./turn-events.ts";
 import { createTurns, type Limits } from "./turns.ts";
 import { createUsageStats } from "./usage.ts";
@@ -265,6 +265,12 @@ export const createCore = async (parts: {
       }
     },
     tokenAges: () => agesOf(settings.datedTokens, clock.now()),
+    /** How many REST keys need another one soon, and how many have ended without. */
+    endingKeys: () => {
+      const keysNow = needingAnother(keys.expiring(NEAR_END));
+      const ended = keysNow.filter(({ expiresAt }) => expiresAt <= clock.now()).length;
+      return { soon: keysNow.length - ended, ended };
+    },
     async close(): Promise<void> {
       stopSweeps();
       stopTelling();

@@ -215,11 +215,17 @@ const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] =>
 
 /** A key that ends is no fault of the gateway: its part is ok, and says what to do. */
 const keyParts = (keys: readonly EndingKey[], now: number): HealthPart[] => {
-  const ending = needingAnother(keys).map(({ name, expiresAt }) => {
-    const at = new Date(expiresAt).toISOString().slice(0, 10);
-    return `${name} ${expiresAt <= now ? "expired on" : "expires on"} ${at}`;
-  });
-  if (ending.length === 0) return [];
-  const detail = `${ending.join(", ")}: rotate it, and give its clients the new key.`;
-  return [{ name: "rest.keys", status: "ok", detail }];
+  const sentenceOf = (isConfigured: boolean, advice: string): string[] => {
+    const ending = needingAnother(keys).flatMap((key) => {
+      if (key.isConfigured !== isConfigured) return [];
+      const at = new Date(key.expiresAt).toISOString().slice(0, 10);
+      return [`${key.name} ${key.expiresAt <= now ? "expired on" : "expires on"} ${at}`];
+    });
+    return ending.length === 0 ? [] : [`${ending.join(", ")}: ${advice}.`];
+  };
+  const said = [
+    ...sentenceOf(false, "rotate it, and give its clients the new key"),
+    ...sentenceOf(true, "change `expiresAt` in the configuration, or put another key in its place there"),
+  ];
+  return said.length === 0 ? [] : [{ name: "rest.keys", status: "ok", detail: said.join(" ") }];
 };

@@ -5,6 +5,7 @@ import type { Clock } from "./clock.ts";
 import { GatewayError } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { createSecretIndex, hashOf } from "./secrets.ts";
+import type { EndingKey } from "./token-ages.ts";
 
 export type Scope = "chat" | "admin";
 
@@ -182,17 +183,11 @@ export const createKeys = (parts: {
       if (!(await forget(keyId))) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
     },
     /** Keys that expire within `ahead` ms, or did so at most `ago` ms before. */
-    expiring({
-      ahead,
-      ago,
-    }: {
-      ahead: number;
-      ago: number;
-    }): { name: string; expiresAt: number; replacedBy: string | undefined }[] {
+    expiring({ ahead, ago }: { ahead: number; ago: number }): EndingKey[] {
       const now = clock.now();
-      return [...configured, ...minted].flatMap(({ name, expiresAt, replacedBy }) =>
+      return [...configured, ...minted].flatMap(({ keyId, name, expiresAt, replacedBy }) =>
         expiresAt !== undefined && expiresAt - now <= ahead && now - expiresAt <= ago
-          ? [{ name, expiresAt, replacedBy }]
+          ? [{ name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
           : [],
       );
     },

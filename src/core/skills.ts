@@ -1,3 +1,4 @@
+import { basename, dirname } from "node:path";
 import { GatewayError } from "./errors.ts";
 import { foremost, quoted, suggest } from "./fault-words.ts";
 import { type InvalidSkill, readSkills, type Skill } from "./read-skills.ts";
@@ -8,11 +9,24 @@ export type { InvalidSkill, Skill };
 export const createSkills = () => {
   let skills = new Map<string, Skill>();
   let ids: readonly string[] = [];
+  let leftOut: readonly LeftOutFolder[] = [];
   return {
     list: (): readonly Skill[] => [...skills.values()],
     /** In the order of their names; the same list until they are read anew. */
     ids: () => ids,
     find: (skillId: string): Skill | undefined => skills.get(skillId),
+    /** Throws `skill-not-found`, with the fault of a folder of this name. */
+    get(skillId: string): Skill {
+      const skill = skills.get(skillId);
+      if (skill) return skill;
+      const fault = leftOut.find(({ folder }) => folder === skillId);
+      const detail = fault
+        ? `The skill ${quoted(skillId)} is not valid: ${fault.reason}.`
+        : `There is no skill ${quoted(skillId)}.${suggest(skillId, ids)}`;
+      throw new GatewayError("skill-not-found", detail);
+    },
+    /** The folders that were left out when the skills were read last. */
+    leftOut: () => leftOut,
     bodies: (skillIds: readonly string[]) =>
       skillIds.flatMap((skillId) => {
         const skill = skills.get(skillId);
@@ -25,6 +39,7 @@ export const createSkills = () => {
     async read(dirs: readonly string[]): Promise<{ invalid: InvalidSkill[]; take: () => void }> {
       const { found, invalid, isWhole } = await readSkills(dirs);
       const take = () => {
+        leftOut = invalid.map((one) => leftOutFolderOf(one, dirs));
         if (!isWhole && skills.size > 0) return;
         skills = found;
         ids = [...found.keys()].sort();
@@ -32,6 +47,14 @@ export const createSkills = () => {
       return { invalid, take };
     },
   };
+};
+
+/** A folder that holds no valid skill, without the way to it on this machine. `path` begins with the folder of `skills.dirs` that it is in. */
+export type LeftOutFolder = { folder: string; path: string; reason: string };
+
+const leftOutFolderOf = ({ dir, reason }: InvalidSkill, dirs: readonly string[]): LeftOutFolder => {
+  const folder = basename(dir);
+  return { folder, path: dirs.includes(dir) ? folder : `${basename(dirname(dir))}/${folder}`, reason };
 };
 
 export type Skills = ReturnType<typeof createSkills>;

@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 
 const DAY_MS = 86_400_000;
 /** Past this age a token should be replaced. */
-const OLD_DAYS = 90;
+export const OLD_DAYS = 90;
 
 /** A webhook token whose configuration says since which day it is in use. `index` is its place in the list; several may have one name. */
 export type DatedToken = { index: number; name: string; since: string };
@@ -12,14 +12,25 @@ export type TokenAge = DatedToken & { days: number };
 /** How old tokens are, in whole days. A day that there is not, or that is still to come, is no age. */
 export const agesOf = (tokens: readonly DatedToken[], now: number): TokenAge[] =>
   tokens.flatMap((token) => {
-    const days = Math.floor((now - Date.parse(token.since)) / DAY_MS);
-    return days >= 0 ? [{ ...token, days }] : [];
+    const days = daysSince(token.since, now);
+    return days === undefined ? [] : [{ ...token, days }];
   });
+
+export const daysSince = (day: string, now: number): number | undefined => {
+  const days = Math.floor((now - Date.parse(day)) / DAY_MS);
+  return days >= 0 ? days : undefined;
+};
 
 export const isOld = ({ days }: TokenAge): boolean => days >= OLD_DAYS;
 
 /** A REST key that ends; those that are near their end, or just past it, are told. */
-export type EndingKey = { name: string; expiresAt: number; replacedBy: string | undefined };
+export type EndingKey = {
+  name: string;
+  expiresAt: number;
+  replacedBy: string | undefined;
+  /** Whether the configuration holds it: such a key cannot be rotated. */
+  isConfigured: boolean;
+};
 export const NEAR_END = { ahead: 14 * DAY_MS, ago: 7 * DAY_MS };
 
 /** Keys whose clients need another one: a key that was replaced is meant to end. */
@@ -38,8 +49,8 @@ export const tellOldTokens = (parts: {
   const tell = (): void => {
     for (const { days, ...token } of agesOf(tokens(), clock.now()).filter(isOld))
       events.webhookTokenOld({ ...token, days });
-    for (const { name, expiresAt } of needingAnother(keys()))
-      events.keyExpiring({ name, expiresAt: new Date(expiresAt).toISOString() });
+    for (const { name, expiresAt, isConfigured } of needingAnother(keys()))
+      events.keyExpiring({ name, expiresAt: new Date(expiresAt).toISOString(), isConfigured });
     stop = clock.after(DAY_MS, tell);
   };
   tell();

@@ -269,10 +269,12 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Warnings given.",
     ]),
     /** A REST key that ends soon, or has just ended; told once a day. */
-    keyExpiring: (fields: { name: string; expiresAt: string }): void =>
+    keyExpiring: ({ isConfigured, ...fields }: { name: string; expiresAt: string; isConfigured: boolean }): void =>
       log("warn", "key.expiring", {
         ...fields,
-        detail: "Rotate it on the console's settings page, or give it another expiresAt in the configuration.",
+        detail: isConfigured
+          ? "Change its expiresAt in the configuration, or put another key in its place there."
+          : "Rotate it on the console's settings page.",
       }),
     /** A webhook token that should be replaced; told once a day. */
     webhookTokenOld: (fields: { index: number; name: string; since: string; days: number }): void =>

@@ -7,6 +7,12 @@ export interface SharedStore {
    */
   countRequest(key: string, limit: { maxRequests: number; windowMs: number }): Promise<RateCount>;
 
+  /**
+   * How many more requests of each key may come now, in the order of `keys`, and in how many ms all of the limit is free again; undefined
+   * where it is. Counts nothing.
+   */
+  readRequests(keys: readonly string[], limit: { maxRequests: number; windowMs: number }): Promise<RateLeft[]>;
+
   /** How many gateways there are, with this one, as it knows. One that died is known to be gone some seconds later. */
   gateways(): number;
 
@@ -29,6 +35,7 @@ export interface SharedStore {
 }
 
 export type RateCount = { left: number } | { waitMs: number };
+export type RateLeft = { left: number; wholeInMs: number | undefined };
 
 /** A place in a reply that is being written: the `seq` of its `message.created` entry, and an offset in UTF-16 code units. */
 export type TextPlace = { sessionId: string; seq: number; offset: number };

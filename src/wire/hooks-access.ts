@@ -58,7 +58,7 @@ export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSe
     identify: createSecretIndex(
       token.map(({ name, hash, since }, index) => {
         const which = token.length > 1 ? { name, token: index + 1, since } : { name, since };
-        const sender = senderOf(name, `token\0${hash}`, `token\0${name}`, which);
+        const sender = senderOf(name, tokenRateKey(hash), `token\0${name}`, which);
         return { hash: Buffer.from(hash, "hex"), value: sender };
       }),
     ),
@@ -68,6 +68,10 @@ export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSe
   };
 };
 
+/** What the rate of a token's senders, or of those that sign for a mapping, is counted by. */
+export const tokenRateKey = (hash: string): string => `token\0${hash}`;
+export const mappingRateKey = (name: string): string => `mapping\0${name}`;
+
 const createSigning = (
   name: string,
   { type, secret: secrets }: { type: SignatureType; secret: readonly string[] },
@@ -75,7 +79,7 @@ const createSigning = (
   const scheme = schemes[type];
   const keyed = secrets.flatMap((secret, index) => {
     const which = secrets.length > 1 ? { type, secret: index + 1 } : { type };
-    const sender = senderOf(name, `mapping\0${name}`, `mapping\0${name}`, which);
+    const sender = senderOf(name, mappingRateKey(name), `mapping\0${name}`, which);
     return scheme.keysOf(secret).map((key) => ({ key, sender }));
   });
   return { type, scheme, keys: keyed.map(({ key }) => key), senders: keyed.map(({ sender }) => sender) };

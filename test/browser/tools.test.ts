@@ -57,6 +57,30 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST show how old each token is, and how much of each rate limit is used", async () => {
+      const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+      const token = [
+        { value: TOKENS.webhook, since: daysAgo(41) },
+        { name: "<b>retired</b>", value: "webhook-token-of-long-ago-12", since: daysAgo(200) },
+        { name: "undated", value: "webhook-token-of-no-known-day" },
+      ];
+      const rateLimit = { maxRequests: 2, windowMs: 60_000 };
+      await using gateway = await startPages({ webhooks: { ...WEBHOOKS, token, rateLimit } });
+      for (let n = 0; n < 3; n++) await callers(gateway).hook("/hooks/wake", { text: "hi" });
+      await using opened = await open(gateway, { path: "/console/webhooks", token: TOKENS.admin });
+      const { page, complaints } = opened;
+      const senders = page.getByRole("table", { name: /^Senders/ });
+      const row = (name: string) => senders.getByRole("row", { name: `${name} ` });
+      await row("shared").getByText("41 of 90 days").waitFor();
+      await row("shared").getByText("2 of 2 in 60 s").waitFor();
+      expect(await row("shared token").getByRole("meter").getAttribute("aria-valuenow")).toBe("2");
+      await row("<b>retired</b>").getByText("200 of 90 days").waitFor();
+      await row("undated").getByText("age not known").waitFor();
+      await row("push").getByText("0 of 2 in 60 s").waitFor();
+      await page.getByText("<b>retired</b>, in use since").waitFor();
+      expect(complaints).toEqual([]);
+    });
+
     it("MUST show a call's raw exchange without the token, and ask before one that changes something", async () => {
       await using gateway = await startPages();
       await using opened = await open(gateway, { path: "/console/api?call=deliveries.list" });

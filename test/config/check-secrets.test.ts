@@ -107,3 +107,22 @@ describe("a secret", () => {
     expect(JSON.stringify(config)).not.toContain("a-good-long-secret");
   });
 });
+
+describe("the end of a key", () => {
+  const ending = (expiresAt: string) => ({ gateway: rest({ key: good(1), expiresAt }) });
+
+  test.each([
+    ["2027-02-31", "2027-02-28"],
+    ["2028-02-30", "2028-02-29"],
+    ["2027-04-31T12:00:00Z", "2027-04-30"],
+    ["2027-06-31T12:00:00.5Z", "2027-06-30"],
+  ])("that no calendar has is refused: %s", async (expiresAt, last) => {
+    expect(await refused(ending(expiresAt))).toEqual([
+      `gateway.rest.auth.keys[0].expiresAt names a day that the calendar does not have: the last of that month is ${last}.`,
+    ]);
+  });
+
+  test.each(["2028-02-29", "2027-03-01T00:00:00Z", "2027-12-31T23:59:59.999Z"])("is taken: %s", async (expiresAt) => {
+    expect(await warned(ending(expiresAt))).toEqual([]);
+  });
+});

@@ -1,5 +1,5 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { checkSkills, hasSkill } from "#core/skills.ts";
 import { load, makeDir, skill } from "./skill-dirs.ts";
@@ -110,6 +110,28 @@ unknown: ignored
     expect(skills.list().map(({ skillId }) => skillId)).toEqual(["kept", "old"]);
     take();
     expect(skills.list().map(({ skillId }) => skillId)).toEqual(["kept", "new"]);
+  });
+
+  it("keeps the folders that were left out until it reads again", async () => {
+    await using made = await makeDir({ a: "no skill", b: skill("b") });
+    const { skills } = await load(made.dir);
+    const [left] = skills.leftOut();
+    expect(left).toMatchObject({ folder: "a", path: `${basename(made.dir)}/a` });
+    await writeFile(join(made.dir, "a", "SKILL.md"), skill("a"));
+    const { take } = await skills.read([made.dir]);
+    expect(skills.leftOut()).toEqual([left]);
+    take();
+    expect(skills.leftOut()).toEqual([]);
+  });
+
+  it("lists a folder of skills that cannot be read under its own name", async () => {
+    const { skills } = await load();
+    const made = await makeDir({ b: skill("b") });
+    await made[Symbol.asyncDispose]();
+    (await skills.read([made.dir])).take();
+    expect(skills.leftOut()).toEqual([
+      { ...{ folder: basename(made.dir), path: basename(made.dir) }, reason: expect.stringContaining("ENOENT") },
+    ]);
   });
 
   it("gives the bodies of the skills that are there", async () => {

@@ -7,7 +7,7 @@ import { afterAll } from "vitest";
 export const skillsFolder = (skills: Record<string, string>): string => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-skills-"));
   for (const [name, text] of Object.entries(skills)) {
-    mkdirSync(join(folder, name));
+    mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, name, "SKILL.md"), text);
   }
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

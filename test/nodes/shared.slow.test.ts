@@ -63,6 +63,35 @@ await postgresTests((server) => {
       await expect.poll(answers).toEqual([401, 401, 401]);
     });
 
+    it("rotations: the new key and the old one's end are known everywhere, and one of two rotations wins", async () => {
+      const [first, second] = nodes.all as [TestNode, TestNode];
+      const { key: old, key_id } = (await first.console.call("keys.create", { body: { name: "turns over" } })).json;
+      const path = { key_id: String(key_id) };
+      const statuses = (key: unknown) =>
+        onEach(nodes, async ({ rest }) => (await rest.call("skills.list", { key: String(key) })).status);
+      await expect.poll(() => statuses(old)).toEqual([200, 200, 200]);
+      const rotations = await onEach(nodes, ({ console }) =>
+        console.call("keys.rotate", { path, body: { overlap_seconds: 2 } }),
+      );
+      expect(rotations.map(({ status }) => status).toSorted()).toEqual([201, 409, 409]);
+      const made = rotations.find(({ status }) => status === 201)?.json;
+      await expect.poll(() => statuses(made?.key)).toEqual([200, 200, 200]);
+      const errors = () =>
+        onEach(nodes, async ({ rest }) => (await rest.call("skills.list", { key: String(old) })).error);
+      await expect.poll(errors, { timeout: 10_000 }).toEqual(["key-expired", "key-expired", "key-expired"]);
+      expect(await statuses(made?.key)).toEqual([200, 200, 200]);
+      const { keys } = (await second.console.call("keys.list")).json as { keys: { key_id: string }[] };
+      expect(keys.find((one) => one.key_id === key_id)).toMatchObject({ replaced_by: made?.key_id });
+    });
+
+    it("what is left of the rate limits of webhooks", async () => {
+      const webhooks = { rateLimit: { maxRequests: 5, windowMs: 60_000 } };
+      await using limited = await startNodes(server, 2, { config: { webhooks } });
+      for (const n of [0, 1, 2]) await limited.at(n).hooks.wake({ text: `${n}` });
+      const left = await onEach(limited, async ({ console }) => (await console.call("mappings.list")).json.tokens);
+      for (const tokens of left) expect(tokens).toMatchObject([{ rate_limit: { limit: 5, remaining: 2 } }]);
+    });
+
     it("sessions, deliveries, usage, places in streams, and what they tell of each", async () => {
       const [first, second, third] = nodes.all as [TestNode, TestNode, TestNode];
       const sent = await first.hooks.agent({ message: "hello", session: "webhook:here" });

@@ -290,6 +290,29 @@ await postgresTests((server) => {
       });
     });
 
+    it("read how much of a limit both have used, and count nothing by it", async () => {
+      await using on = await openTwo();
+      const limit = { maxRequests: 3, windowMs: 60_000 };
+      const count = (n: number) => (n % 2 ? on.one : on.two).store.shared?.countRequest("used", limit);
+      const read = () => on.two.store.shared?.readRequests(["unused ü", "used"], limit);
+      const unused = { left: 3, wholeInMs: undefined };
+      expect(await read()).toEqual([unused, unused]);
+      await Promise.all(times(2, count));
+      for (let n = 0; n < 5; n++) expect((await read())?.[1]?.left).toBe(1);
+      await on.clock.advance(30_000);
+      await count(1);
+      const [, used] = (await read()) ?? [];
+      expect(used?.left).toBe(0);
+      expect(used?.wholeInMs).toBeGreaterThanOrEqual(60_000);
+      expect(used?.wholeInMs).toBeLessThanOrEqual(61_000);
+      await on.clock.advance(31_001);
+      expect((await read())?.[1]?.left).toBe(2);
+      expect(await on.one.store.shared?.readRequests(["used"], { maxRequests: 5, windowMs: 1_000 })).toEqual([
+        { left: 5, wholeInMs: undefined },
+      ]);
+      expect(await on.one.store.shared?.readRequests([], limit)).toEqual([]);
+    });
+
     it("hand each other the replies that they write, until these are dropped", async () => {
       await using on = await openTwo();
       const [writer, reader] = [on.one.store.shared, on.two.store.shared];

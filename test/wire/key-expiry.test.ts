@@ -34,10 +34,17 @@ describe("a key that expires", () => {
   it.each([
     [inMs(-1_000), "is not in the future"],
     [inMs(11 * 366 * DAY_MS), "is more than ten years ahead"],
+    ["2027-02-31T00:00:00.000Z", "is no moment that the calendar has"],
   ])("MUST be refused where its end makes no sense: %s", async (expires_at, message) => {
     await using gateway = await startGateway();
     const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
     expect(problem.errors).toEqual([{ pointer: "/expires_at", message }]);
+  });
+
+  it.each(["2027-03-01T00:00:00Z", "2027-03-01"])("is told in words what form its end has: %s", async (expires_at) => {
+    await using gateway = await startGateway();
+    const { problem } = await gateway.console.call("keys.create", { body: { name: "odd", expires_at } });
+    expect(problem.detail).toBe("expires_at must be a time in UTC, written as 2026-11-21T00:00:00.000Z.");
   });
 
   it("MUST be taken from the configuration, too, and end with a reload", async () => {
@@ -58,6 +65,22 @@ describe("a key that expires", () => {
     const part = result.parts.find(({ name }: { name: string }) => name === "rest.keys");
     expect(part).toMatchObject({ status: "ok", detail: expect.stringContaining("partner expires on ") });
     expect(String(part?.detail)).not.toContain("far");
+  });
+
+  it("is warned of with what to do: a key of the configuration cannot be rotated", async () => {
+    const expiresAt = inMs(-DAY_MS);
+    const keys = [{ name: "ci", key: "a-key-of-the-configuration", expiresAt }];
+    await using gateway = await startGateway({ config: { gateway: { rest: { auth: { keys } } } } });
+    await gateway.console.call("keys.create", { body: { name: "partner", expires_at: inMs(3 * DAY_MS) } });
+    const { result } = await createRpc(gateway.url, gateway.rpcToken).call("system.health", {});
+    const { detail } = result.parts.find(({ name }: { name: string }) => name === "rest.keys") ?? {};
+    expect(detail).toBe(
+      `partner expires on ${inMs(3 * DAY_MS).slice(0, 10)}: rotate it, and give its clients the new key. ` +
+        `ci expired on ${expiresAt.slice(0, 10)}: change \`expiresAt\` in the configuration, or put another key in its place there.`,
+    );
+    const { text } = await gateway.rest.send("GET", "/metrics", { key: gateway.rpcToken });
+    expect(text).toContain('gateway_rest_keys_ending{state="soon"} 1\n');
+    expect(text).toContain('gateway_rest_keys_ending{state="ended"} 1\n');
   });
 });
 

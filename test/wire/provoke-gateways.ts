@@ -65,6 +65,10 @@ const shared: SharedStore = {
     if (storeError) throw storeError;
     return { left: 1 };
   },
+  readRequests: async (keys) => {
+    if (storeError) throw storeError;
+    return keys.map(() => ({ left: 1, wholeInMs: undefined }));
+  },
   gateways: () => 1,
   haveAgents: async () => {},
   goneAgents: async () => [],
@@ -113,6 +117,7 @@ export const IDS = {
   delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
   event_id: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA",
   agent_name: "main",
+  skill_id: "summarise-thread",
   model: "main",
 };
 

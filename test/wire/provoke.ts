@@ -101,6 +101,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   "agent-not-found": async (route) => call(await usual(), route, { fields: { agent: "mian" } }),
   "skill-not-found": async (route) =>
     call(await usual(), route, {
+      path: { skill_id: "summarize-thread" },
       fields: route.operation === "chat.send" ? { skill_ids: ["summarize-thread"] } : { skill_id: "summarize-thread" },
     }),
   "session-conflict": async (route) => {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { answer, startReceiver } from "#test/channels/receiver.ts";
 import { type Example, nameOf, operationsAt, plain, repliesOf, requestsOf } from "#test/harness/examples.ts";
-import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { SECRETS, type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { senders } from "#test/harness/senders.ts";
 
 const operations = operationsAt("/api/v1/agents", "/api/v1/deliveries", "/api/v1/events", "/api/v1/mappings");
@@ -21,16 +21,19 @@ const push = (ref: string) => ({
   delivery: "announce" as const,
   verify: { type: "github" as const, secret: SECRET },
 });
+const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
 const alert = { match: { "body.status": ["firing", "resolved"] }, message: "{body.status}" };
 const configured = ({
   ref = "refs/heads/main",
   every = "30m",
   fail = undefined as string | undefined,
   delayMs = undefined as number | undefined,
+  since = undefined as string | undefined,
 } = {}): SomeConfig => ({
   gateway: { announceTo: "ops" },
   channels: { ops: { type: "webhook", url: receiver.url, secret: "a-secret-of-the-channel" } },
   webhooks: {
+    token: [{ value: SECRETS.webhookToken, ...(since && { since }) }],
     rateLimit: { maxRequests: 100 },
     mappings: { "github-push": push(ref), alert },
   },
@@ -170,7 +173,11 @@ const producers: Record<string, Produce> = {
       (await gateway.console.call("events.replay", { path: { event_id: await bury(gateway) } })).json,
   },
   "mappings.list 200 application/json two": {
-    by: async ({ console }) => (await console.call("mappings.list")).json,
+    config: { since: daysAgo(40) },
+    by: async (gateway) => {
+      await sendPush(gateway);
+      return (await gateway.console.call("mappings.list")).json;
+    },
   },
   "mappings.dryRun 200 application/json matched": {
     by: (gateway) => dryRun(gateway, requestOf("mappings.dryRun request application/json one")),
@@ -184,6 +191,7 @@ const producers: Record<string, Produce> = {
 const settled = (value: unknown): unknown => {
   const text = JSON.stringify(plain(value))
     .replaceAll(/"address":"[\d.]+"/g, '"address":"an address"')
+    .replaceAll(/"since":"[\d-]+"/g, '"since":"a day"')
     .replaceAll(/"(waited_ms|latency_ms|ms|left)":\d+/g, '"$1":0');
   const { headers: _, ...rest } = JSON.parse(text) as { headers?: object };
   return rest;

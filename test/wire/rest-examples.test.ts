@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { BackendError } from "#core/errors.ts";
 import type { Operation } from "#generated/routes.ts";
@@ -17,6 +18,8 @@ const ci = createRest(echo.url, CI);
 const puppet = createPuppet();
 const played = await shareGateway({ config: { skills }, makeBackend: () => puppet.backend, replyWaitMs: 20 });
 const bare = await shareGateway();
+const triage = skillsFolder({ "skills/triage": "---\nname: triage\n---\nSort the alerts." });
+const invalid = await shareGateway({ config: { skills: { dirs: [join(triage, "skills")] } } });
 
 const operations = operationsAt("/api/v1/chat", "/api/v1/skills", "/api/v1/turns", "/api/v1/keys");
 const requests = requestsOf(operations);
@@ -44,6 +47,11 @@ describe("the examples of requests", () => {
       const reply = await echo.console.call(operation, { body: value, ...(operation === "keys.rotate" && { path }) });
       expect(reply.status).toBeLessThan(300);
     }
+  });
+
+  test("skills.get: the id of the example is a skill", async () => {
+    const { json } = await echo.console.call("skills.get", { path: { skill_id: "summarise-thread" } });
+    expect(json.skill_id).toBe("summarise-thread");
   });
 
   test.each(["turns.get", "turns.events", "turns.cancel", "keys.revoke"] as const)(
@@ -122,6 +130,9 @@ const producers: Record<string, (example: Example) => Promise<unknown>> = {
   "skills.trigger 200 text/event-stream completed": startStream,
   "skills.trigger 202 application/json accepted": ({ operation }) => accepted(operation),
   "skills.list 200 application/json one": async () => (await ci.call("skills.list")).json,
+  "skills.list 200 application/json invalid": async () => (await invalid.rest.call("skills.list")).json,
+  "skills.get 200 application/json one": async () =>
+    (await echo.console.call("skills.get", { path: { skill_id: "summarise-thread" } })).json,
   "skills.list 200 application/json none": async () => (await bare.rest.call("skills.list")).json,
   "turns.get 200 application/json completed": async () => {
     const { json } = await ci.call("chat.send", { body: conversation("chat.send") });

@@ -41,7 +41,7 @@ const bodies: Record<string, unknown> = {
 describe.each(served)("$operation, when its handler throws", ({ operation, surface, method, path }) => {
   test("answers 500 without a word of the cause, which the log has under the request id", async () => {
     const target = targetOf(path, {
-      path: { turn_id: "x", key_id: "x", delivery_id: "x", event_id: "x", agent_name: "x", model: "x" },
+      path: { turn_id: "x", key_id: "x", delivery_id: "x", event_id: "x", agent_name: "x", skill_id: "x", model: "x" },
     });
     const reply = await gateway.console.send(method, target, { body: bodies[operation] });
     expect(reply.error).toBe("internal");

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createPuppet } from "#test/harness/backends.ts";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
@@ -51,8 +52,60 @@ describe("the list of skills", () => {
     expect(refused.map(({ skill }) => String(skill).split("/").at(-1))).toEqual(["broken", "misnamed"]);
   });
 
-  test("tells no path of this machine", async () => {
-    expect((await gateway.rest.call("skills.list")).text).not.toContain(dir);
+  test("has the folders without a valid skill, with the reason", async () => {
+    const { json } = await gateway.rest.call("skills.list");
+    const within = basename(dir);
+    expect(json.invalid).toEqual([
+      {
+        folder: "broken",
+        path: `${within}/broken`,
+        reason: "SKILL.md does not begin with a front matter between two lines of ---",
+      },
+      {
+        folder: "misnamed",
+        path: `${within}/misnamed`,
+        reason: "name is another-name, but the folder is misnamed",
+      },
+    ]);
+  });
+
+  test("has no instructions, and tells no path of this machine", async () => {
+    const { text } = await gateway.rest.call("skills.list");
+    expect(text).not.toContain(dir);
+    expect(text).not.toContain("How to translate");
+  });
+});
+
+describe("a skill that is read", () => {
+  const read = (skill_id: string) => gateway.console.call("skills.get", { path: { skill_id } });
+
+  test("is the one of the list, with the text of its SKILL.md", async () => {
+    const { json: list } = await gateway.rest.call("skills.list");
+    const { json } = await read("translate");
+    expect(json).toEqual({ ...(list.skills as object[])[1], instructions: "How to translate." });
+  });
+
+  test.each([
+    ["trans-late", "There is no skill `trans-late`. Did you mean `translate`?"],
+    [
+      "broken",
+      "The skill `broken` is not valid: SKILL.md does not begin with a front matter between two lines of ---.",
+    ],
+    ["__proto__", "There is no skill `__proto__`. There are `summarise-thread`, `translate`."],
+    ["../broken", "There is no skill `../broken`. There are `summarise-thread`, `translate`."],
+  ])("is 404 with the reason: %s", async (skill_id, detail) => {
+    const { error, problem } = await read(skill_id);
+    expect([error, problem.detail]).toEqual(["skill-not-found", detail]);
+  });
+
+  test("is none where a path beside it has its name", async () => {
+    expect((await read("list")).json).toHaveProperty("invalid");
+    expect((await read("trigger")).error).toBe("method-not-allowed");
+  });
+
+  test("needs the scope admin", async () => {
+    const { error } = await gateway.rest.call("skills.get", { path: { skill_id: "translate" } });
+    expect(error).toBe("forbidden");
   });
 });
 

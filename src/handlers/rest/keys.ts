@@ -59,8 +59,15 @@ const presentMinted = (key: ApiKey, secret: string): RestReplies["keys.create"] 
   config_line: configLineOf(key),
 });
 
-/** A time of the contract; one that no calendar has is refused later, as it is no moment to come. */
-const momentOf = (text: string | null | undefined): number | undefined => (text ? Date.parse(text) || 0 : undefined);
+/** `Date` takes the 31st of February for the 3rd of March: what it writes otherwise is no moment of the calendar. */
+const momentOf = (text: string | null | undefined): number | undefined => {
+  if (!text) return undefined;
+  const at = new Date(text);
+  if (!Number.isNaN(at.getTime()) && at.toISOString() === text) return at.getTime();
+  const message = "is no moment that the calendar has";
+  const errors = [{ pointer: "/expires_at", message }];
+  throw new GatewayError("invalid-request", `expires_at ${message}.`, { errors });
+};
 
 // Names are unique among the configured keys, ids among the minted: either tells where a page ended.
 const cursorOf = ({ keyId, name }: KeyRecord): string => Buffer.from(keyId ?? `config:${name}`).toString("base64url");

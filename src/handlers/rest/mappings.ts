@@ -1,16 +1,42 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Mapping, Trial } from "#core/mappings.ts";
+import { daysSince, OLD_DAYS } from "#core/token-ages.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
+import { timeOrNull } from "./present.ts";
 
 type Configured = RestReplies["mappings.list"]["mappings"][number];
 type Tried = RestReplies["mappings.dryRun"]["mappings"][number];
 
-export const mappings = (core: Core): Pick<RestHandlers<CallContext>, "mappings.list" | "mappings.dryRun"> => ({
-  "mappings.list": async () => ({
-    mappings: core.mappings.list().map((one) => configuredOf(core, one)),
-    next_cursor: null,
-  }),
+type Rate = { maxRequests: number; windowMs: number; left: number; wholeInMs: number | undefined } | undefined;
+/** The shared tokens of webhooks, and how much of the rate limits is used: of each token, and of each mapping that is signed. */
+export type HooksUse = {
+  tokens: readonly { name: string; since: string | undefined; rate: Rate }[];
+  mappings: ReadonlyMap<string, Rate>;
+};
+export type MappingParts = { hooksUse: () => Promise<HooksUse> };
+
+type Bodies = Pick<RestHandlers<CallContext>, "mappings.list" | "mappings.dryRun">;
+
+export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
+  "mappings.list": async () => {
+    const use = await hooksUse();
+    const now = core.clock.now();
+    return {
+      mappings: core.mappings.list().map((one) => ({
+        ...configuredOf(core, one),
+        rate_limit: rateLimitOf(use.mappings.get(one.mapping.name), now),
+      })),
+      tokens: use.tokens.map(({ name, since, rate }) => ({
+        name,
+        since: since ?? null,
+        age_days: (since === undefined ? undefined : daysSince(since, now)) ?? null,
+        max_age_days: OLD_DAYS,
+        rate_limit: rateLimitOf(rate, now),
+      })),
+      next_cursor: null,
+    };
+  },
   "mappings.dryRun": async ({ body: { name, headers, body } }) => {
     const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
     const trials = core.mappings.tryAll({ headers: sent, body }, name);
@@ -23,7 +49,7 @@ export const mappings = (core: Core): Pick<RestHandlers<CallContext>, "mappings.
 const configuredOf = (
   core: Core,
   { mapping, message, match }: ReturnType<Core["mappings"]["list"]>[number],
-): Configured => {
+): Omit<Configured, "rate_limit"> => {
   const { name, agent, session, model, channel, delivery, verify } = mapping;
   return {
     name,
@@ -39,6 +65,16 @@ const configuredOf = (
     verify: verify ?? null,
   };
 };
+
+const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
+  rate
+    ? {
+        limit: rate.maxRequests,
+        window_ms: rate.windowMs,
+        remaining: rate.left,
+        resets_at: timeOrNull(rate.wholeInMs === undefined ? undefined : now + rate.wholeInMs),
+      }
+    : null;
 
 const pathOf = (core: Core, { name }: Mapping): string => `${core.mappings.path()}/${name}`;
 

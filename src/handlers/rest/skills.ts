@@ -5,16 +5,17 @@ import { checkParams, hasSkill, type Skill } from "#core/skills.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { startAndAnswer } from "./answer.ts";
 
-export const skills = (core: Core): Pick<RestHandlers<CallContext>, "skills.list" | "skills.trigger"> => ({
+type Bodies = Pick<RestHandlers<CallContext>, "skills.list" | "skills.get" | "skills.trigger">;
+
+export const skills = (core: Core): Bodies => ({
   "skills.list": async () => ({
-    skills: core.skills.list().map((skill) => {
-      const agents = core.agents.list().filter((agent) => hasSkill(agent, skill.skillId));
-      return present(
-        skill,
-        agents.map(({ name }) => name),
-      );
-    }),
+    skills: core.skills.list().map((skill) => present(core, skill)),
+    invalid: [...core.skills.leftOut()],
   }),
+  "skills.get": async ({ path }) => {
+    const skill = core.skills.get(path.skill_id);
+    return { ...present(core, skill), instructions: skill.body };
+  },
   "skills.trigger": async ({ body }, ctx) => {
     const agent = core.agents.get(body.agent).name;
     const wish = { agent, sessionId: body.session_id, userId: body.user_id };
@@ -27,11 +28,11 @@ export const skills = (core: Core): Pick<RestHandlers<CallContext>, "skills.list
   },
 });
 
-const present = (skill: Skill, agents: string[]): RestReplies["skills.list"]["skills"][number] => ({
+const present = (core: Core, skill: Skill): RestReplies["skills.list"]["skills"][number] => ({
   skill_id: skill.skillId,
   name: skill.skillId,
   description: skill.description,
-  agents,
+  agents: core.agents.list().flatMap((agent) => (hasSkill(agent, skill.skillId) ? [agent.name] : [])),
   ...(skill.license !== undefined && { license: skill.license }),
   ...(skill.compatibility !== undefined && { compatibility: skill.compatibility }),
   ...(skill.allowedTools.length > 0 && { allowed_tools: [...skill.allowedTools] }),

@@ -7,13 +7,13 @@ import { type ConfigParts, config } from "./config.ts";
 import { deliveries } from "./deliveries.ts";
 import { events } from "./events.ts";
 import { keys } from "./keys.ts";
-import { mappings } from "./mappings.ts";
+import { type MappingParts, mappings } from "./mappings.ts";
 import type { ReplayParts } from "./replay.ts";
 import { skills } from "./skills.ts";
 import { turns } from "./turns.ts";
 
 /** The body of every REST operation. One that is missing does not compile. */
-export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts) =>
+export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts & MappingParts) =>
   ({
     ...chat(core),
     ...skills(core),
@@ -21,7 +21,7 @@ export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts) =>
     ...agents(core),
     ...deliveries(core, parts),
     ...events(core),
-    ...mappings(core),
+    ...mappings(core, parts),
     ...config(parts),
     ...keys(core),
   }) satisfies RestHandlers<CallContext>;

@@ -11,6 +11,15 @@ type TextRow = { session_id: string; seq: number; place: number; turn_id: string
 export const sharedStore = (frame: Frame): SharedStore => ({
   countRequest: rateCounter(frame),
 
+  readRequests: async (keys, { maxRequests, windowMs }) => {
+    const args = [keys.map(keepText), windowMs, frame.time()];
+    const { uses } = await frame.call<{ uses: { used: number; whole_in: number | null }[] }>("read_requests", args);
+    return uses.map(({ used, whole_in }) => ({
+      left: Math.max(0, maxRequests - used),
+      wholeInMs: whole_in === null ? undefined : Math.ceil(whole_in),
+    }));
+  },
+
   gateways: () => frame.gateways,
 
   haveAgents: async (agents) => {

@@ -13,7 +13,8 @@ import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { SkillList } from "#generated/clients/rest.ts";
-import { ReloadSkills, type SkippedFolder, SkippedFolders } from "./reload-skills.tsx";
+import { type InvalidFolder, InvalidFolders } from "./invalid-folders.tsx";
+import { ReloadSkills } from "./reload-skills.tsx";
 import { SkillView } from "./skill-view.tsx";
 import "./skills.css";
 
@@ -50,12 +51,11 @@ const COLUMNS: readonly Column<Skill>[] = [
 
 /** What agents can be told to do: each skill, whose it is, and a form that triggers it. */
 const Page = ({ params: { skill: chosen } }: { params: Record<string, string> }) => {
-  const loaded = useLoaded(async (signal) => (await rest().call("skills.list", {}, { signal })).skills);
+  const loaded = useLoaded(async (signal) => rest().call("skills.list", {}, { signal }));
   const isAsking = useSignal(false);
-  const skipped = useSignal<readonly SkippedFolder[] | undefined>(undefined);
   const back = () => go(`/skills${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
-  const skills = loaded.value.value;
+  const { skills, invalid = [] } = loaded.value.value ?? {};
   const skill = skills?.find(({ skill_id }) => skill_id === chosen);
   return (
     <>
@@ -77,7 +77,6 @@ const Page = ({ params: { skill: chosen } }: { params: Record<string, string> })
       <Split
         list={
           <>
-            {skipped.value && <SkippedFolders skipped={skipped.value} />}
             {loaded.error.value !== undefined && (
               <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
             )}
@@ -95,6 +94,7 @@ const Page = ({ params: { skill: chosen } }: { params: Record<string, string> })
                 selected={chosen}
               />
             )}
+            <InvalidFolders invalid={invalid} />
           </>
         }
         inspector={
@@ -103,13 +103,7 @@ const Page = ({ params: { skill: chosen } }: { params: Record<string, string> })
           (skill ? (
             <SkillView key={skill.skill_id} skill={skill} back={back} />
           ) : (
-            <Note tone="warning">
-              <strong>There is no skill {chosen}.</strong>
-              <p>
-                Its folder is gone, or its <code>SKILL.md</code> is not valid: “Read the folders again” says why.{" "}
-                <a href={hrefOf("/skills")}>See those that there are</a>.
-              </p>
-            </Note>
+            <NoSkill id={chosen} invalid={invalid} />
           ))
         }
       />
@@ -118,13 +112,27 @@ const Page = ({ params: { skill: chosen } }: { params: Record<string, string> })
           close={() => {
             isAsking.value = false;
           }}
-          onRead={(found) => {
-            skipped.value = found;
-            void loaded.reload();
-          }}
+          onRead={loaded.reload}
         />
       )}
     </>
+  );
+};
+
+const NoSkill = ({ id, invalid }: { id: string; invalid: readonly InvalidFolder[] }) => {
+  const reason = invalid.find(({ folder }) => folder === id)?.reason;
+  return (
+    <Note tone="warning">
+      <strong>{reason === undefined ? `There is no skill ${id}.` : `The skill ${id} is not valid.`}</strong>
+      <p>
+        {reason === undefined ? (
+          "Its folder is gone, or was not there when the folders were read."
+        ) : (
+          <span class="break">{reason}.</span>
+        )}{" "}
+        <a href={hrefOf("/skills")}>See those that there are</a>.
+      </p>
+    </Note>
   );
 };
 

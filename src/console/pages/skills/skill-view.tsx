@@ -1,8 +1,12 @@
+import { rest } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
 import { Icon } from "#console/parts/icon.tsx";
 import { RawJson } from "#console/parts/json.tsx";
-import { Facts } from "#console/parts/page.tsx";
+import { Markdown } from "#console/parts/markdown.tsx";
+import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
+import { TroubleNote } from "#console/parts/trouble.tsx";
+import { useLoaded } from "#console/parts/use.ts";
 import type { Skill } from "./page.tsx";
 import { TriggerForm } from "./trigger-form.tsx";
 
@@ -24,6 +28,7 @@ export const SkillView = ({ skill, back }: { skill: Skill; back: () => void }) =
       onOpen={(id) => setQuery({ tab: id === "trigger" ? undefined : id })}
       tabs={[
         { id: "trigger", name: "Trigger", body: () => <TriggerForm skill={skill} /> },
+        { id: "text", name: "SKILL.md", body: () => <SkillText id={skill.skill_id} /> },
         { id: "about", name: "About", body: () => <About skill={skill} /> },
       ]}
     />
@@ -45,10 +50,39 @@ const About = ({ skill }: { skill: Skill }) => {
         ]}
       />
       {params_schema && <RawJson value={params_schema} word="The schema of its params" />}
-      <p class="hint">
-        The instructions are in <code>{skill.skill_id}/SKILL.md</code>, in a folder of <code>skills.dirs</code>.
-      </p>
     </div>
+  );
+};
+
+/** Skills with these names cannot be read: other calls have their paths. */
+const TAKEN = ["list", "trigger"];
+
+const SkillText = ({ id }: { id: string }) =>
+  TAKEN.includes(id) ? (
+    <p class="muted">
+      The API cannot read a skill that is called {id}, as another call has its path. Read <code>{id}/SKILL.md</code> on
+      the gateway's machine.
+    </p>
+  ) : (
+    <Instructions id={id} />
+  );
+
+/** The text of the SKILL.md, as a model reads it, set as Markdown. */
+const Instructions = ({ id }: { id: string }) => {
+  const loaded = useLoaded(
+    async (signal) => (await rest().call("skills.get", { path: { skill_id: id } }, { signal })).instructions,
+    [id],
+  );
+  const text = loaded.value.value;
+  if (loaded.error.value !== undefined) return <TroubleNote error={loaded.error.value} retry={loaded.reload} />;
+  if (text === undefined) return <Skeleton rows={4} />;
+  return (
+    <section class="section" aria-label="Instructions">
+      {text === "" ? <p class="muted">It has no text behind its front matter.</p> : <Markdown text={text} />}
+      <p class="hint">
+        From <code>{id}/SKILL.md</code>, without the front matter.
+      </p>
+    </section>
   );
 };
 

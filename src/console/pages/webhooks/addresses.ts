@@ -17,7 +17,7 @@ export type HookAddress = {
 };
 export type Rule = MappingList["mappings"][number];
 
-export type HookAddresses = {
+export type HookAddresses = Pick<MappingList, "mappings" | "tokens"> & {
   addresses: HookAddress[];
   /** Whether the address that the console came from serves webhooks, too. */
   isServedHere: boolean;
@@ -25,7 +25,7 @@ export type HookAddresses = {
 
 /** Where this gateway takes webhooks. */
 export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses> => {
-  const [{ mappings }, { paths }] = await Promise.all([
+  const [{ mappings, tokens }, { paths }] = await Promise.all([
     rest().call("mappings.list", {}, { signal }),
     rest().call("ops.index", {}, { signal }),
   ]);
@@ -52,7 +52,7 @@ export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses>
       }),
     ),
   ];
-  return { addresses, isServedHere: served !== undefined };
+  return { addresses, mappings, tokens, isServedHere: served !== undefined };
 };
 
 /** What a request must have for a mapping to match, in words. */

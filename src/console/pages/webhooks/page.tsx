@@ -1,8 +1,6 @@
 import { useEffect } from "preact/hooks";
-import { rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
-import { isConsole } from "#console/app/session.ts";
 import { plural } from "#console/lib/format.ts";
 import { CopyButton } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -16,6 +14,7 @@ import { AddressView } from "./address-view.tsx";
 import { type HookAddress, readAddresses, SIGNED_AS } from "./addresses.ts";
 import { NoMappings } from "./no-mappings.tsx";
 import { SendTest } from "./send-test.tsx";
+import { OldTokens, Senders } from "./senders.tsx";
 import { Tester } from "./tester.tsx";
 import "./webhooks.css";
 
@@ -40,21 +39,12 @@ const COLUMNS: readonly Column<HookAddress>[] = [
   },
 ];
 
-/** Whether the shared token is in use for too long, as the gateway's health says it; undefined where nobody can tell. */
-const readTokenAge = async (signal: AbortSignal): Promise<string | undefined> => {
-  if (!isConsole.peek()) return undefined;
-  const { parts } = await rpc().system.health(undefined, { signal });
-  const part = parts.find(({ name }) => name === "webhooks.token");
-  return part?.status === "degraded" ? (part.detail ?? undefined) : undefined;
-};
-
 /** Where webhooks come in, what each would start, and a place to try payloads. */
 const Page = ({ params: { mapping: chosen } }: { params: Record<string, string> }) => {
   const loaded = useLoaded(readAddresses);
-  const age = useLoaded(readTokenAge, [isConsole.value]);
   const back = () => go(`/webhooks${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
-  const { addresses = [], isServedHere = true } = loaded.value.value ?? {};
+  const { addresses = [], tokens = [], mappings: rules = [], isServedHere = true } = loaded.value.value ?? {};
   const mappings = addresses.filter(({ kind }) => kind === "mapping");
   const address = addresses.find(({ key }) => key === chosen);
   const sending = query.value.get("send");
@@ -77,12 +67,7 @@ const Page = ({ params: { mapping: chosen } }: { params: Record<string, string> 
       <Split
         list={
           <>
-            {age.value.value !== undefined && (
-              <Note tone="warning">
-                <strong>The shared token is old.</strong>
-                <p>{age.value.value}</p>
-              </Note>
-            )}
+            <OldTokens tokens={tokens} />
             {!isServedHere && (
               <Note tone="warning">
                 <strong>This address does not serve webhooks.</strong>
@@ -109,6 +94,7 @@ const Page = ({ params: { mapping: chosen } }: { params: Record<string, string> 
                     selected={chosen}
                   />
                 </div>
+                <Senders tokens={tokens} mappings={rules} />
                 {mappings.length === 0 ? <NoMappings /> : <Tester mappings={mappings} />}
               </>
             )}

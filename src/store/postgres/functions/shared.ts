@@ -54,6 +54,21 @@ begin
 end
 $$;
 
+-- For each key { used, whole_in }: how many count now, and in how many ms none of them does. It counts as \`count_requests\` does.
+create or replace function read_requests(keys text[], window_ms double precision, at_ms double precision) returns json
+language sql stable as $$
+  select json_build_object('uses', coalesce(json_agg(json_build_object(
+    'used', coalesce(found.used, 0), 'whole_in', found.ends - at.time
+  ) order by of.n), '[]'))
+  from engine_time(at_ms) as at (time), unnest(keys) with ordinality as of (key, n)
+  left join lateral (
+    select sum(part.counted) as used, max((part.slice + 1) * r.width_ms) + window_ms as ends
+    from rate_counts r, unnest(r.slices, r.counts) as part (slice, counted)
+    where r.key = of.key and r.width_ms = window_ms / 60 and part.counted > 0
+      and (part.slice + 1) * r.width_ms + window_ms > at.time
+  ) as found on true
+$$;
+
 create or replace function put_texts(pieces json) returns json language sql as $$
   insert into reply_texts (session_id, seq, place, length, turn_id, message_id, text)
   select of.session, of.seq, of.place, of.length, of.turn, of.message, of.text

@@ -1,0 +1,100 @@
+import { now } from "#console/app/clock.ts";
+import { count, plural } from "#console/lib/format.ts";
+import { Meter } from "#console/parts/meter.tsx";
+import { State } from "#console/parts/state.tsx";
+import { type Column, Table } from "#console/parts/table.tsx";
+import { Ago } from "#console/parts/time.tsx";
+import { Note } from "#console/parts/trouble.tsx";
+import type { MappingList } from "#generated/clients/rest.ts";
+
+export type WebhookToken = MappingList["tokens"][number];
+type RateLimitUse = WebhookToken["rate_limit"];
+type Sender = { key: string; name: string; secret: string; token?: WebhookToken; rate: RateLimitUse };
+
+const isOld = ({ age_days, max_age_days }: WebhookToken): boolean => (age_days ?? 0) >= max_age_days;
+
+/** Asks for another token where one is in use for too long. */
+export const OldTokens = ({ tokens }: { tokens: readonly WebhookToken[] }) => {
+  const old = tokens.filter(isOld);
+  if (old.length === 0) return null;
+  return (
+    <Note tone="warning">
+      <strong>{old.length === 1 ? "A shared token is old." : "Shared tokens are old."}</strong>
+      <p>
+        {old
+          .map(({ name, since, age_days }) => `${name}, in use since ${since} (${plural(age_days ?? 0, "day")})`)
+          .join("; ")}
+        . Put a new token beside it, move the senders over, then take it away.
+      </p>
+    </Note>
+  );
+};
+
+const COLUMNS: readonly Column<Sender>[] = [
+  {
+    name: "Sender",
+    width: "26%",
+    narrow: "first",
+    cell: ({ name, secret }) => (
+      <>
+        {name} <span class="faint">{secret}</span>
+      </>
+    ),
+  },
+  { name: "Age", width: "130px", cell: ({ token }) => token && <Age token={token} /> },
+  { name: "Rate limit", cell: ({ name, rate }) => <RateLimit of={name} rate={rate} /> },
+];
+
+/** Whose requests are counted together, how many more may come, and how old the secret is. */
+export const Senders = ({ tokens, mappings }: Pick<MappingList, "tokens" | "mappings">) => {
+  const senders: Sender[] = [
+    ...tokens.map((token, n) => ({
+      ...{ key: `token ${n}`, name: token.name, secret: "token" },
+      ...{ token, rate: token.rate_limit },
+    })),
+    ...mappings
+      .filter(({ verify }) => verify !== null)
+      .map(({ name, rate_limit }) => ({ key: `mapping ${name}`, name, secret: "signature", rate: rate_limit })),
+  ];
+  if (senders.length === 0) return null;
+  return (
+    <section class="section">
+      <header>
+        <h2>Senders</h2>
+      </header>
+      <Table label="Senders, their rate limits and ages" rows={senders} columns={COLUMNS} keyOf={({ key }) => key} />
+    </section>
+  );
+};
+
+const Age = ({ token }: { token: WebhookToken }) => {
+  const { age_days, max_age_days } = token;
+  if (age_days === null)
+    return (
+      <span class="faint" title="A `since` beside the token's value in the configuration tells it.">
+        age not known
+      </span>
+    );
+  const words = `${count(age_days)} of ${plural(max_age_days, "day")}`;
+  return isOld(token) ? <State of="degraded" word={words} quiet /> : <span>{words}</span>;
+};
+
+const RateLimit = ({ of, rate }: { of: string; rate: RateLimitUse }) => {
+  if (!rate) return <span class="faint">no limit</span>;
+  const resets = rate.resets_at === null ? 0 : Date.parse(rate.resets_at);
+  const isFree = resets <= now.value;
+  const used = isFree ? 0 : rate.limit - rate.remaining;
+  return (
+    <span class="rate">
+      <Meter label={`Requests of ${of}`} used={used} most={rate.limit} />
+      <span>
+        {count(used)} of {count(rate.limit)} in {count(rate.window_ms / 1_000)} s
+      </span>
+      {!isFree && (
+        <span class="faint">
+          free again <Ago at={resets} />
+        </span>
+      )}
+    </span>
+  );
+};
