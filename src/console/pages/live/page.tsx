@@ -6,8 +6,10 @@ import { hrefOf } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
 import { count, plural } from "#console/lib/format.ts";
+import { MOST_SHOWN } from "#console/lib/live-list.ts";
 import { perMinute, troublesOf, type Wrong } from "#console/lib/troubles.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
+import { Pill } from "#console/parts/live-table.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
@@ -49,10 +51,10 @@ const Page = () => {
   const waiting = useLoaded(readWaiting);
   const rows = useLiveRows<Row>({
     keyOf: ({ delivery_id }) => delivery_id,
-    async read(cursor, signal) {
+    async read(page, signal) {
       const { deliveries, next_cursor } = await rest().call(
         "deliveries.list",
-        { query: { limit: 200, ...(cursor !== undefined && { cursor }) } },
+        { query: { ...page, limit: MOST_SHOWN } },
         { signal },
       );
       return { items: deliveries, cursor: next_cursor };
@@ -114,13 +116,16 @@ const Page = () => {
         ) : items.length === 0 ? (
           <Skeleton rows={6} />
         ) : (
-          <Table
-            label="The latest requests"
-            rows={items.slice(0, SHOWN)}
-            columns={COLUMNS}
-            keyOf={({ delivery_id }) => delivery_id}
-            hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}`)}
-          />
+          <>
+            <Pill rows={rows} />
+            <Table
+              label="The latest requests"
+              rows={items.slice(0, SHOWN)}
+              columns={COLUMNS}
+              keyOf={({ delivery_id }) => delivery_id}
+              hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}`)}
+            />
+          </>
         )}
       </section>
     </>
