@@ -6,8 +6,8 @@ import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
 import { activeKeys, bindKeys } from "./keys.ts";
 import { hold, liveState, wasReset } from "./live.ts";
-import { type Page, type PageGroup, pages } from "./pages.ts";
-import { go, hrefOf, matchPath, path } from "./router.ts";
+import { type Page, type PageGroup, pageOf, pages } from "./pages.ts";
+import { go, hrefOf, path } from "./router.ts";
 import { identity, isConsole, signOut } from "./session.ts";
 import { nextTheme } from "./settings.ts";
 import { toasts } from "./toasts.ts";
@@ -16,18 +16,9 @@ const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Keep"];
 /** The pages in a narrow screen's bar; the rest is behind "More". */
 const NARROW = new Set(["Live", "Activity", "Agents", "Sessions"]);
 
-const found = (): { page: Page; params: Record<string, string> } | undefined => {
-  for (const page of pages)
-    for (const pattern of page.patterns) {
-      const params = matchPath(pattern, path.value);
-      if (params) return { page, params };
-    }
-  return undefined;
-};
-
 /** The frame around every page: navigation, the state of the live stream, the palette. */
 export const Shell = () => {
-  const at = found();
+  const at = pageOf(path.value);
   const overlay = useSignal<"palette" | "keys" | "more" | undefined>(undefined);
   useEffect(
     () =>
