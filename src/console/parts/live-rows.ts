@@ -179,9 +179,11 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
       return true;
     },
     release() {
-      scrollTo(0, 0);
-      if (isAway(list.peek())) void load("anew");
-      else list.value = released(list.peek());
+      const toTop = () => scrollTo({ top: 0, behavior: "instant" });
+      // Not before the newest are there: at the top of older ones the list would go newer by a page.
+      if (isAway(list.peek())) return void load("anew").then(toTop);
+      list.value = released(list.peek());
+      toTop();
     },
   };
 };
