@@ -4,8 +4,9 @@ import { useEffect } from "preact/hooks";
 import { Icon } from "../parts/icon.tsx";
 import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
+import { now } from "./clock.ts";
 import { activeKeys, bindKeys } from "./keys.ts";
-import { hold, liveState, wasReset } from "./live.ts";
+import { hold, liveState, nextTry, wasReset } from "./live.ts";
 import { type Page, type PageGroup, pageOf, pages } from "./pages.ts";
 import { go, hrefOf, path } from "./router.ts";
 import { identity, isConsole, signOut } from "./session.ts";
@@ -134,9 +135,18 @@ const LiveSign = () => (
     title={isConsole.value ? undefined : "The live stream needs the console token."}
   >
     <span class="live-dot" aria-hidden="true" />
-    {wasReset.value && liveState.value === "live" ? "Live, reloaded" : LIVE_WORDS[liveState.value]}
+    <span>
+      {wasReset.value && liveState.value === "live" ? "Live, reloaded" : LIVE_WORDS[liveState.value]}
+      {liveState.value === "reconnecting" && <NextTry />}
+    </span>
   </span>
 );
+
+/** The seconds until the stream is tried again. They are not read out: the word before them is. */
+const NextTry = () => {
+  const seconds = Math.ceil((nextTry.value - now.value) / 1_000);
+  return seconds > 0 ? <span aria-hidden="true"> in {seconds} s</span> : null;
+};
 
 /** A page, loaded when it is first wanted. */
 const LazyPage = ({ page, params }: { page: Page; params: Record<string, string> }) => {
