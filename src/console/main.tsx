@@ -3,6 +3,8 @@ import "./styles/main.css";
 
 import { render } from "preact";
 import { identify } from "./app/api.ts";
+import { pageOf } from "./app/pages.ts";
+import { path } from "./app/router.ts";
 import { identity, isChecking, signIn, signInReason, signOut, takeToken } from "./app/session.ts";
 import "./app/settings.ts";
 import { Shell } from "./app/shell.tsx";
@@ -16,6 +18,11 @@ const App = () => {
 /** Signs in with the token of the link, or with the one that this tab has kept. */
 const begin = async (): Promise<void> => {
   const token = takeToken();
+  // The page is loaded while the token is looked at. A failure shows where the page is opened.
+  if (token !== undefined)
+    pageOf(path.peek())
+      ?.page.load()
+      .catch(() => {});
   try {
     const found = token === undefined ? undefined : await identify(token);
     if (found && "refused" in found) signOut(found.refused);

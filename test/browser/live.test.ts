@@ -52,6 +52,7 @@ browserTests(({ open }) => {
       first.kill("SIGKILL");
       await first.exited;
       await page.locator(".live-sign[data-state='reconnecting']").first().waitFor();
+      await page.getByText(/^Reconnecting in [1-5] s$/).waitFor();
       await using second = await start(first.folder);
       for (const message of ["while away", "again"]) await callers(second).rest("/api/v1/chat/send", { message });
       await isLive(page);
@@ -62,6 +63,25 @@ browserTests(({ open }) => {
         .evaluateAll((links) => links.map((link) => link.getAttribute("href")));
       expect(new Set(ids).size).toBe(4);
       await first[Symbol.asyncDispose]();
+    });
+
+    it("MUST show turns among the requests, with their agent, and change their state", async () => {
+      await using gateway = await startPages({
+        agents: { main: { backend: "echo", echo: { delayMs: 3_000 } } },
+      });
+      await using opened = await open(gateway);
+      const { page, complaints } = opened;
+      await isLive(page);
+      const sent = callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      const turn = page.getByRole("row", { name: /^Turn/ });
+      await turn.getByText("running").waitFor();
+      await sent;
+      await turn.getByText("completed").waitFor();
+      expect(await turn.locator("td[data-name='Agent']").textContent()).toBe("main");
+      expect(await turn.locator("time").textContent()).toMatch(/ago|now|s$/);
+      await turn.getByRole("link").click();
+      await expect.poll(() => page.url()).toMatch(/\/console\/t\/turn_/);
+      expect(complaints).toEqual([]);
     });
 
     it("MUST serve two tabs, and keep to what each asked for", async () => {

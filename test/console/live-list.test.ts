@@ -1,10 +1,37 @@
 import { describe, expect, it } from "vitest";
-import { emptyList, extended, filled, MOST_ITEMS, MOST_WAITING, merged, released } from "#console/lib/live-list.ts";
+import {
+  caughtUp,
+  emptyList,
+  extended,
+  filled,
+  hasOlder,
+  isAway,
+  type LiveList,
+  MOST_KEPT,
+  MOST_SHOWN,
+  MOST_WAITING,
+  merged,
+  movedNewer,
+  movedOlder,
+  PAGE,
+  pageBehind,
+  released,
+} from "#console/lib/live-list.ts";
 
 type Item = { id: string; state: string };
 const item = (id: number | string, state = "queued"): Item => ({ id: String(id), state });
 const keyOf = ({ id }: Item) => id;
 const ids = (items: readonly Item[]) => items.map(keyOf).join(" ");
+/** So many items, counting down from the first. */
+const down = (from: number, count: number): Item[] => Array.from({ length: count }, (_, n) => item(from - n));
+const ends = ({ items }: LiveList<Item>) => [items[0]?.id, items.at(-1)?.id, items.length];
+
+/** A list of which so many pages were read, beginning at item 10 000. */
+const deep = (pages: number): LiveList<Item> => {
+  let list = filled(down(10_000, PAGE), true);
+  for (let n = 1; n < pages; n++) list = extended(list, down(10_000 - n * PAGE, PAGE), true, keyOf);
+  return list;
+};
 
 describe("a list that follows what happens", () => {
   it("MUST take new ones in at its top while nobody reads", () => {
@@ -34,10 +61,79 @@ describe("a list that follows what happens", () => {
     expect(list.hasMore).toBe(false);
   });
 
-  it("MUST keep a bounded number, and say that there are older ones", () => {
-    const many = Array.from({ length: 500 }, (_, n) => item(n));
+  it("MUST keep a bounded number while it is live, and say that there are older ones and that the last page does not adjoin", () => {
+    const many = down(500, 500);
     const list = merged(emptyList<Item>(), many, { keyOf, isReading: false });
-    expect([list.items.length, list.hasMore]).toEqual([MOST_ITEMS, true]);
-    expect(merged(emptyList<Item>(), many, { keyOf, isReading: true }).waiting).toHaveLength(MOST_WAITING);
+    expect([list.items.length, list.hasMore, list.isTrimmed]).toEqual([MOST_SHOWN, true, true]);
+  });
+
+  it("MUST say that some are missing once more wait than are kept", () => {
+    const list = merged(filled([item(1)], false), down(500, 300), { keyOf, isReading: true });
+    expect([list.waiting.length, isAway(list)]).toEqual([MOST_WAITING, true]);
+  });
+});
+
+describe("going older and newer", () => {
+  it("MUST show the two pages at the end, and let the newest go", () => {
+    expect(ends(deep(2))).toEqual(["10000", "9801", MOST_SHOWN]);
+    expect(isAway(deep(2))).toBe(false);
+    expect(ends(deep(5))).toEqual(["9700", "9501", MOST_SHOWN]);
+    expect(isAway(deep(5))).toBe(true);
+  });
+
+  it("MUST come back to the newest page by page, and go older again without reading what was read", () => {
+    let list = deep(5);
+    for (const first of ["9800", "9900", "10000"]) {
+      list = movedNewer(list);
+      expect(list.items[0]?.id).toBe(first);
+      expect(list.items).toHaveLength(MOST_SHOWN);
+    }
+    expect(isAway(list)).toBe(false);
+    for (const last of ["9701", "9601", "9501"]) {
+      list = movedOlder(list);
+      expect(list.items.at(-1)?.id).toBe(last);
+    }
+    expect([list.older.length, hasOlder(list)]).toEqual([0, true]);
+    expect(new Set([...list.newer, ...list.items].map(keyOf)).size).toBe(500);
+  });
+
+  it("MUST keep a bounded number of those that are not shown, and lead to the newest by reading anew", () => {
+    let list = deep(40);
+    expect([list.newer.length, list.isCut]).toEqual([MOST_KEPT, true]);
+    for (let n = 0; n < 40; n++) list = movedNewer(list);
+    expect([list.newer.length, list.items.length, isAway(list)]).toEqual([0, MOST_SHOWN, true]);
+    expect(list.older).toHaveLength(MOST_KEPT);
+  });
+
+  it("MUST let new ones wait while the newest are not shown, and change in place what is not shown", () => {
+    const list = merged(deep(5), [item("new"), item(10_000, "completed"), item(9_600, "failed")], {
+      keyOf,
+      isReading: false,
+    });
+    expect([ids(list.waiting), list.newer[0]?.state]).toEqual(["new", "completed"]);
+    expect(list.items.find(({ id }) => id === "9600")?.state).toBe("failed");
+    expect(ends(list)).toEqual(ends(deep(5)));
+  });
+
+  it("MUST find the page behind the last one in a longer page, after live ones pushed others out", () => {
+    const list = merged(deep(1), down(10_150, 150), { keyOf, isReading: false });
+    expect([...ends(list), list.isTrimmed]).toEqual(["10150", "9951", MOST_SHOWN, true]);
+    expect(pageBehind(list, down(10_200, 500), keyOf)?.[0]?.id).toBe("9950");
+    expect(pageBehind(list, down(20_000, 500), keyOf)).toBeUndefined();
+  });
+});
+
+describe("the newest page, read after a loss of the stream", () => {
+  it("MUST be merged where it reaches what is kept", () => {
+    const list = caughtUp(deep(1), down(10_050, PAGE), { keyOf, isReading: false });
+    expect(list && ends(list)).toEqual(["10050", "9901", 150]);
+  });
+
+  it("MUST begin the list anew where it does not, and move nothing under a reader", () => {
+    expect(caughtUp(deep(1), down(20_000, PAGE), { keyOf, isReading: false })).toBeUndefined();
+    const reading = caughtUp(deep(1), down(20_000, PAGE), { keyOf, isReading: true });
+    expect([reading && ends(reading), reading?.isCut, reading?.waiting.length]).toEqual([ends(deep(1)), true, PAGE]);
+    const away = caughtUp(deep(5), down(20_000, PAGE), { keyOf, isReading: false });
+    expect(away && ends(away)).toEqual(ends(deep(5)));
   });
 });

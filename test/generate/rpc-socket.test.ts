@@ -62,6 +62,23 @@ const next = async (pushes: AsyncIterator<Push>) => {
   return (value as { params: { seq: number } }).params.seq;
 };
 
+test("each pause before an attempt is told as it begins", async () => {
+  await using server = await serve();
+  const pauses: number[] = [];
+  const onPause = (ms: number) => pauses.push(ms);
+  await using client = clientFor(server.url, { reconnect: { minMs: 40, maxMs: 40, onPause } });
+  const pushes = client.pushes();
+  await client.subscribe({ sessions: { s1: null } });
+  expect(pauses).toEqual([]);
+  server.sockets[0]?.close(1012);
+  server.queued(1);
+  await expect.poll(() => server.sockets.length).toBe(2);
+  expect(pauses).toHaveLength(1);
+  expect(pauses[0]).toBeGreaterThanOrEqual(20);
+  expect(pauses[0]).toBeLessThanOrEqual(40);
+  await pushes.return?.(undefined);
+});
+
 test("calls, batches and notifications share one connection, opened at the first of them", async () => {
   await using server = await serve(({ method }) =>
     method === "agent.list" ? { agents: [] } : { error: { code: -32002, message: "no" } },

@@ -6,6 +6,8 @@ export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "paused
 
 /** How the stream of pushes is doing. */
 export const liveState = signal<LiveState>("off");
+/** When a lost stream is tried again. */
+export const nextTry = signal(0);
 /** Something may be missing: the gateway said that it cannot go on where the page was. */
 export const wasReset = signal(false);
 /** Counts the returns of the stream. A list reads its first page again after each. */
@@ -40,7 +42,12 @@ const connect = (token: string): RpcSocketClient => {
     url: `${location.origin.replace(/^http/, "ws")}/rpc/ws`,
     token,
     WebSocket: WatchedSocket,
-    reconnect: { attempts: Number.POSITIVE_INFINITY, minMs: 250, maxMs: 5_000 },
+    reconnect: {
+      attempts: Number.POSITIVE_INFINITY,
+      minMs: 250,
+      maxMs: 5_000,
+      onPause: (ms) => (nextTry.value = Date.now() + ms),
+    },
   });
   liveState.value = "connecting";
   void listen(client);

@@ -1,4 +1,5 @@
 import type { ComponentType } from "preact";
+import { matchPath } from "./router.ts";
 
 type Module = { default: ComponentType<{ params: Record<string, string> }> };
 export type PageGroup = "Watch" | "Run" | "Keep";
@@ -106,3 +107,13 @@ export const pages: readonly Page[] = [
     load: () => import("../pages/api/page.tsx"),
   },
 ];
+
+/** The page that shows a path, and the parts of the path. */
+export const pageOf = (path: string): { page: Page; params: Record<string, string> } | undefined => {
+  for (const page of pages)
+    for (const pattern of page.patterns) {
+      const params = matchPath(pattern, path);
+      if (params) return { page, params };
+    }
+  return undefined;
+};

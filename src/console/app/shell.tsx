@@ -4,10 +4,11 @@ import { useEffect } from "preact/hooks";
 import { Icon } from "../parts/icon.tsx";
 import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
+import { now } from "./clock.ts";
 import { activeKeys, bindKeys } from "./keys.ts";
-import { hold, liveState, wasReset } from "./live.ts";
-import { type Page, type PageGroup, pages } from "./pages.ts";
-import { go, hrefOf, matchPath, path } from "./router.ts";
+import { hold, liveState, nextTry, wasReset } from "./live.ts";
+import { type Page, type PageGroup, pageOf, pages } from "./pages.ts";
+import { go, hrefOf, path } from "./router.ts";
 import { identity, isConsole, signOut } from "./session.ts";
 import { nextTheme } from "./settings.ts";
 import { toasts } from "./toasts.ts";
@@ -16,18 +17,9 @@ const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Keep"];
 /** The pages in a narrow screen's bar; the rest is behind "More". */
 const NARROW = new Set(["Live", "Activity", "Agents", "Sessions"]);
 
-const found = (): { page: Page; params: Record<string, string> } | undefined => {
-  for (const page of pages)
-    for (const pattern of page.patterns) {
-      const params = matchPath(pattern, path.value);
-      if (params) return { page, params };
-    }
-  return undefined;
-};
-
 /** The frame around every page: navigation, the state of the live stream, the palette. */
 export const Shell = () => {
-  const at = found();
+  const at = pageOf(path.value);
   const overlay = useSignal<"palette" | "keys" | "more" | undefined>(undefined);
   useEffect(
     () =>
@@ -143,9 +135,18 @@ const LiveSign = () => (
     title={isConsole.value ? undefined : "The live stream needs the console token."}
   >
     <span class="live-dot" aria-hidden="true" />
-    {wasReset.value && liveState.value === "live" ? "Live, reloaded" : LIVE_WORDS[liveState.value]}
+    <span>
+      {wasReset.value && liveState.value === "live" ? "Live, reloaded" : LIVE_WORDS[liveState.value]}
+      {liveState.value === "reconnecting" && <NextTry />}
+    </span>
   </span>
 );
+
+/** The seconds until the stream is tried again. They are not read out: the word before them is. */
+const NextTry = () => {
+  const seconds = Math.ceil((nextTry.value - now.value) / 1_000);
+  return seconds > 0 ? <span aria-hidden="true"> in {seconds} s</span> : null;
+};
 
 /** A page, loaded when it is first wanted. */
 const LazyPage = ({ page, params }: { page: Page; params: Record<string, string> }) => {

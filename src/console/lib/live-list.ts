@@ -1,40 +1,86 @@
-/** A list that grows at its top while somebody reads it. Newest first. */
+/**
+ * A list that grows at its top while somebody reads it, and at its end when they go on. Newest first. Few of its items are shown; going
+ * older or newer moves the shown ones along what was read.
+ */
 export type LiveList<Item> = {
+  /** The shown ones, at most `MOST_SHOWN`. */
   readonly items: readonly Item[];
+  /** Read already, and newer than the shown ones. */
+  readonly newer: readonly Item[];
+  /** Read already, and older than the shown ones. */
+  readonly older: readonly Item[];
   /** New ones that wait until the reader wants them, so that nothing moves under their eyes. */
   readonly waiting: readonly Item[];
   /** There are older items than the last one here. */
   readonly hasMore: boolean;
+  /** Some are missing between these items and the newest ones: only reading the list anew leads there. */
+  readonly isCut: boolean;
+  /** The oldest were let go since the last page was read: that page's cursor leaves a gap. */
+  readonly isTrimmed: boolean;
 };
 
-/** More rows than this are never kept; the oldest are read again when somebody scrolls there. */
-export const MOST_ITEMS = 200;
+/** A page of a list, as it is asked of the gateway. */
+export const PAGE = 100;
+export const MOST_SHOWN = 200;
+/** More than this are not kept on either side of the shown ones. */
+export const MOST_KEPT = 2_000;
 export const MOST_WAITING = 101;
 
 type Keyed<Item> = (item: Item) => string;
 
-export const emptyList = <Item>(): LiveList<Item> => ({ items: [], waiting: [], hasMore: false });
+export const emptyList = <Item>(): LiveList<Item> => filled<Item>([], false);
 
 /** The first page, or the same again after a loss. */
 export const filled = <Item>(items: readonly Item[], hasMore: boolean): LiveList<Item> => ({
-  items,
-  waiting: [],
-  hasMore,
+  ...{ items, newer: [], older: [], waiting: [], hasMore },
+  ...{ isCut: false, isTrimmed: false },
 });
 
-/** A page of older ones, at the end. One that is there already is not doubled. */
+/** There is something to show below the shown ones. */
+export const hasOlder = <Item>({ older, hasMore }: LiveList<Item>): boolean => older.length > 0 || hasMore;
+
+/** The newest are not among the shown ones: what happens now waits. */
+export const isAway = <Item>({ newer, isCut }: LiveList<Item>): boolean => newer.length > 0 || isCut;
+
+/** A page of older ones, at the end, which is shown. One that is there already is not doubled. */
 export const extended = <Item>(
   list: LiveList<Item>,
   page: readonly Item[],
   hasMore: boolean,
   keyOf: Keyed<Item>,
 ): LiveList<Item> => {
-  const known = new Set(list.items.map(keyOf));
-  return { ...list, items: [...list.items, ...page.filter((item) => !known.has(keyOf(item)))], hasMore };
+  const known = new Set([...list.newer, ...list.items, ...list.older].map(keyOf));
+  const older = [...list.older, ...page.filter((item) => !known.has(keyOf(item)))];
+  return movedOlder({ ...list, older, hasMore, isTrimmed: false });
+};
+
+/** Shows a page of the older ones that were read already; as many of the newest are not shown any more. */
+export const movedOlder = <Item>(list: LiveList<Item>): LiveList<Item> => {
+  const items = [...list.items, ...list.older.slice(0, PAGE)];
+  const over = Math.max(0, items.length - MOST_SHOWN);
+  const newer = [...list.newer, ...items.slice(0, over)];
+  return {
+    ...list,
+    items: items.slice(over),
+    older: list.older.slice(PAGE),
+    newer: newer.slice(-MOST_KEPT),
+    isCut: list.isCut || newer.length > MOST_KEPT,
+  };
+};
+
+/** Shows a page of the newer ones again; as many of the oldest are not shown any more. */
+export const movedNewer = <Item>(list: LiveList<Item>): LiveList<Item> => {
+  const items = [...list.newer.slice(-PAGE), ...list.items];
+  return {
+    ...list,
+    items: items.slice(0, MOST_SHOWN),
+    newer: list.newer.slice(0, -PAGE),
+    older: [...items.slice(MOST_SHOWN), ...list.older],
+  };
 };
 
 /**
- * New and changed items, newest first. What is shown or waits already changes in its place; the rest enters at the top, or waits where
+ * New and changed items, newest first. What was read or waits already changes in its place; the rest enters at the top, or waits where
  * the reader is looking at something.
  */
 export const merged = <Item>(
@@ -44,29 +90,78 @@ export const merged = <Item>(
 ): LiveList<Item> => {
   if (news.length === 0) return list;
   const latest = new Map(news.map((item) => [keyOf(item), item]));
-  const change = (items: readonly Item[]) =>
-    items.map((item) => {
-      const next = latest.get(keyOf(item));
-      if (next !== undefined) latest.delete(keyOf(item));
-      return next ?? item;
-    });
-  const items = change(list.items);
-  const waiting = change(list.waiting);
-  const newest = [...latest.values()];
-  if (isReading) return { ...list, items, waiting: [...newest, ...waiting].slice(0, MOST_WAITING) };
-  return capped({ ...list, items: [...newest, ...waiting, ...items], waiting: [] });
+  const next = changed(list, (item) => {
+    const now = latest.get(keyOf(item));
+    if (now !== undefined) latest.delete(keyOf(item));
+    return now ?? item;
+  });
+  const waiting = [...latest.values(), ...next.waiting];
+  // An empty page has no reader to disturb.
+  if ((isReading && list.items.length > 0) || isAway(list))
+    return {
+      ...next,
+      waiting: waiting.slice(0, MOST_WAITING),
+      isCut: next.isCut || waiting.length > MOST_WAITING,
+    };
+  return released({ ...next, waiting });
 };
 
-/** Takes those that wait in. */
-export const released = <Item>(list: LiveList<Item>): LiveList<Item> =>
-  list.waiting.length === 0 ? list : capped({ ...list, items: [...list.waiting, ...list.items], waiting: [] });
+/** The newest page, read after a loss. Undefined where it does not reach what is kept, and nobody reads: the list begins anew. */
+export const caughtUp = <Item>(
+  list: LiveList<Item>,
+  page: readonly Item[],
+  { keyOf, isReading }: { keyOf: Keyed<Item>; isReading: boolean },
+): LiveList<Item> | undefined => {
+  const known = new Set([...list.waiting, ...list.newer, ...list.items].map(keyOf));
+  if (page.some((item) => known.has(keyOf(item)))) return merged(list, page, { keyOf, isReading });
+  if (!isReading && !isAway(list)) return undefined;
+  return { ...list, waiting: page.slice(0, MOST_WAITING), isCut: true };
+};
 
-/** Changes the items that are shown, in their places. */
+/** Takes those that wait in, at the top. A list that is away from the newest is read anew instead. */
+export const released = <Item>(list: LiveList<Item>): LiveList<Item> => {
+  if (list.waiting.length === 0) return list;
+  const items = [...list.waiting, ...list.items];
+  const isOver = items.length > MOST_SHOWN;
+  return {
+    ...list,
+    items: items.slice(0, MOST_SHOWN),
+    waiting: [],
+    // Older ones that were read would not adjoin any more.
+    older: isOver ? [] : list.older,
+    hasMore: list.hasMore || isOver,
+    isTrimmed: list.isTrimmed || isOver,
+  };
+};
+
+/** The older page that begins behind the last shown one, out of a longer one; undefined where that one is not in it. */
+export const pageBehind = <Item>(
+  list: LiveList<Item>,
+  page: readonly Item[],
+  keyOf: Keyed<Item>,
+): readonly Item[] | undefined => {
+  const last = list.items.at(-1);
+  const at = last === undefined ? -1 : page.findIndex((item) => keyOf(item) === keyOf(last));
+  return at < 0 ? undefined : page.slice(at + 1);
+};
+
+/** Changes the items, in their places. */
 export const changed = <Item>(list: LiveList<Item>, change: (item: Item) => Item): LiveList<Item> => ({
   ...list,
   items: list.items.map(change),
+  newer: list.newer.map(change),
+  older: list.older.map(change),
   waiting: list.waiting.map(change),
 });
 
-const capped = <Item>(list: LiveList<Item>): LiveList<Item> =>
-  list.items.length <= MOST_ITEMS ? list : { ...list, items: list.items.slice(0, MOST_ITEMS), hasMore: true };
+/** Takes items out. */
+export const without = <Item>(list: LiveList<Item>, isGone: (item: Item) => boolean): LiveList<Item> => {
+  const keep = (items: readonly Item[]) => items.filter((item) => !isGone(item));
+  return {
+    ...list,
+    items: keep(list.items),
+    newer: keep(list.newer),
+    older: keep(list.older),
+    waiting: keep(list.waiting),
+  };
+};

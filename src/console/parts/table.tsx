@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { bindKeys } from "../app/keys.ts";
 import { go } from "../app/router.ts";
 
@@ -14,7 +14,7 @@ export type Column<Row> = {
   narrow?: "first" | "second" | "none";
 };
 
-type TableOf<Row> = {
+export type TableOf<Row> = {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];
@@ -22,26 +22,41 @@ type TableOf<Row> = {
   /** Where a row leads; its first cell is the link, stretched over the row. */
   hrefOf?: (row: Row) => string;
   selected?: string | undefined;
+  /** Shows rows behind the last one or before the first one; false where there are none. */
+  more?: (to: "older" | "newer") => boolean;
 };
 
 /** A real table. `j` and `k` move through its rows, Enter opens one. */
-export const Table = <Row,>({ label, rows, columns, keyOf, hrefOf, selected }: TableOf<Row>) => {
+export const Table = <Row,>({ label, rows, columns, keyOf, hrefOf, selected, more }: TableOf<Row>) => {
   const table = useRef<HTMLTableElement>(null);
+  /** A step that waits for the rows it leads to. */
+  const waits = useRef(0);
+  const latest = useRef(more);
+  latest.current = more;
+  const move = (step: number) => {
+    const links = [...(table.current?.querySelectorAll<HTMLAnchorElement>("tbody a.row-link") ?? [])];
+    const chosen = links.indexOf(document.activeElement as HTMLAnchorElement);
+    const from = chosen >= 0 ? chosen : links.findIndex((link) => link.closest("tr")?.ariaSelected === "true");
+    const to = from + step;
+    waits.current = 0;
+    if (!links[to] && latest.current?.(step > 0 ? "older" : "newer")) {
+      waits.current = step;
+      return;
+    }
+    const next = links[Math.min(links.length - 1, Math.max(0, to))];
+    next?.focus();
+    next?.closest("tr")?.scrollIntoView({ block: "nearest" });
+    // With an inspector open, moving is opening.
+    if (next && table.current?.closest(".split:not(.single)")) go(next.pathname + next.search, { replace: true });
+  };
+  useLayoutEffect(() => {
+    if (waits.current !== 0) move(waits.current);
+  }, [rows]);
   useEffect(() => {
     if (!hrefOf) return undefined;
-    const move = (step: number) => () => {
-      const links = [...(table.current?.querySelectorAll<HTMLAnchorElement>("tbody a.row-link") ?? [])];
-      const chosen = links.indexOf(document.activeElement as HTMLAnchorElement);
-      const from = chosen >= 0 ? chosen : links.findIndex((link) => link.closest("tr")?.ariaSelected === "true");
-      const next = links[Math.min(links.length - 1, Math.max(0, from + step))];
-      next?.focus();
-      next?.closest("tr")?.scrollIntoView({ block: "nearest" });
-      // With an inspector open, moving is opening.
-      if (next && table.current?.closest(".split:not(.single)")) go(next.pathname + next.search, { replace: true });
-    };
     return bindKeys([
-      { key: "j", does: "Next row", run: move(1) },
-      { key: "k", does: "Previous row", run: move(-1) },
+      { key: "j", does: "Next row", run: () => move(1) },
+      { key: "k", does: "Previous row", run: () => move(-1) },
     ]);
   }, [hrefOf !== undefined]);
   return (
@@ -81,24 +96,5 @@ export const Table = <Row,>({ label, rows, columns, keyOf, hrefOf, selected }: T
         })}
       </tbody>
     </table>
-  );
-};
-
-/** Reads more when its end comes into sight, or when it is clicked. */
-export const More = ({ read, isLoading }: { read: () => void; isLoading: boolean }) => {
-  const end = useRef<HTMLButtonElement>(null);
-  const latest = useRef(read);
-  latest.current = read;
-  useEffect(() => {
-    const watcher = new IntersectionObserver(([seen]) => {
-      if (seen?.isIntersecting) latest.current();
-    });
-    if (end.current) watcher.observe(end.current);
-    return () => watcher.disconnect();
-  }, []);
-  return (
-    <button type="button" class="button more" ref={end} disabled={isLoading} onClick={() => read()}>
-      {isLoading ? "Loading…" : "Show older"}
-    </button>
   );
 };

@@ -64,6 +64,28 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       expect(await list(world, { outcome: "handled" })).toEqual(["dlv_event"]);
     });
 
+    it("finds the few that match among many, also those that were erased", async () => {
+      await using world = await openWorld(engine);
+      const end = async (status: "failed" | "completed") => world.end(await world.claimNext(), { status });
+      await world.start({ session: "chat:erased", delivery: { ...deliveryOf("dlv_erased"), surface: "rpc" } });
+      await end("completed");
+      await world.start({ session: "chat:failed", delivery: { ...deliveryOf("dlv_failed"), surface: "rpc" } });
+      await end("failed");
+      await record(world, hookOf("dlv_refused", { answer: "refused" }));
+      for (let n = 0; n < 200; n++) {
+        await world.start({ session: "chat:many", delivery: deliveryOf(`dlv_many_${n}`) });
+        await end("completed");
+      }
+      await world.store.deleteSession("chat:erased", world.clock.now());
+      expect(await list(world, { surface: "rpc" })).toEqual(["dlv_failed", "dlv_erased"]);
+      expect(await list(world, { surface: "hooks" })).toEqual(["dlv_refused"]);
+      expect(await list(world, { outcome: "failed" })).toEqual(["dlv_failed"]);
+      expect(await list(world, { outcome: "refused" })).toEqual(["dlv_refused"]);
+      expect(await list(world, { outcome: "gone" })).toEqual(["dlv_erased"]);
+      expect(await list(world, { outcome: "running" })).toEqual([]);
+      expect((await world.store.listTurns({ status: "failed", limit: 10 })).items).toHaveLength(1);
+    });
+
     it("finds one by any id that it has, and by nothing else", async () => {
       await using world = await openWorld(engine);
       const { turnId } = await world.start({

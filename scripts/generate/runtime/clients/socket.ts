@@ -22,6 +22,8 @@ export interface Reconnect {
   minMs?: number;
   /** The longest pause; 30 000. */
   maxMs?: number;
+  /** Called with each pause as it begins, so that a page can say when the next attempt is. */
+  onPause?: (ms: number) => void;
 }
 
 interface Events {
@@ -81,7 +83,7 @@ const isWorthATry = (error: unknown): boolean =>
 /** One connection at a time: opened when it is first needed, and again after it was lost. */
 export function createConnection(
   open: () => SocketLike,
-  { attempts = 10, minMs = 250, maxMs = 30_000 }: Reconnect,
+  { attempts = 10, minMs = 250, maxMs = 30_000, onPause }: Reconnect,
   events: Events,
 ) {
   let current: SocketLike | undefined;
@@ -139,7 +141,9 @@ export function createConnection(
     const trying = (async () => {
       for (let attempt = 0; ; attempt += 1) {
         const ownMs = Math.min(maxMs, minMs * 2 ** attempt) * (0.5 + Math.random() / 2);
-        await pause(attempt === 0 ? Math.min(maxMs, hintMs ?? ownMs) : ownMs);
+        const ms = attempt === 0 ? Math.min(maxMs, hintMs ?? ownMs) : ownMs;
+        onPause?.(ms);
+        await pause(ms);
         if (closed) throw new ConnectionError("the client was closed");
         try {
           return await connectOnce();

@@ -5,13 +5,13 @@ import type { AnyPush } from "#console/app/live.ts";
 import { go, hrefOf, query } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
-import { plural } from "#console/lib/format.ts";
 import { FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
+import { countOf, LiveTable } from "#console/parts/live-table.tsx";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { ReplaySign, State } from "#console/parts/state.tsx";
-import { type Column, More, Table } from "#console/parts/table.tsx";
+import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import type { Delivery, DeliveryOutcome, DeliverySurface } from "#generated/clients/rest.ts";
@@ -108,8 +108,8 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
   const filters = FILTERS.map((name) => given.get(name) ?? "").join("\n");
   const rows = useLiveRows<Row>({
     keyOf: ({ delivery_id }) => delivery_id,
-    async read(cursor, signal) {
-      const asked = { ...askedOf(query.peek()), limit: 50, ...(cursor !== undefined && { cursor }) };
+    async read(page, signal) {
+      const asked = { ...askedOf(query.peek()), ...page };
       const { deliveries, next_cursor } = await rest().call("deliveries.list", { query: asked }, { signal });
       return { items: deliveries, cursor: next_cursor };
     },
@@ -123,28 +123,14 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
   });
   const list = rows.list.value;
   const back = () => go(`/activity${location.search}`);
-  useEffect(
-    () =>
-      bindKeys([
-        {
-          key: ".",
-          does: "Jump to live",
-          run: () => {
-            rows.release();
-            scrollTo(0, 0);
-          },
-        },
-        { key: "Escape", does: "Back to the list", run: back },
-      ]),
-    [],
-  );
+  useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const isFiltered = filters.trim() !== "";
-  const { items, waiting } = list;
+  const { items } = list;
   return (
     <>
       <PageHead
         title="Activity"
-        count={items.length === 0 ? undefined : plural(items.length, "request") + (list.hasMore ? " and more" : "")}
+        count={countOf(list, "request")}
         updated={rows.at.value}
         refresh={() => void rows.reload()}
       />
@@ -162,18 +148,6 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
             {rows.error.value !== undefined && (
               <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />
             )}
-            {waiting.length > 0 && (
-              <button
-                type="button"
-                class="pill"
-                onClick={() => {
-                  rows.release();
-                  scrollTo(0, 0);
-                }}
-              >
-                {waiting.length > 100 ? "100+" : waiting.length} new
-              </button>
-            )}
             {items.length === 0 && rows.isLoading.value ? (
               <Skeleton rows={12} />
             ) : items.length === 0 && rows.error.value === undefined ? (
@@ -187,16 +161,15 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
                 <FirstRequest isLive={isConsole.value} onSent={() => void rows.reload()} />
               )
             ) : (
-              <Table
+              <LiveTable
                 label="Requests, newest first"
-                rows={items}
+                rows={rows}
                 columns={COLUMNS}
                 keyOf={({ delivery_id }) => delivery_id}
                 hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}${location.search}`)}
                 selected={delivery}
               />
             )}
-            {list.hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
           </>
         }
         inspector={

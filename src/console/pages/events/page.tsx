@@ -4,12 +4,12 @@ import { bindKeys } from "#console/app/keys.ts";
 import { onPush } from "#console/app/live.ts";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
-import { plural } from "#console/lib/format.ts";
 import { Command } from "#console/parts/copy.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
+import { countOf, LiveTable } from "#console/parts/live-table.tsx";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
-import { type Column, More, Table } from "#console/parts/table.tsx";
+import type { Column } from "#console/parts/table.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
@@ -65,12 +65,8 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
   const beats = useLoaded(readBeats);
   const rows = useLiveRows<SystemEvent>({
     keyOf: ({ event_id }) => event_id,
-    async read(cursor, signal) {
-      const { events, next_cursor } = await rest().call(
-        "events.list",
-        { query: { status, limit: 50, ...(cursor !== undefined && { cursor }) } },
-        { signal },
-      );
+    async read(page, signal) {
+      const { events, next_cursor } = await rest().call("events.list", { query: { status, ...page } }, { signal });
       return { items: events, cursor: next_cursor };
     },
     request: { gateway: null },
@@ -84,7 +80,9 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
       if (!/^(event\.|heartbeat\.ran)/.test(method)) return;
       timer ??= setTimeout(() => {
         timer = undefined;
-        void rows.reload();
+        // Nothing may move under whoever reads older ones.
+        if (scrollY > 80 || rows.list.peek().newer.length > 0) void rows.catchUp();
+        else void rows.reload();
         void beats.reload();
       }, 500);
     });
@@ -95,7 +93,7 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
   }, []);
   const back = () => go(`/events${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
-  const { items, hasMore } = rows.list.value;
+  const { items } = rows.list.value;
   const body = (
     <>
       {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
@@ -113,23 +111,22 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
           )}
         </Empty>
       ) : (
-        <Table
+        <LiveTable
           label={`${status} events, newest first`}
-          rows={items}
+          rows={rows}
           columns={columnsOf(status, beats.value.value ?? NO_BEATS)}
           keyOf={({ event_id }) => event_id}
           hrefOf={({ event_id }) => hrefOf(`/e/${event_id}${location.search}`)}
           selected={event}
         />
       )}
-      {hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
     </>
   );
   return (
     <>
       <PageHead
         title="Events"
-        count={items.length > 0 ? plural(items.length, "event") + (hasMore ? " and more" : "") : undefined}
+        count={countOf(rows.list.value, "event")}
         updated={rows.at.value}
         refresh={() => void rows.reload()}
       />

@@ -6,8 +6,12 @@ import { hrefOf } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
 import { count, plural } from "#console/lib/format.ts";
+import { shortId } from "#console/lib/ids.ts";
+import { MOST_SHOWN } from "#console/lib/live-list.ts";
+import { type StreamRow, streamOf } from "#console/lib/live-stream.ts";
 import { perMinute, troublesOf, type Wrong } from "#console/lib/troubles.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
+import { Pill } from "#console/parts/live-table.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
@@ -20,7 +24,7 @@ import { Refusals } from "./refusals.tsx";
 import { Spark } from "./spark.tsx";
 import "./live.css";
 
-const SHOWN = 30;
+const SHOWN = 40;
 const MINUTES = 60;
 
 /** All that this page asks of RPC at once. */
@@ -43,16 +47,23 @@ const readWaiting = async (signal: AbortSignal) => {
   };
 };
 
-/** What is happening now: what is wrong, the agents, and the requests as they come. */
+/** The newest turns. Their pushes do not name the agent, so that they are read. */
+const readTurns = async (signal: AbortSignal) =>
+  (await rest().call("turns.list", { query: { limit: SHOWN } }, { signal })).turns;
+
+type Turn = Awaited<ReturnType<typeof readTurns>>[number];
+
+/** What is happening now: what is wrong, the agents, and the requests and turns as they come. */
 const Page = () => {
   const current = useLoaded(readNow);
   const waiting = useLoaded(readWaiting);
+  const turns = useLoaded(readTurns);
   const rows = useLiveRows<Row>({
     keyOf: ({ delivery_id }) => delivery_id,
-    async read(cursor, signal) {
+    async read(page, signal) {
       const { deliveries, next_cursor } = await rest().call(
         "deliveries.list",
-        { query: { limit: 200, ...(cursor !== undefined && { cursor }) } },
+        { query: { ...page, limit: MOST_SHOWN } },
         { signal },
       );
       return { items: deliveries, cursor: next_cursor };
@@ -72,6 +83,8 @@ const Page = () => {
       if (document.hidden) return;
       void current.reload();
       void waiting.reload();
+      // Nothing may move under whoever has scrolled.
+      if (scrollY <= 80) void turns.reload();
     };
     const stop = onPush(({ method }) => {
       if (!method.startsWith("message.")) timer ??= setTimeout(look, 1_000);
@@ -85,15 +98,17 @@ const Page = () => {
   }, []);
   const { items } = rows.list.value;
   const wrong = troublesOf(current.value.value?.health, current.value.value?.agents ?? []);
-  const isEmpty = items.length === 0 && !rows.isLoading.value && rows.error.value === undefined;
+  const stream = streamOf(items, turns.value.value ?? [], SHOWN);
+  const isEmpty = stream.length === 0 && !rows.isLoading.value && rows.error.value === undefined;
   return (
     <>
       <PageHead
         title="Live"
         updated={rows.at.value}
-        refresh={() => void Promise.all([rows.reload(), current.reload(), waiting.reload()])}
+        refresh={() => void Promise.all([rows.reload(), turns.reload(), current.reload(), waiting.reload()])}
       />
       {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
+      {turns.error.value !== undefined && <TroubleNote error={turns.error.value} retry={() => void turns.reload()} />}
       <Troubles wrong={wrong} hasDead={waiting.value.value?.hasDead === true} />
       {isConsole.value ? (
         <AgentsNow agents={current.value.value?.agents} error={current.error.value} />
@@ -102,50 +117,76 @@ const Page = () => {
       )}
       <Figures rows={items} waiting={waiting.value.value} />
       <Refusals refused={items.filter(isFreshRefusal)} />
-      <section class="section" aria-labelledby="live-requests">
+      <section class="section" aria-labelledby="live-stream">
         <header>
-          <h2 id="live-requests">Requests</h2>
+          <h2 id="live-stream">Requests and turns</h2>
           <div class="actions">
             <a href={hrefOf("/activity")}>All requests</a>
           </div>
         </header>
         {isEmpty ? (
           <FirstRequest isLive={isConsole.value} onSent={() => void rows.reload()} />
-        ) : items.length === 0 ? (
+        ) : stream.length === 0 ? (
           <Skeleton rows={6} />
         ) : (
-          <Table
-            label="The latest requests"
-            rows={items.slice(0, SHOWN)}
-            columns={COLUMNS}
-            keyOf={({ delivery_id }) => delivery_id}
-            hrefOf={({ delivery_id }) => hrefOf(`/d/${delivery_id}`)}
-          />
+          <>
+            <Pill rows={rows} />
+            <Table
+              label="The latest requests and turns"
+              rows={stream}
+              columns={COLUMNS}
+              keyOf={({ request, turn }) => request?.delivery_id ?? turn?.turn_id ?? ""}
+              hrefOf={({ request, turn }) => hrefOf(request ? `/d/${request.delivery_id}` : `/t/${turn?.turn_id}`)}
+            />
+          </>
         )}
       </section>
     </>
   );
 };
 
-const COLUMNS: readonly Column<Row>[] = [
+const COLUMNS: readonly Column<StreamRow<Row, Turn>>[] = [
   {
-    name: "Request",
+    name: "Request or turn",
     narrow: "first",
-    cell: ({ path, operation, method }) => (
-      <>
-        <span class="mono">{path}</span> <span class="faint">{operation || method}</span>
-      </>
-    ),
+    cell: ({ request, turn }) =>
+      request ? (
+        <>
+          <span class="mono">{request.path}</span> <span class="faint">{request.operation || request.method}</span>
+        </>
+      ) : (
+        <>
+          Turn{" "}
+          <span class="mono faint" title={turn.turn_id}>
+            {shortId(turn.turn_id)}
+          </span>
+        </>
+      ),
   },
-  { name: "Outcome", width: "128px", narrow: "first", cell: ({ outcome }) => <State of={outcome} /> },
+  {
+    name: "State",
+    width: "128px",
+    narrow: "first",
+    cell: ({ request, turn }) => <State of={request?.outcome ?? turn?.status ?? ""} />,
+  },
+  { name: "Agent", width: "12%", cell: ({ turn }) => turn?.agent ?? null },
   {
     name: "Session",
-    width: "28%",
+    width: "24%",
     narrow: "none",
-    cell: ({ session_id }) => session_id ?? <span class="faint">–</span>,
+    cell: ({ request, turn }) => (request ?? turn)?.session_id ?? <span class="faint">–</span>,
   },
-  { name: "Caller", width: "14%", cell: ({ caller, address }) => caller ?? <span class="faint">{address}</span> },
-  { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
+  {
+    name: "Caller",
+    width: "12%",
+    cell: ({ request }) => request && (request.caller ?? <span class="faint">{request.address}</span>),
+  },
+  {
+    name: "When",
+    width: "88px",
+    align: "end",
+    cell: ({ request, turn }) => <Ago at={request?.at ?? turn?.created_at} />,
+  },
 ];
 
 /** What is wrong, on top, with where to look. Nothing at all where nothing is. */

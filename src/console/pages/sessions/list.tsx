@@ -4,9 +4,10 @@ import { count } from "#console/lib/format.ts";
 import { shortId } from "#console/lib/ids.ts";
 import { Command } from "#console/parts/copy.tsx";
 import { ActionButton, FilterSelect, Filters } from "#console/parts/fields.tsx";
+import { LiveTable } from "#console/parts/live-table.tsx";
 import { Empty, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
-import { type Column, More, Table } from "#console/parts/table.tsx";
+import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
@@ -55,7 +56,7 @@ const BESIDE = COLUMNS.filter(({ name }) => ["Session", "Agent", "Last active"].
 type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };
 
 export const SessionList = ({ rows, names, shown, agentsError, selected }: Listed) => {
-  const { items, waiting, hasMore } = shown;
+  const { items } = shown;
   const agent = query.value.get("agent");
   return (
     <>
@@ -64,18 +65,6 @@ export const SessionList = ({ rows, names, shown, agentsError, selected }: Liste
       </Filters>
       {agentsError.value !== undefined && <TroubleNote error={agentsError.value} />}
       {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
-      {waiting.length > 0 && (
-        <button
-          type="button"
-          class="pill"
-          onClick={() => {
-            rows.release();
-            scrollTo(0, 0);
-          }}
-        >
-          {waiting.length > 100 ? "100+" : waiting.length} new
-        </button>
-      )}
       {items.length === 0 && rows.isLoading.value ? (
         <Skeleton rows={12} />
       ) : items.length === 0 && rows.error.value === undefined ? (
@@ -87,16 +76,16 @@ export const SessionList = ({ rows, names, shown, agentsError, selected }: Liste
           <FirstSession agent={names[0]} />
         )
       ) : (
-        <Table
+        <LiveTable
           label="Sessions, newest first"
-          rows={items}
+          rows={rows}
+          list={shown}
           columns={selected === undefined ? COLUMNS : BESIDE}
           keyOf={({ sessionId }) => sessionId}
           hrefOf={({ sessionId }) => hrefOf(`/s/${encodeURIComponent(sessionId)}${location.search}`)}
           selected={selected}
         />
       )}
-      {hasMore && items.length > 0 && <More read={rows.more} isLoading={rows.isLoading.value} />}
     </>
   );
 };

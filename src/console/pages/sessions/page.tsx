@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { bindKeys } from "#console/app/keys.ts";
 import { go } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
-import { plural } from "#console/lib/format.ts";
+import { countOf } from "#console/parts/live-table.tsx";
 import { PageHead } from "#console/parts/page.tsx";
 import { Split } from "#console/parts/split.tsx";
 import { Note } from "#console/parts/trouble.tsx";
@@ -34,12 +34,11 @@ const Page = ({ params: { session, turn } }: { params: Record<string, string> })
 
 const Live = ({ session, inspector }: { session: string | undefined; inspector: preact.ComponentChildren }) => {
   const sessions = useSessions(inspector !== undefined);
-  const { items, hasMore } = sessions.rows.list.value;
   return (
     <>
       <PageHead
         title="Sessions"
-        count={items.length === 0 ? undefined : plural(items.length, "session") + (hasMore ? " and more" : "")}
+        count={countOf(sessions.rows.list.value, "session")}
         updated={sessions.rows.at.value}
         refresh={() => void sessions.rows.reload()}
       />

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { rpc } from "#console/app/api.ts";
 import { gathered, hold } from "#console/app/live.ts";
 import { query } from "#console/app/router.ts";
-import { changed, merged } from "#console/lib/live-list.ts";
+import { changed, merged, without } from "#console/lib/live-list.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/rpc.ts";
@@ -12,7 +12,7 @@ import type { RpcMethods } from "#generated/clients/rpc.ts";
 export type Row = RpcMethods["session.list"]["result"]["sessions"][number] & { isRunning?: boolean };
 const keyOf = ({ sessionId }: Row) => sessionId;
 
-/** At most so many sessions are read by themselves at once; for more, the list is read anew. */
+/** At most so many sessions are read by themselves at once; for more, its newest page is read. */
 const MOST_READ = 12;
 
 /** The sessions, newest first. One in which something happens changes in its place; a new one enters at the top. */
@@ -23,9 +23,9 @@ export const useSessions = (isReading: boolean) => {
   const running = useSignal<ReadonlySet<string>>(new Set());
   const rows = useLiveRows<Row>({
     keyOf,
-    async read(cursor, signal) {
+    async read(page, signal) {
       const agentName = query.peek().get("agent");
-      const asked = { limit: 50, ...(agentName && { agentName }), ...(cursor !== undefined && { cursor }) };
+      const asked = { ...page, ...(agentName && { agentName }) };
       const { sessions, nextCursor } = await rpc().session.list(asked, { signal });
       return { items: sessions, cursor: nextCursor };
     },
@@ -36,7 +36,7 @@ export const useSessions = (isReading: boolean) => {
   });
 
   const look = async (ids: readonly string[]): Promise<void> => {
-    if (ids.length > MOST_READ) return rows.reload();
+    if (ids.length > MOST_READ) return rows.catchUp();
     const found = await Promise.allSettled(ids.map((sessionId) => rpc().session.get({ sessionId, limit: 1 })));
     const wanted = query.peek().get("agent") ?? "";
     const news = found.flatMap((one) => (one.status === "fulfilled" ? [one.value.session] : []));
@@ -61,7 +61,7 @@ export const useSessions = (isReading: boolean) => {
           else {
             ids.delete(sessionId);
             const { list } = rows;
-            list.value = { ...list.peek(), items: list.peek().items.filter((row) => keyOf(row) !== sessionId) };
+            list.value = without(list.peek(), (row) => keyOf(row) === sessionId);
           }
         }
         running.value = now;

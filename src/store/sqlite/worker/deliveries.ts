@@ -18,7 +18,7 @@ import {
   withoutDetails,
 } from "../delivery-codec.ts";
 import type { Slices } from "./methods.ts";
-import { statusOfTurn } from "./read-turns.ts";
+import { mayHaveStatus, statusOfTurn } from "./read-turns.ts";
 import type { State } from "./state.ts";
 
 /** So many deliveries are looked at before others run. */
@@ -88,16 +88,25 @@ export const deliveryMethods = {
       const [least, most] = outcome === undefined ? ANY : KINDS_OF[outcome];
       // What is looked for stands in the record as JSON: most records are passed over without being taken apart.
       const text = query.id ?? query.sessionId ?? query.mapping;
-      const holds = text === undefined ? null : JSON.stringify(text);
+      const sought = {
+        text: text === undefined ? undefined : JSON.stringify(text),
+        surface: query.surface,
+        kinds: [least, most],
+      } as const;
+      const isOfTurn = outcome !== undefined && most === KINDS.turn;
       const page: Page<RecordedDelivery> = { items: [], next: undefined };
       let lastPlace = 0;
       let place = cursor === undefined ? state.deliveries.last + 1 : decodeCursor(cursor);
       while (place > 0 && limit > 0) {
-        const { rows, next } = state.deliveries.below(place, holds, SLICE);
+        const { rows, next } = state.deliveries.below(place, sought, SLICE);
         for (const [at, kept] of rows) {
           if (kept[0] < least || kept[0] > most) continue;
-          const delivery = readShort(state, kept);
-          if (!isWanted(delivery, query) || (outcome !== undefined && delivery.outcome !== outcome)) continue;
+          const delivery = readInfo(kept);
+          if (!isWanted(delivery, query)) continue;
+          if (isOfTurn && !mayHaveStatus(state, delivery.turnId ?? "", outcome)) continue;
+          // Last, as its turn has to be found.
+          delivery.outcome = outcomeOf(state, kept[0], delivery) ?? delivery.outcome;
+          if (outcome !== undefined && delivery.outcome !== outcome) continue;
           if (page.items.length === limit) return { ...page, next: encodeCursor(lastPlace) };
           page.items.push(delivery);
           lastPlace = at;

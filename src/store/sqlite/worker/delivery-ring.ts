@@ -1,7 +1,7 @@
 import type { DeliveryStep, RecorderLimits } from "#store/store.ts";
 import { erasedOf, type KeptDelivery, KINDS, type PackedDelivery, packSteps } from "../delivery-codec.ts";
 import type { Database } from "./database.ts";
-import { type DeliveryBatch, DeliveryRows } from "./delivery-rows.ts";
+import { type DeliveryBatch, DeliveryRows, type Sought } from "./delivery-rows.ts";
 import { Ordinals } from "./ordinals.ts";
 import type { Parts } from "./parts.ts";
 import type { TotalsRow } from "./totals.ts";
@@ -85,16 +85,12 @@ export class DeliveryRing {
     return kept && this.#rows.read(kept.batch, kept.place);
   }
 
-  /** Of about so many below a place those in which a text stands, newest first; and the place where to go on, 0 at the end. */
-  below(
-    place: number,
-    holds: string | null,
-    look: number,
-  ): { rows: [place: number, kept: KeptDelivery][]; next: number } {
+  /** Of about so many below a place those in rows that hold what is sought, newest first; and the place where to go on, 0 at the end. */
+  below(place: number, sought: Sought, look: number): { rows: [place: number, kept: KeptDelivery][]; next: number } {
     const rows: [number, KeptDelivery][] = [];
     let next = place;
     for (let looked = 0; next > 0 && looked < look; ) {
-      const found = this.#rows.below(next, ROWS_A_LOOK, holds);
+      const found = this.#rows.below(next, ROWS_A_LOOK, sought);
       for (const row of found.rows) rows.push(row);
       looked += found.looked;
       next = found.next;

@@ -1,3 +1,4 @@
+import type { Surface } from "#store/store.ts";
 import {
   joinParts,
   type KeptDelivery,
@@ -20,6 +21,12 @@ type Stored = [first: number, head: string, gone: string | null, last: number];
 
 /** Deliveries that are kept together; their places follow one another from `first` on. */
 export type DeliveryBatch = { readonly first: number; size: number; left: number; readonly gone: Set<number> };
+/** What a row must hold to be taken apart. Most rows hold none of what only few deliveries have. */
+export type Sought = {
+  text: string | undefined;
+  surface: Surface | undefined;
+  kinds: readonly [least: number, most: number];
+};
 export type StoredDelivery = { batch: DeliveryBatch; deliveryId: string; place: number; kind: number; weight: number };
 
 /** `shared`: the texts of what those of the row share. `lastShared` is how the last of them came. */
@@ -134,11 +141,11 @@ export class DeliveryRows {
     return this.#withItsSteps(wholeOf(head, bodies[at] as Exclude<InRow, 0>, at), place);
   }
 
-  /** Those of so many rows below a place, the newest first; and whether there are more. Rows without a text are passed over. */
+  /** Those of so many rows below a place, the newest first; and whether there are more. Rows without what is sought are passed over. */
   below(
     place: number,
     limit: number,
-    holds: string | null,
+    sought: Sought,
   ): { rows: [place: number, kept: KeptDelivery][]; looked: number; next: number } {
     this.#write();
     const rows: [number, KeptDelivery][] = [];
@@ -148,9 +155,10 @@ export class DeliveryRows {
       const batch = this.#batches.get(first);
       if (!batch) continue;
       looked += batch.size;
-      if (holds !== null && !body.includes(holds)) continue;
-      const all = JSON.parse(body) as InRow[];
+      if (sought.text !== undefined && !body.includes(sought.text)) continue;
       const heads = JSON.parse(head) as Head;
+      if (!mayHold(heads, sought)) continue;
+      const all = JSON.parse(body) as InRow[];
       for (let at = Math.min(batch.size, place - first) - 1; at >= 0; at--) {
         const kept = all[at];
         if (kept && !batch.gone.has(first + at)) rows.push([first + at, wholeOf(heads, kept, at)]);
@@ -218,6 +226,11 @@ export class DeliveryRows {
     this.#rows.flush();
   }
 }
+
+/** Of rows of version 1 the head tells no surface. */
+const mayHold = ([, kinds, , , shared]: Head, { surface, kinds: [least, most] }: Sought): boolean =>
+  kinds.some((kind) => kind >= least && kind <= most) &&
+  (surface === undefined || shared === undefined || shared.some(([one]) => one === surface));
 
 /** Where among what those of the row share this is: mostly where that of the one before is, which came as the same one. */
 const placeOfShared = (next: NextRow, shared: PackedShared): number => {

@@ -41,6 +41,8 @@ const readWanted = (state: State, query: TurnQuery, [turnId, ordinal, body]: [st
   const session = state.sessions.at(ordinal);
   if (!session || (query.sessionId !== undefined && session.sessionId !== query.sessionId)) return undefined;
   if (query.agent !== undefined && session.agent !== query.agent) return undefined;
+  // Most that do not match are passed over without being taken apart.
+  if (query.status !== undefined && !body.includes(`"${query.status}"`)) return undefined;
   const { turn } = decodeEndedTurn(turnId, session, body);
   return turn.seq > session.firstSeq && matchesTurn(query, turn) ? turn : undefined;
 };

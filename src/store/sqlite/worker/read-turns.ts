@@ -9,6 +9,10 @@ export const hasTurn = (state: State, turnId: string): boolean =>
 export const statusOfTurn = (state: State, turnId: string): TurnStatus | undefined =>
   state.turns.get(turnId)?.status ?? endedTurn(state, turnId)?.turn.status;
 
+/** Whether a turn may have that status, at a look: most that have ended are passed over without being taken apart. */
+export const mayHaveStatus = (state: State, turnId: string, status: string): boolean =>
+  state.turns.get(turnId) !== undefined || state.ended.get(turnId)?.body.includes(`"${status}"`) === true;
+
 /** A turn that has ended, with its reply. One whose first entry was erased is gone. */
 export const readEndedTurn = (state: State, turnId: string): Turn | undefined => {
   const found = endedTurn(state, turnId);

@@ -1,0 +1,83 @@
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { bindKeys } from "../app/keys.ts";
+import { plural } from "../lib/format.ts";
+import { hasOlder, isAway, type LiveList } from "../lib/live-list.ts";
+import type { LiveRows } from "./live-rows.ts";
+import { Table, type TableOf } from "./table.tsx";
+
+type LiveTableOf<Row> = Omit<TableOf<Row>, "rows" | "more"> & {
+  rows: LiveRows<Row>;
+  /** The list as it is shown, where that is not as it was read. */
+  list?: LiveList<Row>;
+};
+
+/** How many a list shows, in words. */
+export const countOf = <Row,>(list: LiveList<Row>, noun: string): string | undefined =>
+  list.items.length === 0
+    ? undefined
+    : plural(list.items.length, noun) + (hasOlder(list) || isAway(list) ? " and more" : "");
+
+/** New rows that wait, or the way back to them. It moves nothing by itself. */
+export const Pill = <Row,>({ rows }: { rows: LiveRows<Row> }) => {
+  const { waiting } = rows.list.value;
+  useEffect(() => bindKeys([{ key: ".", does: "Jump to live", run: rows.release }]), []);
+  if (waiting.length === 0 && !isAway(rows.list.value)) return null;
+  return (
+    <button type="button" class="pill" onClick={rows.release}>
+      {waiting.length === 0 ? "Jump to live" : `${waiting.length > 100 ? "100+" : waiting.length} new`}
+    </button>
+  );
+};
+
+/** The table of a list that is live: what waits, few of its rows at once, and the way to the others. */
+export const LiveTable = <Row,>({ rows, list = rows.list.value, ...table }: LiveTableOf<Row>) => {
+  const frame = useRef<HTMLDivElement>(null);
+  const place = useRef<{ focus: boolean; rows: { row: HTMLTableRowElement; top: number }[] }>(undefined);
+  // The first and the last row are looked at before the rows move: one of them stays, and stays where it is on the screen.
+  rows.beforeMove.current = () => {
+    const all = frame.current?.querySelector("tbody")?.rows;
+    const ends = all ? [all[0], all[all.length - 1]].filter((row) => row !== undefined) : [];
+    place.current = {
+      focus: frame.current?.querySelector("tbody")?.contains(document.activeElement) === true,
+      rows: ends.map((row) => ({ row, top: row.getBoundingClientRect().top })),
+    };
+  };
+  useLayoutEffect(() => {
+    const before = place.current;
+    place.current = undefined;
+    const stayed = before?.rows.find(({ row }) => row.isConnected);
+    if (!stayed) return;
+    scrollBy({ top: stayed.row.getBoundingClientRect().top - stayed.top, behavior: "instant" });
+    if (before?.focus && document.activeElement === document.body)
+      stayed.row.querySelector<HTMLElement>("a.row-link")?.focus({ preventScroll: true });
+  }, [list]);
+  const more = (to: "older" | "newer") => () => void rows.move(to);
+  return (
+    <div ref={frame}>
+      <Pill rows={rows} />
+      {list.newer.length > 0 && <More word="Show newer" show={more("newer")} isLoading={false} />}
+      <Table {...table} rows={list.items} more={rows.move} />
+      {hasOlder(list) && <More word="Show older" show={more("older")} isLoading={rows.isLoading.value} />}
+    </div>
+  );
+};
+
+/** Shows more when it comes into sight, or when it is clicked. */
+const More = ({ word, show, isLoading }: { word: string; show: () => void; isLoading: boolean }) => {
+  const button = useRef<HTMLButtonElement>(null);
+  const latest = useRef(show);
+  latest.current = show;
+  useEffect(() => {
+    const watcher = new IntersectionObserver(([seen]) => {
+      if (seen?.isIntersecting) latest.current();
+    });
+    if (button.current) watcher.observe(button.current);
+    return () => watcher.disconnect();
+  }, []);
+  // Not `disabled`, which would take the focus away.
+  return (
+    <button type="button" class="button more" ref={button} aria-disabled={isLoading} onClick={() => latest.current()}>
+      {isLoading ? "Loading…" : word}
+    </button>
+  );
+};
