@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { perMinute, troublesOf } from "#console/lib/troubles.ts";
+import { troublesOf } from "#console/lib/troubles.ts";
 import { csvOf, rowsOf, withGaps } from "#console/lib/usage-rows.ts";
 
 const counts = (total: number) => ({
@@ -55,9 +55,4 @@ test("what is wrong is told in words, the gravest first", () => {
     "webhookToken.shared",
   ]);
   expect(troublesOf(undefined, [])).toEqual([]);
-});
-
-test("requests are counted into the minutes they fell in", () => {
-  const now = 600_000;
-  expect(perMinute([599_000, 541_000, 530_000, 100, now + 5], now, 3)).toEqual([0, 1, 2]);
 });

@@ -59,14 +59,3 @@ export const troublesOf = (health: Health | undefined, agents: readonly Agent[])
     .map(partOf);
   return [...degraded, ...failing, ...waiting, ...warned];
 };
-
-/** How many fell into each of the last minutes, oldest first. */
-export const perMinute = (times: readonly number[], now: number, minutes: number): number[] => {
-  const counts = new Array<number>(minutes).fill(0);
-  for (const at of times) {
-    const ago = Math.floor((now - at) / 60_000);
-    const place = minutes - 1 - ago;
-    if (place >= 0 && place < minutes) counts[place] = (counts[place] ?? 0) + 1;
-  }
-  return counts;
-};

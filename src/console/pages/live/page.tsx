@@ -1,6 +1,5 @@
 import { useEffect } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
-import { now } from "#console/app/clock.ts";
 import { onPush } from "#console/app/live.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
@@ -9,7 +8,7 @@ import { count, plural } from "#console/lib/format.ts";
 import { shortId } from "#console/lib/ids.ts";
 import { MOST_SHOWN } from "#console/lib/live-list.ts";
 import { type StreamRow, streamOf } from "#console/lib/live-stream.ts";
-import { perMinute, troublesOf, type Wrong } from "#console/lib/troubles.ts";
+import { troublesOf, type Wrong } from "#console/lib/troubles.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { Pill } from "#console/parts/live-table.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
@@ -20,12 +19,11 @@ import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { FirstRequest } from "../activity/first-request.tsx";
 import type { Row } from "../activity/page.tsx";
-import { Refusals } from "./refusals.tsx";
-import { Spark } from "./spark.tsx";
+import { Pace, readPace } from "./pace.tsx";
+import { Refusals, readRefusals } from "./refusals.tsx";
 import "./live.css";
 
 const SHOWN = 40;
-const MINUTES = 60;
 
 /** All that this page asks of RPC at once. */
 const readNow = async () => {
@@ -58,6 +56,8 @@ const Page = () => {
   const current = useLoaded(readNow);
   const waiting = useLoaded(readWaiting);
   const turns = useLoaded(readTurns);
+  const pace = useLoaded(readPace);
+  const refusals = useLoaded(readRefusals);
   const rows = useLiveRows<Row>({
     keyOf: ({ delivery_id }) => delivery_id,
     async read(page, signal) {
@@ -89,7 +89,10 @@ const Page = () => {
     const stop = onPush(({ method }) => {
       if (!method.startsWith("message.")) timer ??= setTimeout(look, 1_000);
     });
-    const beat = setInterval(look, 10_000);
+    const beat = setInterval(() => {
+      look();
+      if (!document.hidden) void Promise.all([pace.reload(), refusals.reload()]);
+    }, 10_000);
     return () => {
       stop();
       clearTimeout(timer);
@@ -97,6 +100,11 @@ const Page = () => {
     };
   }, []);
   const { items } = rows.list.value;
+  // The first one is shown at once, later ones with the next beat.
+  const isNewlyRefused = items[0]?.outcome === "refused" && refusals.value.value?.refused.length === 0;
+  useEffect(() => {
+    if (isNewlyRefused) void refusals.reload();
+  }, [isNewlyRefused]);
   const wrong = troublesOf(current.value.value?.health, current.value.value?.agents ?? []);
   const stream = streamOf(items, turns.value.value ?? [], SHOWN);
   const isEmpty = stream.length === 0 && !rows.isLoading.value && rows.error.value === undefined;
@@ -105,7 +113,7 @@ const Page = () => {
       <PageHead
         title="Live"
         updated={rows.at.value}
-        refresh={() => void Promise.all([rows.reload(), turns.reload(), current.reload(), waiting.reload()])}
+        refresh={() => void Promise.all([rows, turns, current, waiting, pace, refusals].map(({ reload }) => reload()))}
       />
       {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}
       {turns.error.value !== undefined && <TroubleNote error={turns.error.value} retry={() => void turns.reload()} />}
@@ -115,8 +123,13 @@ const Page = () => {
       ) : (
         <Note tone="warning">{RPC_REASON}</Note>
       )}
-      <Figures rows={items} waiting={waiting.value.value} />
-      <Refusals refused={items.filter(isFreshRefusal)} />
+      {items.length > 0 && (
+        <section class="figures" aria-label="Figures">
+          {pace.value.value && <Pace {...pace.value.value} />}
+          {waiting.value.value && <EventsWaiting {...waiting.value.value} />}
+        </section>
+      )}
+      {refusals.value.value && <Refusals {...refusals.value.value} />}
       <section class="section" aria-labelledby="live-stream">
         <header>
           <h2 id="live-stream">Requests and turns</h2>
@@ -247,35 +260,16 @@ const AgentsNow = ({ agents, error }: { agents: Agents | undefined; error: unkno
 
 type Waiting = Awaited<ReturnType<typeof readWaiting>>;
 
-const isFreshRefusal = ({ outcome, at }: Row): boolean =>
-  outcome === "refused" && now.value - Date.parse(at) < 3_600_000;
-
-/** The few numbers that say something: requests a minute, and events that wait. */
-const Figures = ({ rows, waiting }: { rows: readonly Row[]; waiting: Waiting | undefined }) => {
-  const counts = perMinute(
-    rows.filter(({ outcome }) => outcome !== "refused").map(({ at }) => Date.parse(at)),
-    now.value,
-    MINUTES,
+const EventsWaiting = ({ count, more, oldest }: Waiting) =>
+  count === 0 ? null : (
+    <p>
+      <a href={hrefOf("/events")}>
+        <State of="queued" word={`${plural(count, "event")}${more ? " and more" : ""} waiting`} />
+      </a>{" "}
+      <span class="muted">
+        the oldest since <Ago at={oldest} />
+      </span>
+    </p>
   );
-  if (rows.length === 0) return null;
-  return (
-    <section class="figures" aria-label="Figures">
-      <figure>
-        <figcaption>Requests a minute, the last hour</figcaption>
-        <Spark counts={counts} />
-      </figure>
-      {waiting !== undefined && waiting.count > 0 && (
-        <p>
-          <a href={hrefOf("/events")}>
-            <State of="queued" word={`${plural(waiting.count, "event")}${waiting.more ? " and more" : ""} waiting`} />
-          </a>{" "}
-          <span class="muted">
-            the oldest since <Ago at={waiting.oldest} />
-          </span>
-        </p>
-      )}
-    </section>
-  );
-};
 
 export default Page;

@@ -4,31 +4,41 @@ import { plural } from "#console/lib/format.ts";
 import { reasonsOf } from "#console/lib/refusals.ts";
 import { State } from "#console/parts/state.tsx";
 import { Ago } from "#console/parts/time.tsx";
-import { useLoaded } from "#console/parts/use.ts";
-import type { Row } from "../activity/page.tsx";
 
-/** The most refusals whose reasons are read; the Activity page has the rest. */
+/** The most refusals that are counted, and those whose reasons are read. The Activity page has them all. */
+const COUNTED = 100;
 const READ = 12;
+const HOUR_MS = 3_600_000;
 
-/** The refusals of the last hour, by reason. Nothing at all where there are none. */
-export const Refusals = ({ refused }: { refused: readonly Row[] }) => {
-  const ids = refused.slice(0, READ).map(({ delivery_id }) => delivery_id);
-  const loaded = useLoaded(
-    (signal) =>
-      Promise.all(ids.map((delivery_id) => rest().call("deliveries.get", { path: { delivery_id } }, { signal }))),
-    [ids.join()],
+/** The refusals of the last hour, the newest with their reasons. */
+export const readRefusals = async (signal: AbortSignal) => {
+  const from = new Date(Date.now() - HOUR_MS).toISOString();
+  const query = { outcome: "refused", from, limit: COUNTED } as const;
+  const { deliveries, next_cursor } = await rest().call("deliveries.list", { query }, { signal });
+  const refused = await Promise.all(
+    deliveries
+      .slice(0, READ)
+      .map(({ delivery_id }) => rest().call("deliveries.get", { path: { delivery_id } }, { signal })),
   );
-  if (ids.length === 0) return null;
+  return { refused, total: deliveries.length, hasMore: next_cursor !== null };
+};
+
+/** The refusals by reason. Nothing at all where there are none. */
+export const Refusals = ({ refused, total, hasMore }: Awaited<ReturnType<typeof readRefusals>>) => {
+  if (refused.length === 0) return null;
   return (
     <section class="section" aria-labelledby="live-refusals">
       <header>
         <h2 id="live-refusals">Refused in the last hour</h2>
         <div class="actions">
-          <a href={hrefOf("/activity?outcome=refused&hours=1")}>All {plural(refused.length, "refusal")}</a>
+          <a href={hrefOf("/activity?outcome=refused&hours=1")}>
+            All {plural(total, "refusal")}
+            {hasMore ? " and more" : ""}
+          </a>
         </div>
       </header>
       <ul class="refusals">
-        {reasonsOf(loaded.value.value ?? []).map(({ reason, detail, count, latest, at }) => (
+        {reasonsOf(refused).map(({ reason, detail, count, latest, at }) => (
           <li key={reason}>
             <State of="refused" word={reason} quiet /> <span class="muted break">{detail}</span>{" "}
             <a href={hrefOf(`/d/${latest}`)}>

@@ -1,7 +1,7 @@
 const HEIGHT = 40;
 const BAR = 6;
 
-/** A small plot of bars, one a minute. Its words are for those who do not see it. */
+/** A small plot of bars. Its words are for those who do not see it. */
 export const Spark = ({ counts }: { counts: readonly number[] }) => {
   const most = Math.max(1, ...counts);
   const last = counts.at(-1) ?? 0;
@@ -12,7 +12,7 @@ export const Spark = ({ counts }: { counts: readonly number[] }) => {
       viewBox={`0 0 ${counts.length * BAR} ${HEIGHT}`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${total} in the last hour, ${last} in this minute, at most ${most} in one`}
+      aria-label={`${total} in all, ${last} in the newest of ${counts.length} parts, at most ${most} in one`}
     >
       {counts.map((value, n) => {
         const height = value === 0 ? 1 : Math.max(3, (value / most) * HEIGHT);
