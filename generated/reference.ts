@@ -1604,7 +1604,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;value&quot;: &quot;ci&quot;,
       &quot;origin&quot;: &quot;file&quot;,
       &quot;line&quot;: 3,
-      &quot;column&quot;: 35,
+      &quot;column&quot;: 36,
       &quot;variable&quot;: null
     },
     {
@@ -1612,7 +1612,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
       &quot;value&quot;: &quot;[hidden]&quot;,
       &quot;origin&quot;: &quot;environment&quot;,
       &quot;line&quot;: 3,
-      &quot;column&quot;: 46,
+      &quot;column&quot;: 47,
       &quot;variable&quot;: &quot;REST_API_KEY&quot;
     },
     {
