@@ -29,7 +29,7 @@ const LIMITED = { "retry-after": "2", ratelimit: "x", "ratelimit-policy": "x" };
 
 describe("the check of a reply", () => {
   test.each([
-    ["a success", LIST, reply(200, { skills: [] })],
+    ["a success", LIST, reply(200, { skills: [], invalid: [] })],
     ["a problem", LIST, reply(401, unauthenticated, WWW)],
     ["a problem that asks to wait", LIST, reply(429, limited, LIMITED)],
     [
@@ -43,15 +43,23 @@ describe("the check of a reply", () => {
   });
 
   test.each([
-    ["a status that is not described", reply(201, { skills: [] }), "no such status"],
-    ["a field too many", reply(200, { skills: [], more: 1 }), "must NOT have additional properties"],
+    ["a status that is not described", reply(201, { skills: [], invalid: [] }), "no such status"],
+    ["a field too many", reply(200, { skills: [], invalid: [], more: 1 }), "must NOT have additional properties"],
     ["a field too few", reply(200, {}), "required"],
     ["no JSON", reply(200, "<html>"), "not JSON"],
-    ["another media type", reply(200, { skills: [] }, { "content-type": "text/html" }), "content-type is text/html"],
-    ["no request id", reply(200, { skills: [] }, { "x-request-id": "" }), "x-request-id is missing"],
-    ["a header that is not described", reply(200, { skills: [] }, { "x-powered-by": "Express" }), "x-powered-by"],
-    ["a wrong length", reply(200, { skills: [] }, { "content-length": "3" }), "content-length is 3"],
-    ["a path of this machine", reply(200, { skills: [], more: process.cwd() }), "tells of"],
+    [
+      "another media type",
+      reply(200, { skills: [], invalid: [] }, { "content-type": "text/html" }),
+      "content-type is text/html",
+    ],
+    ["no request id", reply(200, { skills: [], invalid: [] }, { "x-request-id": "" }), "x-request-id is missing"],
+    [
+      "a header that is not described",
+      reply(200, { skills: [], invalid: [] }, { "x-powered-by": "Express" }),
+      "x-powered-by",
+    ],
+    ["a wrong length", reply(200, { skills: [], invalid: [] }, { "content-length": "3" }), "content-length is 3"],
+    ["a path of this machine", reply(200, { skills: [], invalid: [], more: process.cwd() }), "tells of"],
     ["no WWW-Authenticate", reply(401, unauthenticated), "www-authenticate is missing"],
     ["an error that it does not list", reply(404, problem("turn-not-found", 404, "Turn not found")), "no such status"],
     ["an error of another operation", reply(400, problem("parse-error", 400, "Parse error")), "not among its x-errors"],
