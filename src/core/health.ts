@@ -184,14 +184,17 @@ const eventsPart = (store: Store, limits: EventOrder["limits"], refused: number)
 
 const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): HealthPart => {
   const { name } = agent;
+  const counts = store.agentCounts(name);
   const restMs = restMsOf(agent);
+  // While it is paused, what a beat had begun to hand over waits as all else does.
+  const isDelayed = delayedBy !== undefined && counts.pausedAt === undefined;
   const said = [
-    store.agentCounts(name).failing ? "Its backend failed in its last turn; the log has backend.failed." : "",
+    counts.failing ? "Its backend failed in its last turn; the log has backend.failed." : "",
     restMs > 0 ? `It failed several times in a row, and is left alone for ${Math.ceil(restMs / 1_000)} s.` : "",
-    delayedBy === undefined ? "" : `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.`,
+    isDelayed ? `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.` : "",
   ].filter(Boolean);
   const wrong = part(`agents.${name}`, said.join(" ") || undefined);
-  const paused = pausedWords(store.agentCounts(name));
+  const paused = pausedWords(counts);
   return paused === undefined ? wrong : { ...wrong, detail: [paused, ...said].join(" ") };
 };
 

@@ -25,6 +25,8 @@ export const createInboundModel = (turnOf: (turnId: string) => Turn | undefined)
   const events = new Map<string, ModelEvent>();
   const keys = new Map<string, string>();
   const beats = new Map<string, ModelBeat>();
+  /** Since when agents are paused. */
+  const paused = new Map<string, number>();
   const announcements = new Map<string, ModelAnnouncement>();
   const deliveries = new Map<string, ModelDelivery>();
   /** Ids of deliveries that may go, the oldest first: of refused ones, and of all others. */
@@ -71,6 +73,7 @@ export const createInboundModel = (turnOf: (turnId: string) => Turn | undefined)
   return {
     events,
     beats,
+    paused,
     announcements,
     deliveries,
     news,
@@ -80,6 +83,15 @@ export const createInboundModel = (turnOf: (turnId: string) => Turn | undefined)
     inOrder,
     waiting: (agent: string) => inOrder().filter((of) => of.event.agent === agent && isFree(of)),
     open: () => [...events.values()].filter(({ event }) => event.status === "queued").length,
+
+    /** False where it is so already. */
+    setPaused(agentName: string, isPaused: boolean, now: number): boolean {
+      if (paused.has(agentName) === isPaused) return false;
+      if (isPaused) paused.set(agentName, now);
+      else paused.delete(agentName);
+      tell({ name: isPaused ? "agent.paused" : "agent.resumed", agentName });
+      return true;
+    },
 
     /** The error that the order is refused with; the event that it repeats; or undefined when it queues one. */
     check({ idempotency, limits }: EventOrder): string | SystemEvent | undefined {

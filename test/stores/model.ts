@@ -162,7 +162,13 @@ export const createModel = (maxAttempts: number) => {
     /** The turns that may be claimed at a time. */
     claimable: (time: number): ModelTurn[] =>
       [...sessions.values()].flatMap(({ queue: [head] }) =>
-        head && "due" in head && head.turn.status === "queued" && head.due <= time ? [head] : [],
+        head &&
+        "due" in head &&
+        head.turn.status === "queued" &&
+        head.due <= time &&
+        !inbound.paused.has(head.turn.agent)
+          ? [head]
+          : [],
       ),
 
     /** Leaves the queue; the first of it compacts all there is. True when that is done. */

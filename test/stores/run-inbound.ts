@@ -87,7 +87,7 @@ export const createInboundRun = (world: World, random: Random, model: InboundMod
     });
     const free = agents
       .map((agent) => ({ agent, beat: model.beatOf(agent) }))
-      .filter(({ beat }) => beat.fence === undefined);
+      .filter(({ agent, beat }) => beat.fence === undefined && !model.paused.has(agent));
     const isDue = ({ beat }: (typeof free)[0]) => (beat.due ?? Infinity) <= time;
     expect(beats.map(({ agent }) => agent).sort()).toEqual(
       free
@@ -103,6 +103,13 @@ export const createInboundRun = (world: World, random: Random, model: InboundMod
       Object.assign(model.beatOf(claim.agent), { ...model.claimed(time, claim.fence), due: undefined, isAsked: false });
       beatClaims.push(claim);
     }
+  };
+
+  const setPaused = async () => {
+    const [agent, paused] = [random.pick(AGENTS), random.chance(0.3)];
+    const isChanged = model.setPaused(agent, paused, clock.now());
+    const answer = await store.setPaused(agent, { paused, now: clock.now(), streamKeep: STREAM_KEEP });
+    expect(answer).toEqual({ pausedAt: model.paused.get(agent), isChanged });
   };
 
   const endBeat = async () => {
@@ -194,6 +201,7 @@ export const createInboundRun = (world: World, random: Random, model: InboundMod
       const expected = model.waiting(agent).map(({ event }) => event.eventId);
       expect(await waiting(world, { agent }), when).toEqual(expected);
       expect(store.agentCounts(agent).waitingEvents, when).toBe(expected.length);
+      expect(store.agentCounts(agent).pausedAt, when).toBe(model.paused.get(agent));
       const beat = model.beatOf(agent);
       const nextAt = beat.due === undefined ? undefined : clock.now() + beat.due - clock.monotonic();
       expect(await store.readBeat(agent), when).toEqual({ agent, nextAt, running: beat.fence !== undefined });
@@ -241,6 +249,7 @@ export const createInboundRun = (world: World, random: Random, model: InboundMod
       planBeat,
       claimBeats,
       endBeat,
+      setPaused,
       claimAnnouncements,
       endAnnouncement,
       recordDelivery,

@@ -64,6 +64,7 @@ export const beatMethods = (frame: Frame): BeatMethods => ({
     const args = [agent, paused, now, streamKeep, frame.time()];
     const { planned, isChanged } = await frame.call<{ planned: PlannedBeat; isChanged: boolean }>("set_paused", args);
     noteBeats(frame, [planned]);
+    if (isChanged) frame.notify("paused", [pausedText(planned)]);
     return { pausedAt: planned.pausedAt ?? undefined, isChanged };
   },
 });
@@ -99,6 +100,16 @@ export const noteBeats = (frame: Frame, beats: readonly PlannedBeat[] | null | u
     firstIn = Math.min(firstIn ?? dueIn, dueIn);
   }
   return firstIn;
+};
+
+/** As a notification tells it, so that other gateways need not wait for their next look at the database. */
+const pausedText = ({ agent, version, pausedAt }: PlannedBeat): string => JSON.stringify([agent, version, pausedAt]);
+
+/** Another gateway has paused the agent, or resumed it. Where something else of its beat is not known yet, the next look tells all. */
+export const hearPaused = (frame: Frame, text: string): void => {
+  const [agent, version, pausedAt] = JSON.parse(text) as [string, number, number | null];
+  const known = frame.beats.get(agent);
+  if (known?.version === version - 1) frame.beats.set(agent, { ...known, version, pausedAt });
 };
 
 /** All of the agent up to there were handed over: here, so that the others are told. */

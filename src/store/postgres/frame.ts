@@ -51,6 +51,7 @@ export type Notice =
   | "gateway"
   | "gatewayAsked"
   | "handed"
+  | "paused"
   | "textsAsked"
   | "textsPut";
 

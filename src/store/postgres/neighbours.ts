@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { EndedAgent } from "./agent-ends.ts";
+import { hearPaused } from "./beats.ts";
 import type { Deltas } from "./counts.ts";
 import { type Change, type Frame, refOf } from "./frame.ts";
 import { readHanded } from "./handing-over.ts";
@@ -96,6 +97,7 @@ export class Neighbours {
       if (notice === "gateway") void gatewayTellings.elsewhere(of as number);
       if (notice === "gatewayAsked") gatewayTellings.asked();
       if (notice === "handed") for (const text of of as readonly string[]) handingOver.handed(...readHanded(text));
+      if (notice === "paused") for (const text of of as readonly string[]) hearPaused(this.#frame, text);
       for (const watcher of watchers) {
         if (notice === "beat") watcher.beat();
         if (notice === "announcement") watcher.announcement();

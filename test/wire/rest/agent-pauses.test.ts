@@ -93,6 +93,23 @@ describe("agents.pause", () => {
     await expect.poll(() => counts(alone).waitingEvents).toBe(0);
   });
 
+  test("has a beat that has begun put its next turn in the queue, and hand over all of it once it is resumed", async () => {
+    const puppet = createPuppet();
+    const config = { webhooks: { rateLimit: { maxRequests: 0 } } };
+    await using alone = await startGateway({ config, makeBackend: () => puppet.backend });
+    for (let n = 0; n < 150; n++) await alone.hooks.wake(EVENT);
+    await alone.console.call("agents.beat", { path: { agent_name: "main" } });
+    const first = await puppet.next();
+    await pause(alone);
+    first.end();
+    await expect.poll(() => counts(alone)).toMatchObject({ queued: 1, running: 0, waitingEvents: 0 });
+    await resume(alone);
+    (await puppet.next()).end();
+    expect(await alone.logged("beat.ran")).toMatchObject({ events: 150, turns: 2, returned: 0 });
+    const { json } = await alone.console.call("events.list", { query: { status: "queued" } });
+    expect(json.events).toEqual([]);
+  });
+
   test("holds while its agent leaves the configuration and comes back", async () => {
     const config = { gateway: { defaultAgent: "main" } };
     const [main, other] = [{ backend: "echo" }, { backend: "echo" }] as const;
