@@ -80,6 +80,8 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#turns.cancel">POST /api/v1/turns/{turn_id}/cancel</a>
 <b><a href="#of-agents">agents</a></b>
 <a href="#agents.beat">POST /api/v1/agents/{agent_name}/beat</a>
+<a href="#agents.pause">POST /api/v1/agents/{agent_name}/pause</a>
+<a href="#agents.resume">POST /api/v1/agents/{agent_name}/resume</a>
 <b><a href="#of-deliveries">deliveries</a></b>
 <a href="#deliveries.list">GET /api/v1/deliveries</a>
 <a href="#deliveries.get">GET /api/v1/deliveries/{delivery_id}</a>
@@ -147,6 +149,8 @@ nav { display: none; padding: 0.5rem 1rem 1rem; border-bottom: 1px solid var(--l
 <a href="#push-event.handled">event.handled</a>
 <a href="#push-event.dead">event.dead</a>
 <a href="#push-heartbeat.ran">heartbeat.ran</a>
+<a href="#push-agent.paused">agent.paused</a>
+<a href="#push-agent.resumed">agent.resumed</a>
 <a href="#push-agent.reloaded">agent.reloaded</a>
 <a href="#push-system.reloaded">system.reloaded</a>
 <a href="#push-health.changed">health.changed</a>
@@ -745,7 +749,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 </section>
 <h2 id="of-agents">agents</h2>
 <p>What operators do with an agent.</p>
-
+<p>Each of these can answer with <a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>.</p>
 <section id="agents.beat">
 <h3><a href="#agents.beat"><code class="verb">POST</code> <code>/api/v1/agents/{agent_name}/beat</code></a></h3>
 <p class="summary">Make an agent beat now</p>
@@ -760,7 +764,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <p class="type">application/json</p>
 <dl>
 <dt><code>agent_name</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
-<dt><code>outcome</code> <i><code>&quot;started&quot;</code> or <code>&quot;nothing-waiting&quot;</code> or <code>&quot;running&quot;</code></i></dt><dd><code>started</code>: events wait, and a beat begins now. <code>nothing-waiting</code>: no events wait, so no beat begins. <code>running</code>: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next.</dd>
+<dt><code>outcome</code> <i><code>&quot;started&quot;</code> or <code>&quot;nothing-waiting&quot;</code> or <code>&quot;running&quot;</code> or <code>&quot;paused&quot;</code></i></dt><dd><code>started</code>: events wait, and a beat begins now. <code>nothing-waiting</code>: no events wait, so no beat begins. <code>running</code>: a beat runs already; it handles the events that were queued when it began, and later ones wait for the next. <code>paused</code>: the agent is paused; its events wait until it is resumed.</dd>
 <dt><code>waiting_events</code> <i>integer</i></dt><dd>How many system events wait for the agent and are in no turn, when the call was answered.</dd>
 </dl>
 <figure><figcaption>A beat begins</figcaption><pre>{
@@ -778,8 +782,60 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;outcome&quot;: &quot;running&quot;,
   &quot;waiting_events&quot;: 0
 }</pre></figure>
-<h4>Errors</h4>
-<p class="errors"><a href="#error-invalid-request">invalid-request</a>, <a href="#error-unauthenticated">unauthenticated</a>, <a href="#error-key-expired">key-expired</a>, <a href="#error-forbidden">forbidden</a>, <a href="#error-tls-required">tls-required</a>, <a href="#error-origin-not-allowed">origin-not-allowed</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-method-not-allowed">method-not-allowed</a>, <a href="#error-request-timeout">request-timeout</a>, <a href="#error-uri-too-long">uri-too-long</a>, <a href="#error-rate-limited">rate-limited</a>, <a href="#error-headers-too-large">headers-too-large</a>, <a href="#error-internal">internal</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a></p>
+<figure><figcaption>The agent is paused</figcaption><pre>{
+  &quot;agent_name&quot;: &quot;main&quot;,
+  &quot;outcome&quot;: &quot;paused&quot;,
+  &quot;waiting_events&quot;: 1
+}</pre></figure>
+
+</section>
+<section id="agents.pause">
+<h3><a href="#agents.pause"><code class="verb">POST</code> <code>/api/v1/agents/{agent_name}/pause</code></a></h3>
+<p class="summary">Pause an agent</p>
+<p class="who"><code>agents.pause</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>Has the agent start nothing until it is resumed: messages and system events are taken as ever and wait in its queues, none of its turns starts, and no heartbeat beats. A turn that runs goes on to its end. Callers who wait for a reply wait as behind a long queue. The pause is kept in the store: it outlives a restart where the store does, and holds for every gateway on the same store. An agent that is paused stays as it is, and keeps its <code>paused_at</code>. The call takes no body; an empty object is none.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>agent_name</code> <i>string</i> <b>required</b></dt><dd>An agent of the configuration.</dd>
+</dl>
+<h4>200</h4>
+<p>The agent is paused.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>agent_name</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>paused</code> <i>boolean</i></dt><dd>Whether the agent is paused, after the call.</dd>
+<dt><code>paused_at</code> <i>string or null</i></dt><dd>Since when it is paused; null where it is not.</dd>
+</dl>
+<figure><figcaption>The agent is paused</figcaption><pre>{
+  &quot;agent_name&quot;: &quot;main&quot;,
+  &quot;paused&quot;: true,
+  &quot;paused_at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;
+}</pre></figure>
+
+</section>
+<section id="agents.resume">
+<h3><a href="#agents.resume"><code class="verb">POST</code> <code>/api/v1/agents/{agent_name}/resume</code></a></h3>
+<p class="summary">Resume an agent</p>
+<p class="who"><code>agents.resume</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
+<p>Ends the pause of the agent: what waits for it starts, in the order in which it came, and its heartbeat beats again. An agent that is not paused stays as it is. The call takes no body; an empty object is none.</p>
+<h4>Parameters</h4>
+<dl>
+<dt><code>agent_name</code> <i>string</i> <b>required</b></dt><dd>An agent of the configuration.</dd>
+</dl>
+<h4>200</h4>
+<p>The agent is not paused.</p>
+<p class="type">application/json</p>
+<dl>
+<dt><code>agent_name</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+<dt><code>paused</code> <i>boolean</i></dt><dd>Whether the agent is paused, after the call.</dd>
+<dt><code>paused_at</code> <i>string or null</i></dt><dd>Since when it is paused; null where it is not.</dd>
+</dl>
+<figure><figcaption>The agent is not paused any more</figcaption><pre>{
+  &quot;agent_name&quot;: &quot;main&quot;,
+  &quot;paused&quot;: false,
+  &quot;paused_at&quot;: null
+}</pre></figure>
+
 </section>
 <h2 id="of-deliveries">deliveries</h2>
 <p>The flight recorder: requests that came in, what came of them, and sending them again; system events and mappings.</p>
@@ -1177,11 +1233,31 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
 <h3><a href="#deliveries.replay"><code class="verb">POST</code> <code>/api/v1/deliveries/{delivery_id}/replay</code></a></h3>
 <p class="summary">Send a delivery again</p>
 <p class="who"><code>deliveries.replay</code> <a href="#auth-restKey">restKey</a> or <a href="#auth-consoleToken">consoleToken</a> · scope <code>admin</code></p>
-<p>Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. The call takes no body; an empty object is none.</p>
+<p>Sends the kept body of a webhook's delivery again, as a new delivery: through today's mappings and configuration, without a look at its signature, its rate limit or its idempotency key. The answer does not wait for the agent. With <code>body</code> in the request the new delivery has that body in place of the kept one, and its timeline says <code>request.edited</code>.</p>
 <h4>Parameters</h4>
 <dl>
 <dt><code>delivery_id</code> <i>string</i> <b>required</b></dt><dd>The delivery, as a webhook was answered with it or a list shows it.</dd>
 </dl>
+<h4>Body <i>application/json</i></h4>
+<dl>
+<dt><code>body</code> <i>object or list of any value</i></dt><dd>The body in place of the kept one. A field that says <code>[hidden]</code>, as replies show it, where the kept body has a secret, is sent with that secret.</dd>
+</dl>
+<figure><figcaption>The kept body</figcaption><pre>POST /api/v1/deliveries/{delivery_id}/replay
+
+{}</pre></figure>
+<figure><figcaption>An edited body</figcaption><pre>POST /api/v1/deliveries/{delivery_id}/replay
+
+{
+  &quot;body&quot;: {
+    &quot;ref&quot;: &quot;refs/heads/main&quot;,
+    &quot;pusher&quot;: {
+      &quot;name&quot;: &quot;ada&quot;
+    },
+    &quot;head_commit&quot;: {
+      &quot;message&quot;: &quot;Mend the clock&quot;
+    }
+  }
+}</pre></figure>
 <h4>200</h4>
 <p>It was sent again; or no mapping matches it today, and nothing was started.</p>
 <p class="type">application/json</p>
@@ -1230,7 +1306,7 @@ data: {&quot;turn_id&quot;:&quot;turn_01M7YN0XEMM1B7E5S8YF3GKP2N&quot;,&quot;ses
   &quot;event_id&quot;: null
 }</pre></figure>
 <h4>Errors</h4>
-<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
+<p class="errors"><a href="#error-parse-error">parse-error</a>, <a href="#error-unknown-model">unknown-model</a>, <a href="#error-delivery-not-found">delivery-not-found</a>, <a href="#error-agent-not-found">agent-not-found</a>, <a href="#error-mapping-not-found">mapping-not-found</a>, <a href="#error-delivery-not-replayable">delivery-not-replayable</a>, <a href="#error-heartbeat-off">heartbeat-off</a>, <a href="#error-session-conflict">session-conflict</a>, <a href="#error-session-full">session-full</a>, <a href="#error-too-large">too-large</a>, <a href="#error-unsupported-media-type">unsupported-media-type</a>, <a href="#error-session-busy">session-busy</a>, <a href="#error-shutting-down">shutting-down</a>, <a href="#error-store-unavailable">store-unavailable</a>, <a href="#error-store-full">store-full</a>, <a href="#error-gateway-busy">gateway-busy</a></p>
 </section>
 <section id="events.list">
 <h3><a href="#events.list"><code class="verb">GET</code> <code>/api/v1/events</code></a></h3>
@@ -2537,6 +2613,8 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
         &quot;backend&quot;: &quot;echo&quot;,
         &quot;model&quot;: null,
         &quot;state&quot;: &quot;idle&quot;,
+        &quot;paused&quot;: false,
+        &quot;pausedAt&quot;: null,
         &quot;running&quot;: 0,
         &quot;queued&quot;: 0,
         &quot;waitingEvents&quot;: 0,
@@ -2568,8 +2646,10 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 <dt><code>backend</code> <i>string</i></dt><dd>What answers for the agent, for instance <code>echo</code>. Such as <code>echo</code>.</dd>
 <dt><code>model</code> <i>string or null</i></dt><dd>The model it uses unless a call names another; null where the backend chooses.</dd>
 <dt><code>state</code> <i><code>&quot;idle&quot;</code> or <code>&quot;busy&quot;</code> or <code>&quot;failing&quot;</code></i></dt><dd><code>busy</code> while a turn runs, <code>failing</code> while its last turn ended because its backend failed, <code>idle</code> otherwise.</dd>
+<dt><code>paused</code> <i>boolean</i></dt><dd>Whether the agent is paused: it takes messages and events, which wait, and starts none of them. <code>agents.pause</code> and <code>agents.resume</code> of REST change it.</dd>
+<dt><code>pausedAt</code> <i>string or null</i></dt><dd>Since when it is paused; null where it is not.</dd>
 <dt><code>running</code> <i>integer</i></dt><dd>Turns that run now.</dd>
-<dt><code>queued</code> <i>integer</i></dt><dd>Turns that wait for their session or for room.</dd>
+<dt><code>queued</code> <i>integer</i></dt><dd>Turns that wait: for their session, for room, or for a paused agent.</dd>
 <dt><code>waitingEvents</code> <i>integer</i></dt><dd>System events that wait for the next heartbeat.</dd>
 <dt><code>skills</code> <i>list of string</i></dt><dd>The skills it has, in the order of their names.</dd>
 <dt><code>heartbeat</code> <i><a href="#rpc-Heartbeat">Heartbeat</a></i></dt><dd>The beat at which the agent handles its system events.</dd>
@@ -2593,6 +2673,8 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
     &quot;backend&quot;: &quot;echo&quot;,
     &quot;model&quot;: null,
     &quot;state&quot;: &quot;idle&quot;,
+    &quot;paused&quot;: false,
+    &quot;pausedAt&quot;: null,
     &quot;running&quot;: 0,
     &quot;queued&quot;: 0,
     &quot;waitingEvents&quot;: 0,
@@ -3787,6 +3869,50 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 }</pre></figure>
 
 </section>
+<section id="push-agent.paused">
+<h3><a href="#push-agent.paused"><code>agent.paused</code></a></h3>
+
+<p>An agent was paused: what comes for it waits until it is resumed.</p>
+<dl>
+<dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>agentName</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+</dl>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;method&quot;: &quot;agent.paused&quot;,
+  &quot;params&quot;: {
+    &quot;seq&quot;: 15,
+    &quot;cursor&quot;: &quot;czE6NQ&quot;,
+    &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;agentName&quot;: &quot;main&quot;
+  }
+}</pre></figure>
+
+</section>
+<section id="push-agent.resumed">
+<h3><a href="#push-agent.resumed"><code>agent.resumed</code></a></h3>
+
+<p>An agent was resumed: what waits for it starts.</p>
+<dl>
+<dt><code>seq</code> <i>integer</i></dt><dd>A place in a stream's journal; it grows by one with each entry. Such as <code>7</code>.</dd>
+<dt><code>cursor</code> <i>string</i></dt><dd>Where a stream goes on after this push: opaque, for the next subscription. 1 to 512 characters, such as <code>czE6NQ</code>.</dd>
+<dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
+<dt><code>agentName</code> <i>string</i></dt><dd>An agent, as the configuration names it. 1 to 64 characters, such as <code>main</code>.</dd>
+</dl>
+<figure><pre>{
+  &quot;jsonrpc&quot;: &quot;2.0&quot;,
+  &quot;method&quot;: &quot;agent.resumed&quot;,
+  &quot;params&quot;: {
+    &quot;seq&quot;: 15,
+    &quot;cursor&quot;: &quot;czE6NQ&quot;,
+    &quot;at&quot;: &quot;2026-11-21T08:54:31.123Z&quot;,
+    &quot;agentName&quot;: &quot;main&quot;
+  }
+}</pre></figure>
+
+</section>
 <section id="push-agent.reloaded">
 <h3><a href="#push-agent.reloaded"><code>agent.reloaded</code></a></h3>
 
@@ -4486,11 +4612,12 @@ gateway_turns_total{agent=&quot;main&quot;,status=&quot;completed&quot;} 1042
 </dl></section>
 <section id="http-TimelineStep"><h3>TimelineStep</h3><p>One thing that happened.</p><dl>
 <dt><code>at</code> <i>string</i></dt><dd>A moment, RFC 3339 in UTC with milliseconds. Such as <code>2026-11-21T08:54:31.123Z</code>.</dd>
-<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;usage.unknown&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
+<dt><code>name</code> <i><code>&quot;request.received&quot;</code> or <code>&quot;request.replayed&quot;</code> or <code>&quot;request.edited&quot;</code> or <code>&quot;token.accepted&quot;</code> or <code>&quot;token.refused&quot;</code> or <code>&quot;signature.accepted&quot;</code> or <code>&quot;signature.refused&quot;</code> or <code>&quot;rate-limit.counted&quot;</code> or <code>&quot;mapping.tried&quot;</code> or <code>&quot;message.rendered&quot;</code> or <code>&quot;request.repeated&quot;</code> or <code>&quot;request.refused&quot;</code> or <code>&quot;challenge.answered&quot;</code> or <code>&quot;turn.queued&quot;</code> or <code>&quot;turn.started&quot;</code> or <code>&quot;turn.returned&quot;</code> or <code>&quot;tool.called&quot;</code> or <code>&quot;tool.unavailable&quot;</code> or <code>&quot;model.unavailable&quot;</code> or <code>&quot;usage.unknown&quot;</code> or <code>&quot;turn.completed&quot;</code> or <code>&quot;turn.failed&quot;</code> or <code>&quot;turn.cancelled&quot;</code> or <code>&quot;event.queued&quot;</code> or <code>&quot;event.taken&quot;</code> or <code>&quot;event.returned&quot;</code> or <code>&quot;event.handled&quot;</code> or <code>&quot;event.dead&quot;</code> or <code>&quot;event.requeued&quot;</code> or <code>&quot;announcement.delivered&quot;</code> or <code>&quot;announcement.retried&quot;</code> or <code>&quot;announcement.failed&quot;</code> or <code>&quot;announcement.returned&quot;</code> or <code>&quot;announcement.unaddressed&quot;</code></i></dt><dd>What happened. Names are added over time.
 
 On its way in:
 
 - <code>request.received</code>: it came, with <code>bytes</code> and <code>address</code>. <code>request.replayed</code>: it is <code>replay_of</code> another, sent again <code>by</code> somebody.
+- <code>request.edited</code>: whoever sent it again gave it another body, of so many <code>bytes</code>.
 - <code>token.accepted</code>: the shared token was good; <code>name</code> is its name, and <code>since</code> when it is in use. <code>token.refused</code>: it was not, and the <code>reason</code>.
 - <code>signature.accepted</code>: the sender's signature was good; <code>type</code> is whose. <code>signature.refused</code>: it was not, and the <code>reason</code>.
 - <code>rate-limit.counted</code>: it was within the limit; <code>left</code> of <code>max_requests</code> in <code>window_ms</code>.
@@ -4573,8 +4700,10 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 <dt><code>backend</code> <i>string</i></dt><dd>What answers for the agent, for instance <code>echo</code>. Such as <code>echo</code>.</dd>
 <dt><code>model</code> <i>string or null</i></dt><dd>The model it uses unless a call names another; null where the backend chooses.</dd>
 <dt><code>state</code> <i><code>&quot;idle&quot;</code> or <code>&quot;busy&quot;</code> or <code>&quot;failing&quot;</code></i></dt><dd><code>busy</code> while a turn runs, <code>failing</code> while its last turn ended because its backend failed, <code>idle</code> otherwise.</dd>
+<dt><code>paused</code> <i>boolean</i></dt><dd>Whether the agent is paused: it takes messages and events, which wait, and starts none of them. <code>agents.pause</code> and <code>agents.resume</code> of REST change it.</dd>
+<dt><code>pausedAt</code> <i>string or null</i></dt><dd>Since when it is paused; null where it is not.</dd>
 <dt><code>running</code> <i>integer</i></dt><dd>Turns that run now.</dd>
-<dt><code>queued</code> <i>integer</i></dt><dd>Turns that wait for their session or for room.</dd>
+<dt><code>queued</code> <i>integer</i></dt><dd>Turns that wait: for their session, for room, or for a paused agent.</dd>
 <dt><code>waitingEvents</code> <i>integer</i></dt><dd>System events that wait for the next heartbeat.</dd>
 <dt><code>skills</code> <i>list of string</i></dt><dd>The skills it has, in the order of their names.</dd>
 <dt><code>heartbeat</code> <i><a href="#rpc-Heartbeat">Heartbeat</a></i></dt><dd>The beat at which the agent handles its system events.</dd>
@@ -4594,7 +4723,7 @@ The reply on its way to a <code>channel</code>: <code>announcement.delivered</co
 </dl></section>
 <section id="rpc-Heartbeat"><h3>Heartbeat</h3><p>The beat at which the agent handles its system events.</p><dl>
 <dt><code>every</code> <i>string</i></dt><dd>The pause between two beats, or <code>off</code>. Such as <code>30m</code>.</dd>
-<dt><code>nextAt</code> <i>string or null</i></dt><dd>When the next beat is due; null when none is planned.</dd>
+<dt><code>nextAt</code> <i>string or null</i></dt><dd>When the next beat is due; null when none is planned, and while the agent is paused.</dd>
 </dl></section>
 <section id="rpc-Limits"><h3>Limits</h3><p>Past these the gateway refuses; it never drops.</p><dl>
 <dt><code>turnsPerSession</code> <i>integer</i></dt><dd>Turns that may wait in one session. At least 1.</dd>
