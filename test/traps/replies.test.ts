@@ -7,7 +7,7 @@ import { noteChecked } from "#test/harness/ledger.ts";
 // not what the contract says must be caught where it arrives.
 
 vi.mock("#handlers/rest/table.ts", () => ({
-  restHandlers: () => ({ "skills.list": async () => ({ skills: [{ skill_id: 7 }], surprise: true }) }),
+  restHandlers: () => ({ "skills.list": async () => ({ skills: [{ skill_id: 7 }], invalid: [], surprise: true }) }),
 }));
 const gateway = await shareGateway();
 
