@@ -50,7 +50,7 @@ export const rpc = (): RpcClient => {
   return current().rpc;
 };
 
-/** What the signed-in key may not do, known without asking. */
+/** The reason why the signed-in key may not do something, known without asking. */
 export class NotAllowed extends Error {
   override name = "NotAllowed";
 }

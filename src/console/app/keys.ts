@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { keysOn } from "./settings.ts";
 
-/** What a key does on this page: the key as it is printed, and the words for the list of keys. */
+/** A key of this page: as it is printed, with the words for the list of keys. */
 export type KeyAction = { key: string; does: string; run: () => void };
 
 const actions: KeyAction[][] = [];

@@ -11,7 +11,7 @@ export type RawRequest = {
   body: string | undefined;
 };
 
-/** What was sent and what came back; `text` grows while an answer streams. */
+/** A request as it was sent, with its answer; `text` grows while an answer streams. */
 export type RawExchange = {
   request: RawRequest;
   status: number;

@@ -176,7 +176,7 @@ const NoPage = () => (
   </div>
 );
 
-/** What lies over the page: loaded when it is first opened. */
+/** The palette and the list of keys, which lie over the page. They are loaded when first opened. */
 const Overlay = ({ which, close }: { which: "palette" | "keys" | "more"; close: () => void }) => {
   const body = useSignal<
     { Body: ComponentType<{ which: string; close: () => void; keys: typeof activeKeys.value }> } | undefined

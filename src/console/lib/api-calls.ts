@@ -137,7 +137,7 @@ export const whyNotCallable = ({ identities, surface, id }: ApiCall, who: "conso
 
 const READING = /\.(?:list|get|status|health|info|stats|dryRun)$/;
 
-/** What a call does beyond reading, in words for a question before it is sent; undefined where it only reads. */
+/** The effect of a call that does more than read, in words for a question before it is sent. */
 export const effectOfCall = (call: ApiCall): string | undefined => {
   const { method, id, surface } = call;
   if (READING.test(id) || (surface === "rest" && method === "GET")) return undefined;
@@ -146,7 +146,7 @@ export const effectOfCall = (call: ApiCall): string | undefined => {
     : "It changes the running gateway, or starts work in it.";
 };
 
-/** Whether what it does cannot be undone. */
+/** Says if the effect cannot be undone. */
 export const isRemoving = ({ method, id }: ApiCall): boolean => method === "DELETE" || /delete|revoke|cancel/i.test(id);
 
 export type ApiRequest = { method: string; path: string; headers: Record<string, string>; body: string | undefined };

@@ -22,7 +22,7 @@ export type ConfigReload = {
   problems: readonly ConfigProblem[];
 };
 
-/** What `GET /api/v1/config` answers. */
+/** The reply of `GET /api/v1/config`. */
 export type ConfigReply = {
   file: string | null;
   loaded_at: string;
@@ -85,6 +85,6 @@ export const tokensOf = (values: readonly ConfigValue[]): RpcToken[] => {
   return [...tokens.values()].sort((one, other) => one.index - other.index);
 };
 
-/** Whether a token may call a method: permissions are names of methods, or `*` for all. */
+/** Says if a token may call a method: permissions are names of methods, or `*` for all. */
 export const isAllowed = ({ permissions }: RpcToken, method: string): boolean =>
   permissions.includes("*") || permissions.includes(method);

@@ -8,12 +8,12 @@ export const shortId = (id: string, most = 18): string => {
 const KINDS = { dlv: "delivery", turn: "turn", evt: "event", msg: "message", req: "request", key: "key" } as const;
 export type IdKind = (typeof KINDS)[keyof typeof KINDS];
 
-/** What an id of ours is the id of; undefined for any other text. */
+/** The kind of thing that an id of ours names; undefined for any other text. */
 export const kindOfId = (text: string): IdKind | undefined => {
   const [, prefix = ""] = /^([a-z]+)_[0-9A-HJKMNP-TV-Z]{20,}$/.exec(text) ?? [];
   return Object.hasOwn(KINDS, prefix) ? KINDS[prefix as keyof typeof KINDS] : undefined;
 };
 
-/** Whether a text can be an id: of ours, of a session, or one that a sender gave. */
+/** Says if a text can be an id: of ours, of a session, or one that a sender gave. */
 export const looksLikeId = (text: string): boolean =>
   text.length >= 6 && text.length <= 256 && !/\s/.test(text) && (kindOfId(text) !== undefined || /[:_\-\d]/.test(text));

@@ -14,7 +14,7 @@ export const expiryOf = (days: string, now: number): string | null =>
 
 export type KeyState = "active" | "expiring" | "expired" | "replaced";
 
-/** What to say of a key besides its name: it ends within a week, it has ended, another has taken its place. */
+/** The state of a key beside its name: it ends within a week, it has ended, another has taken its place. */
 export const keyState = (key: { expires_at?: string | null; replaced_by?: string | null }, now: number): KeyState => {
   const left = key.expires_at ? Date.parse(key.expires_at) - now : Number.POSITIVE_INFINITY;
   if (left <= 0) return "expired";

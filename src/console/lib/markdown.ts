@@ -13,7 +13,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 const escaped = (text: string): string => text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? sign);
 
-/** Whether a link may be followed: to a page or a mail address, and to nothing else. */
+/** Says if a link may be followed: to a page or a mail address, and to nothing else. */
 export const isSafeLink = (href: string): boolean => /^(?:https?:\/\/|mailto:)[^\s]+$/i.test(href);
 
 /** Markup in the text stays text, a picture becomes a link, and a link that may not be followed is its words. */
@@ -30,7 +30,7 @@ export const renderer = {
 
 export const PARSE: MarkedOptions & { async: false } = { async: false, gfm: true, breaks: true };
 
-/** What is left of the markup that Markdown becomes. */
+/** The rules for the markup that Markdown becomes. */
 export const SANITISE: Config & { RETURN_TRUSTED_TYPE: true } = {
   RETURN_TRUSTED_TYPE: true,
   ALLOWED_TAGS: [

@@ -14,7 +14,7 @@ const DROPPED = new Set([
 ]);
 const SIGNED = ["x-hub-signature-256", "stripe-signature", "x-slack-signature", "webhook-signature"];
 
-/** Whether its sender proved itself by a signature, which no other body and no later time has. */
+/** Says if its sender proved itself by a signature, which is good for no other body and no later time. */
 export const isSigned = ({ timeline }: Pick<Delivery, "timeline">): boolean =>
   timeline.some(({ name }) => name.startsWith("signature."));
 
@@ -37,7 +37,7 @@ export const curlOfDelivery = (delivery: Delivery, origin: string): string => {
   });
 };
 
-/** Whether mappings are asked about it; for a path of one mapping alone, that mapping. */
+/** The mapping that its path names, or an empty object for the shared path; undefined where no mapping is asked. */
 export const mappedBy = ({ operation, path }: Pick<Delivery, "operation" | "path">): { name?: string } | undefined => {
   if (operation === "hooks.mapped") return {};
   return operation === "hooks.mappedByName" ? { name: path.slice(path.lastIndexOf("/") + 1) } : undefined;

@@ -10,10 +10,10 @@ export type SchemaField = {
   kind: "text" | "long" | "number" | "integer" | "choice" | "json";
   /** For a choice: what may be chosen, as JSON. */
   options: readonly string[];
-  /** What stands in the field at first. */
+  /** The field's first value. */
   initial: string;
   placeholder: string;
-  /** What the schema asks of the value, in words. */
+  /** The schema's demands on the value, in words. */
   limits: string;
 };
 
@@ -87,12 +87,12 @@ export const fieldsOf = (schema: Schema): SchemaField[] => {
   return fields.sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
 };
 
-/** Whether a schema lets in fields that it does not name. */
+/** Says if a schema lets in fields that it does not name. */
 export const takesMore = (schema: Schema): boolean => schema.additionalProperties !== false;
 
 export type FormValues = Readonly<Record<string, string>>;
 
-/** What was typed, as params; or what is wrong with it, by the field's name. An optional field that is empty is left out. */
+/** The typed values as params, or their faults by the field's name. An optional field that is empty is left out. */
 export const paramsOf = (
   fields: readonly SchemaField[],
   values: FormValues,

@@ -15,7 +15,7 @@ export type UsageRow = {
   latencyMs: number | null;
 };
 
-/** What the money column holds where models have prices. */
+/** The text of the money column where models have prices. */
 const costOf = ({ tokens }: Counts): number | undefined => (tokens as { cost?: number }).cost;
 
 export const rowOf = (key: string, counts: Counts): UsageRow => {

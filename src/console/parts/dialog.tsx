@@ -46,7 +46,7 @@ export const Dialog = ({
 
 type Confirmation = {
   title: string;
-  /** What will happen, in words. */
+  /** The effect, in words. */
   children: ComponentChildren;
   /** The words on the button that does it. */
   act: string;

@@ -4,7 +4,7 @@ import { State } from "./state.tsx";
 
 type Tried = DryRun["mappings"][number];
 
-/** What each mapping makes of a request: the message it renders, or the pair that failed. */
+/** For each mapping the message that it renders, or the pair that failed. */
 export const DryRunResult = ({ result: { starts, mappings } }: { result: DryRun }) => {
   const matching = mappings.filter(({ matched }) => matched);
   const failing = mappings.filter(({ matched }) => !matched);

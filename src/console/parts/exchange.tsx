@@ -3,7 +3,7 @@ import { duration } from "../lib/format.ts";
 import { Body } from "./json.tsx";
 import { State } from "./state.tsx";
 
-/** What went over the wire: the request's line and headers, and the answer, byte for byte. */
+/** The request's line and headers, and the answer, as they went over the wire. */
 export const Exchange = ({ of, isWhole = false }: { of: RawExchange; isWhole?: boolean }) => {
   const { request, status, statusText, headers, text, ms, isOpen } = of;
   const isGood = status < 400;

@@ -20,9 +20,9 @@ export const matchOf = (path: readonly (string | number)[], value: unknown): str
 
 type Shown = {
   text: string;
-  /** What the text is, for the buttons' words. */
+  /** The name of the text, for the buttons' words. */
   what: string;
-  /** What clicking a value does; without it the value itself is copied. */
+  /** Called when a value is clicked; without it the value itself is copied. */
   pick?: ((path: (string | number)[], value: unknown) => void) | undefined;
 };
 

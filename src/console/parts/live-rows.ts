@@ -28,11 +28,11 @@ type LiveRowsOf<Item> = {
   keyOf: (item: Item) => string;
   /** A page of them, newest first. */
   read: (page: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<Page<Item>>;
-  /** What to subscribe to. */
+  /** The subscription that brings changes. */
   request: Parameters<typeof hold>[0];
   /** The item that a push brings; undefined where it brings none, or none that the filters let through. */
   itemOf: (push: AnyPush) => Item | undefined;
-  /** What the list is of: when one of these changes, it is read anew. */
+  /** The list's filters: when one of them changes, the list is read anew. */
   keys: readonly unknown[];
   /** Something is selected: nothing may move. */
   isReading: boolean;

@@ -47,7 +47,7 @@ export const PageHead = ({ title, count, children, updated, refresh }: Head) => 
   );
 };
 
-/** What a page says while there is nothing to show: one sentence, and one thing to do. */
+/** An empty page: one sentence, and one thing to do. */
 export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
   <div class="empty">
     <p>

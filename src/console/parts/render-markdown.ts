@@ -10,7 +10,7 @@ purify.addHook("afterSanitizeAttributes", (element) => {
     element.setAttribute("rel", "noreferrer noopener");
     element.setAttribute("target", "_blank");
   }
-  // What scrolls sideways can be reached by the keyboard.
+  // An element that scrolls sideways must be reachable by the keyboard.
   if (element.tagName === "PRE" || element.tagName === "TABLE") element.setAttribute("tabindex", "0");
 });
 

@@ -5,7 +5,7 @@ import { go } from "../app/router.ts";
 
 export type Column<Row> = {
   name: string;
-  /** What the cell shows. The first column's is the link to the row's thing. */
+  /** The content of the cell. In the first column it becomes the row's link. */
   cell: (row: Row) => ComponentChildren;
   /** Its width, as CSS has it; without one it takes what is left. */
   width?: string;

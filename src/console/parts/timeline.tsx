@@ -8,7 +8,7 @@ import { ClockTime, Running } from "./time.tsx";
 /** Steps further apart than this many times all the rest are drawn with a gap. */
 const IDLE = 5;
 
-/** What happened, in order: a bar of phases on top, the steps in words below. `isOpen`: it still goes on. */
+/** A bar of phases on top, the steps in words below, in order. `isOpen`: it still goes on. */
 export const Timeline = ({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) => {
   const first = steps[0];
   if (!first) return <p class="faint">Nothing was recorded of it.</p>;

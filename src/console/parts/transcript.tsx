@@ -103,7 +103,7 @@ const Text = ({ text }: { text: string }) => {
   );
 };
 
-/** What a turn is at, where its messages do not say so themselves. */
+/** The state of a turn, where its messages do not show it. */
 export const TurnLine = ({ turn }: { turn: TranscriptTurn }) => {
   const { status, error, attempt, at } = turn;
   if (status === "completed") return null;

@@ -2,7 +2,7 @@ import { type Trouble, troubleOf } from "../app/api.ts";
 import { CopyButton } from "./copy.tsx";
 import { Icon } from "./icon.tsx";
 
-/** What happened, what to do, and the request id to look it up by. */
+/** An error: the cause, the remedy, and the request id to look it up by. */
 export const TroubleNote = ({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) => {
   const { title, detail, requestId }: Trouble = troubleOf(error);
   return (

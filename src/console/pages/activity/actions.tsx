@@ -100,7 +100,7 @@ export const Actions = ({ delivery }: { delivery: Delivery }) => {
   );
 };
 
-/** What a replay starts, as far as it is known before. */
+/** The effect of a replay, as far as it is known before. */
 const effectOf = ({ operation, mapping, session_id }: Delivery): string => {
   if (operation === "hooks.wake") return "This queues a new system event for the agent.";
   const where = session_id ? ` in the session ${session_id}` : "";

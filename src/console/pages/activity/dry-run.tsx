@@ -5,7 +5,7 @@ import { TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import type { Delivery } from "#generated/clients/rest.ts";
 
-/** What today's mappings would make of a kept request. */
+/** The result of today's mappings for a kept request. */
 export const DryRun = ({ delivery, close }: { delivery: Delivery; close: () => void }) => {
   const payload = prettyBody(delivery);
   return (

@@ -5,7 +5,7 @@ import { Empty } from "#console/parts/page.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 
-/** What the flight recorder says before anything came: one command, and a button that does the same. */
+/** The flight recorder before the first request: one command, and a button that does the same. */
 export const FirstRequest = ({ isLive, onSent }: { isLive: boolean; onSent: () => void }) => {
   const action = useAction(async () => {
     await rest().call("chat.send", { body: { message: "Hello from the console" } });

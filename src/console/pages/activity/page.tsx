@@ -37,7 +37,7 @@ const HOURS = [
 ] as const;
 const FILTERS = ["surface", "outcome", "mapping", "session", "hours", "id"] as const;
 
-/** What an address's filters ask of the gateway. */
+/** The address's filters, as a query of the gateway. */
 const askedOf = (given: URLSearchParams) => {
   const hours = Number(given.get("hours") ?? 0);
   const [surface, outcome, mapping, session, id] = ["surface", "outcome", "mapping", "session", "id"].map((name) =>
@@ -53,7 +53,7 @@ const askedOf = (given: URLSearchParams) => {
   };
 };
 
-/** Whether a row that was pushed belongs to what the filters show. */
+/** Says if a pushed row passes the filters. */
 const isWanted = (row: Row, given: URLSearchParams): boolean => {
   const { surface, outcome, mapping, session_id, id } = askedOf(given);
   return (

@@ -10,7 +10,7 @@ import type { Reload } from "./reloaded.tsx";
 
 type Controlled = { agent: Agent; reread: () => Promise<void>; onReload: (result: Reload) => void };
 
-/** What can be done with an agent. */
+/** The buttons of an agent. */
 export const Controls = ({ agent, reread, onReload }: Controlled) => {
   const { agentName, waitingEvents, paused } = agent;
   const reload = useAction(async () => {

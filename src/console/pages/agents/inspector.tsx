@@ -118,7 +118,7 @@ export const Inspector = ({ agent, back, reread }: Shown) => {
   );
 };
 
-/** What the gateway's health says of a failing agent. */
+/** The words of the gateway's health about a failing agent. */
 const Fault = ({ agentName, state }: Pick<Agent, "agentName" | "state">) => {
   const health = useLoaded((signal) => rpc().system.health({}, { signal }), [state]);
   const part = health.value.value?.parts.find(({ name }) => name === `agents.${agentName}`);

@@ -4,7 +4,7 @@ import type { RpcMethods } from "#generated/clients/rpc.ts";
 
 export type Reload = RpcMethods["agent.reload"]["result"];
 
-/** What came of reading an agent's configuration and skills again. */
+/** The result of reading an agent's configuration and skills again. */
 export const Reloaded = ({ result, close }: { result: Reload; close: () => void }) => {
   const { reloaded, changed, problems, skills } = result;
   return (

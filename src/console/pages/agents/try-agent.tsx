@@ -24,7 +24,7 @@ import { UsageWords } from "#console/parts/usage.tsx";
 /** A message that was sent from here, and its turn. */
 type Sent = { at: number; sessionId: string; turnId: string };
 
-/** What came before the answer to the call, which says which turn it is of. */
+/** Pushes that came before the answer to the call, which names their turn. */
 const MOST_EARLY = 500;
 
 const newSession = (): string => `console:${Date.now().toString(36)}`;
@@ -85,7 +85,7 @@ export const TryAgent = ({ agentName }: { agentName: string }) => {
     sent.value = { at, sessionId, turnId };
     apply(early.current);
     early.current = [];
-    // What was pushed before the page was subscribed, or while the stream is down.
+    // Pieces can be missing from before the subscription, or while the stream is down.
     await read().catch(() => {});
   };
 

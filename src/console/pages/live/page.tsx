@@ -51,7 +51,7 @@ const readTurns = async (signal: AbortSignal) =>
 
 type Turn = Awaited<ReturnType<typeof readTurns>>[number];
 
-/** What is happening now: what is wrong, the agents, and the requests and turns as they come. */
+/** The gateway as it is now: troubles on top, the agents, and the requests and turns as they come. */
 const Page = () => {
   const current = useLoaded(readNow);
   const waiting = useLoaded(readWaiting);
@@ -202,7 +202,7 @@ const COLUMNS: readonly Column<StreamRow<Row, Turn>>[] = [
   },
 ];
 
-/** What is wrong, on top, with where to look. Nothing at all where nothing is. */
+/** The troubles, each with a link to its place. Nothing is shown where there are none. */
 const Troubles = ({ wrong, hasDead }: { wrong: readonly Wrong[]; hasDead: boolean }) => (
   <>
     {wrong.map(({ what, detail, path }) => (

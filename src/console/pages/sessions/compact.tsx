@@ -66,7 +66,7 @@ export const Compact = ({ session: { sessionId, agentName }, close, done }: Comp
 const sizeOf = ({ messages, tokens }: Result["before"]): string =>
   `${plural(messages, "message")}, ${plural(tokens, "token")}`;
 
-/** What the agent reads with its next turn, before and after. */
+/** The history that the agent reads with its next turn, before and after. */
 const Outcome = ({ result: { compacted, reason, before, after } }: { result: Result }) => (
   <div role="status" class="section">
     <p>

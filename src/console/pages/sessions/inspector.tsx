@@ -151,7 +151,7 @@ const Shown = ({ details, back, transcript, loaded, older, isLoadingOlder, older
   );
 };
 
-/** What scrolls around an element: the inspector on a wide screen, the page on a narrow one. */
+/** The element that scrolls around another: the inspector on a wide screen, the page on a narrow one. */
 const scrollerOf = (element: Element | null): Element => {
   const inspector = element?.closest(".split-inspector");
   return inspector && getComputedStyle(inspector).overflowY === "auto"

@@ -92,7 +92,7 @@ export const useTranscript = (sessionId: string) => {
   return { transcript, loaded, older, isLoadingOlder, olderError, readOlder };
 };
 
-/** What became of the turns whose questions have no answer: they wait, run, or failed. */
+/** The turns whose questions have no answer: they wait, run, or failed. */
 const askTurns = async (transcript: Signal<Transcript>, { messages }: Details): Promise<void> => {
   const answered = new Set(messages.flatMap(({ role, turnId }) => (role === "assistant" ? [turnId] : [])));
   const { turns } = transcript.peek();

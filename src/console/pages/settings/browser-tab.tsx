@@ -1,7 +1,7 @@
 import { keysOn, theme, zone } from "#console/app/settings.ts";
 import { Field } from "#console/parts/fields.tsx";
 
-/** What this browser remembers. */
+/** The settings that this browser remembers. */
 export const BrowserTab = () => (
   <section class="section form" aria-label="This browser">
     <Field word="Theme">

@@ -27,7 +27,7 @@ const ORIGINS = [
   ["try-out", "Try-out"],
 ] as const;
 
-/** What this gateway runs with, where each value was set, and reading the file again. */
+/** The configuration in force with the origin of each value, and a button that reads the file again. */
 export const ConfigTab = () => {
   const config = useLoaded(readConfig);
   const info = useLoaded(() => (isConsole.peek() ? rpc().system.info() : Promise.resolve(undefined)));

@@ -8,7 +8,7 @@ type Shown = {
   problems: readonly ConfigProblem[];
 };
 
-/** What came of reading the configuration again. */
+/** The result of reading the configuration again. */
 export const ReloadResult = ({ reloaded, changed, needsRestart, problems }: Shown) => (
   <Note tone={reloaded ? (needsRestart.length > 0 ? "warning" : "ok") : "bad"}>
     <strong>{wordsOf(reloaded, changed.length + needsRestart.length)}</strong>

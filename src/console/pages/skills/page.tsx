@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<Skill>[] = [
   },
 ];
 
-/** What agents can be told to do: each skill, whose it is, and a form that triggers it. */
+/** The skills of the agents, each with a form that triggers it. */
 const Page = ({ params: { skill: chosen } }: { params: Record<string, string> }) => {
   const loaded = useLoaded(async (signal) => rest().call("skills.list", {}, { signal }));
   const isAsking = useSignal(false);

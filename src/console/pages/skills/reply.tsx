@@ -6,7 +6,7 @@ import { State } from "#console/parts/state.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import type { Triggered } from "./use-trigger.ts";
 
-/** What the agent answered, and where the turn is. */
+/** The agent's reply, with a link to its turn. */
 export const Reply = ({ of: { status, text, turnId, sessionId, error } }: { of: Triggered }) => (
   <section class="section" aria-label="Reply">
     <header>

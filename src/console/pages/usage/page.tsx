@@ -27,7 +27,7 @@ const GROUPS = [
   ["surface", "Surface"],
 ] as const;
 
-/** What was used: by day, and by agent, model, caller or surface. */
+/** Usage by day, and by agent, model, caller or surface. */
 const Page = () => {
   const days = Number(query.value.get("days") ?? 7) || 7;
   const by = (query.value.get("by") ?? "agent") as GroupBy;

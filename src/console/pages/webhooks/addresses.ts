@@ -12,14 +12,14 @@ export type HookAddress = {
   path: string;
   verify: SignatureType | null;
   does: string;
-  /** Of a mapping: all that the configuration says of it. */
+  /** The mapping as it is configured. */
   rule?: Rule;
 };
 export type Rule = MappingList["mappings"][number];
 
 export type HookAddresses = Pick<MappingList, "mappings" | "tokens"> & {
   addresses: HookAddress[];
-  /** Whether the address that the console came from serves webhooks, too. */
+  /** The address that the console came from serves webhooks, too. */
   isServedHere: boolean;
 };
 
@@ -55,7 +55,7 @@ export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses>
   return { addresses, mappings, tokens, isServedHere: served !== undefined };
 };
 
-/** What a request must have for a mapping to match, in words. */
+/** The conditions under which a mapping matches, in words. */
 export const conditionsOf = ({ match }: Pick<Rule, "match">): string[] =>
   Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);
 

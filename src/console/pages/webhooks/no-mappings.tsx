@@ -12,7 +12,7 @@ const EXAMPLE = `webhooks: {
   },
 }`;
 
-/** What the tester's place shows before there is a mapping. */
+/** The tester's place before there is a mapping. */
 export const NoMappings = () => (
   <Empty title="There is no mapping yet. A mapping turns a sender's payload into a message for an agent.">
     <Command text={EXAMPLE} />

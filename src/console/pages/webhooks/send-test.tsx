@@ -124,7 +124,7 @@ const whyNot = ({ verify, secret, isReadable }: Asked): string | undefined => {
   return undefined;
 };
 
-/** What proves to the gateway that the sender knows the secret. */
+/** The headers that prove to the gateway that the sender knows the secret. */
 const proofOf = async ({ verify }: HookAddress, secret: string, body: string): Promise<Record<string, string>> => {
   if (verify === null) return { authorization: `Bearer ${secret}` };
   const seconds = Math.floor(Date.now() / 1_000);

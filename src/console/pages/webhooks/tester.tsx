@@ -29,7 +29,7 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
     setQuery({ delivery: undefined });
   });
   const example = only ?? mappings[0];
-  // Who comes from a mapping wants to be here.
+  // A reader who comes from a mapping wants to be here.
   useEffect(() => {
     if (target !== "") document.getElementById("try")?.scrollIntoView({ block: "start" });
   }, [target]);
