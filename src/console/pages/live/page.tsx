@@ -32,15 +32,20 @@ const readNow = async () => {
   return { health, agents };
 };
 
+/** As many are counted; with more of them, the oldest is not known. */
+const COUNTED = 100;
+
+/** The turns and events that wait, and if an event was given up. */
 const readWaiting = async (signal: AbortSignal) => {
-  const [{ events, next_cursor }, dead] = await Promise.all([
-    rest().call("events.list", { query: { status: "queued", limit: 100 } }, { signal }),
+  const queued = { status: "queued", limit: COUNTED } as const;
+  const [{ turns, next_cursor: moreTurns }, { events, next_cursor: moreEvents }, dead] = await Promise.all([
+    rest().call("turns.list", { query: queued }, { signal }),
+    rest().call("events.list", { query: queued }, { signal }),
     rest().call("events.list", { query: { status: "dead", limit: 1 } }, { signal }),
   ]);
   return {
-    count: events.length,
-    more: next_cursor !== null,
-    oldest: events.at(-1)?.created_at,
+    turns: { total: turns.length, hasMore: moreTurns !== null, oldest: turns.at(-1)?.created_at },
+    events: { total: events.length, hasMore: moreEvents !== null, oldest: events.at(-1)?.created_at },
     hasDead: dead.events.length > 0,
   };
 };
@@ -126,7 +131,12 @@ const Page = () => {
       {items.length > 0 && (
         <section class="figures" aria-label="Figures">
           {pace.value.value && <Pace {...pace.value.value} />}
-          {waiting.value.value && <EventsWaiting {...waiting.value.value} />}
+          {waiting.value.value && (
+            <div>
+              <Waiting noun="turn" href={hrefOf("/activity?outcome=queued")} {...waiting.value.value.turns} />
+              <Waiting noun="event" href={hrefOf("/events")} {...waiting.value.value.events} />
+            </div>
+          )}
         </section>
       )}
       {refusals.value.value && <Refusals {...refusals.value.value} />}
@@ -258,17 +268,20 @@ const AgentsNow = ({ agents, error }: { agents: Agents | undefined; error: unkno
   </section>
 );
 
-type Waiting = Awaited<ReturnType<typeof readWaiting>>;
+type Queue = { noun: string; href: string; total: number; hasMore: boolean; oldest: string | undefined };
 
-const EventsWaiting = ({ count, more, oldest }: Waiting) =>
-  count === 0 ? null : (
+/** How many wait, and since when. Nothing where none does. */
+const Waiting = ({ noun, href, total, hasMore, oldest }: Queue) =>
+  total === 0 ? null : (
     <p>
-      <a href={hrefOf("/events")}>
-        <State of="queued" word={`${plural(count, "event")}${more ? " and more" : ""} waiting`} />
+      <a href={href}>
+        <State of="queued" word={`${plural(total, noun)}${hasMore ? " and more" : ""} waiting`} />
       </a>{" "}
-      <span class="muted">
-        the oldest since <Ago at={oldest} />
-      </span>
+      {!hasMore && (
+        <span class="muted">
+          the oldest since <Ago at={oldest} />
+        </span>
+      )}
     </p>
   );
 
