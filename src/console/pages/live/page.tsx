@@ -132,7 +132,7 @@ const Page = () => {
         <section class="figures" aria-label="Figures">
           {pace.value.value && <Pace {...pace.value.value} />}
           {waiting.value.value && (
-            <div>
+            <div class="waiting">
               <Waiting noun="turn" href={hrefOf("/activity?outcome=queued")} {...waiting.value.value.turns} />
               <Waiting noun="event" href={hrefOf("/events")} {...waiting.value.value.events} />
             </div>
@@ -279,7 +279,7 @@ const Waiting = ({ noun, href, total, hasMore, oldest }: Queue) =>
       </a>{" "}
       {!hasMore && (
         <span class="muted">
-          the oldest since <Ago at={oldest} />
+          the oldest came <Ago at={oldest} />
         </span>
       )}
     </p>
