@@ -131,12 +131,18 @@ const encodeSize = ({ messages, tokens }: SessionSize): void => {
   writer.count(tokens);
 };
 
-/** The entries in bytes `from` to `to`, which begin with the entry `firstSeq`. */
-export const decodeEntries = (bytes: Buffer, from: number, to: number, firstSeq: number): Logged[] => {
+/** The entries in bytes `from` to `to`, which begin with the entry `firstSeq`; none behind `lastSeq` is read. */
+export const decodeEntries = (
+  bytes: Buffer,
+  from: number,
+  to: number,
+  firstSeq: number,
+  lastSeq = Infinity,
+): Logged[] => {
   const reader = new PackedReader(bytes, from);
   const logged: Logged[] = [];
   let before: Entry | undefined;
-  for (let seq = firstSeq; reader.at < to; seq++) {
+  for (let seq = firstSeq; reader.at < to && seq <= lastSeq; seq++) {
     const one = decodeEntry(reader, seq, before);
     before = one.entry;
     logged.push(one);

@@ -55,8 +55,8 @@ export const createSessionLogs = (arena: LogArena) => {
       }
       const found: Logged[] = [];
       for (let at = extents.length - 1; at >= 0 && found.length < limit; at--) {
-        for (const logged of decode(extents[at] as Extent)) {
-          if (logged.entry.seq > after && found.length < limit) found.push(logged);
+        for (const logged of decode(extents[at] as Extent, after + limit)) {
+          if (logged.entry.seq > after) found.push(logged);
         }
       }
       return found;
@@ -101,4 +101,5 @@ export const createSessionLogs = (arena: LogArena) => {
 export type SessionLogs = ReturnType<typeof createSessionLogs>;
 
 const outlinesOf = ({ bytes, from, to, firstSeq }: Extent): EntryOutline[] => readOutlines(bytes, from, to, firstSeq);
-const decode = ({ bytes, from, to, firstSeq }: Extent): Logged[] => decodeEntries(bytes, from, to, firstSeq);
+const decode = ({ bytes, from, to, firstSeq }: Extent, lastSeq?: number): Logged[] =>
+  decodeEntries(bytes, from, to, firstSeq, lastSeq);

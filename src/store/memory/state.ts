@@ -7,7 +7,7 @@ import { AgentCounters } from "./agent-counters.ts";
 import { Announcements } from "./announcements.ts";
 import type { Beats } from "./beats.ts";
 import { DeliveryRing } from "./delivery-ring.ts";
-import type { QueuedTurn } from "./entry-codec.ts";
+import type { Logged, QueuedTurn } from "./entry-codec.ts";
 import type { ErasedLog } from "./erasing.ts";
 import { EventLog } from "./event-log.ts";
 import { Fifo } from "./fifo.ts";
@@ -172,7 +172,7 @@ export const hasTurn = (state: State, turnId: string): boolean => placeOfTurn(st
 export const readEndedTurn = (state: State, turnId: string): Turn | undefined => {
   const place = placeOfTurn(state, turnId);
   const session = place && sessionAt(state, place.ordinal);
-  return session && readLogged(state, session, turnId, place.seq);
+  return session && readLogged(state, session, turnId, state.logs.read(session, place.seq - 1, PAGE));
 };
 
 /** The session of the turn at this place; undefined when the turn was erased. */
@@ -183,16 +183,18 @@ export const sessionOfTurn = (state: State, { ordinal, seq }: IdPlace): SessionR
 
 /** The turn whose first `turn.queued` entry is there, ended or not. */
 export const readTurnAt = (state: State, session: SessionRow, seq: number): Turn | undefined => {
-  const turnId = state.logs.read(session, seq - 1, 1)[0]?.entry.turnId;
+  const page = state.logs.read(session, seq - 1, PAGE);
+  const turnId = page[0]?.entry.turnId;
   if (turnId === undefined) return undefined;
   const row = state.active.get(turnId);
-  return row ? turnOf(row) : readLogged(state, session, turnId, seq);
+  return row ? turnOf(row) : readLogged(state, session, turnId, page);
 };
 
-const readLogged = (state: State, session: SessionRow, turnId: string, seq: number): Turn | undefined => {
+/** `first`: the entries from its own first one on. */
+const readLogged = (state: State, session: SessionRow, turnId: string, first: Logged[]): Turn | undefined => {
   let turn: Turn | undefined;
-  for (let after = seq - 1; ; ) {
-    const page = state.logs.read(session, after, PAGE);
+  let after = 0;
+  for (let page = first; ; page = state.logs.read(session, after, PAGE)) {
     for (const { entry, queued } of page) {
       after = entry.seq;
       if (entry.turnId !== turnId) continue;

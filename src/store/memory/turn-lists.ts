@@ -1,9 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { Page, Store, Turn, TurnQuery } from "#store/store.ts";
-import { isOpen, LOOKED_AT_TOGETHER, MOST_LOOKED_AT, matchesTurn } from "#store/turn-pages.ts";
+import { isOpen, MOST_LOOKED_AT, matchesTurn } from "#store/turn-pages.ts";
 import { turnOf } from "#store/views.ts";
 import { readTurnAt, type State, sessionOfTurn } from "./state.ts";
+
+/** The turns that are looked at together, before other work runs: each is read from the journal of its session. */
+const LOOKED_AT_TOGETHER = 16;
 
 export const turnListMethods = (state: State): Pick<Store, "listTurns"> => ({
   listTurns: async (query) => {
