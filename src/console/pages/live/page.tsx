@@ -83,8 +83,10 @@ const Page = () => {
   });
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let last = 0;
     const look = () => {
       timer = undefined;
+      last = Date.now();
       if (document.hidden) return;
       void current.reload();
       void waiting.reload();
@@ -92,7 +94,8 @@ const Page = () => {
       if (scrollY <= 80) void turns.reload();
     };
     const stop = onPush(({ method }) => {
-      if (!method.startsWith("message.")) timer ??= setTimeout(look, 1_000);
+      // Soon after a quiet time, and seldom enough while much happens.
+      if (!method.startsWith("message.")) timer ??= setTimeout(look, Math.max(250, last + 2_000 - Date.now()));
     });
     const beat = setInterval(() => {
       look();
