@@ -97,14 +97,16 @@ const Page = () => {
       // Soon after a quiet time, and seldom enough while much happens.
       if (!method.startsWith("message.")) timer ??= setTimeout(look, Math.max(250, last + 2_000 - Date.now()));
     });
-    const beat = setInterval(() => {
-      look();
+    const beat = setInterval(look, 10_000);
+    // Both look at many turns or requests, and tell of an hour.
+    const slowBeat = setInterval(() => {
       if (!document.hidden) void Promise.all([pace.reload(), refusals.reload()]);
-    }, 10_000);
+    }, 30_000);
     return () => {
       stop();
       clearTimeout(timer);
       clearInterval(beat);
+      clearInterval(slowBeat);
     };
   }, []);
   const { items } = rows.list.value;
