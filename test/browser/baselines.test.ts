@@ -1,0 +1,122 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pixelmatch from "pixelmatch";
+import type { Page } from "playwright-core";
+import { PNG } from "pngjs";
+import { expect, it } from "vitest";
+import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { pages, pathOf, untilWhole } from "./pages.ts";
+
+const FOLDER = join(import.meta.dirname, "baselines");
+/** `npm run baselines` takes the pictures anew. */
+const RENEW = process.env.BASELINES === "renew";
+/** Half the size shows what moved, and keeps the pictures small. */
+const SCALE = 0.5;
+/** Edges of letters differ a little from run to run; a row that moved is far more. */
+const MOST_DIFFERENT = 0.004;
+
+const LOOKS = [
+  { name: "light", colorScheme: "light", viewport: { width: 1280, height: 800 } },
+  { name: "dark", colorScheme: "dark", viewport: { width: 1280, height: 800 } },
+  { name: "360", colorScheme: "light", viewport: { width: 360, height: 740 } },
+] as const;
+
+/** How wide the fonts of this machine are: with others, no picture is alike. */
+const FONTS = `["ui-sans-serif, system-ui", "ui-monospace, monospace"].map((family) => {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = "13px " + family;
+  return Math.round(context.measureText("The quick brown fox jumps over 13 lazy dogs; dlv_01M7YN0XENG6").width * 10);
+})`;
+
+/** Puts a fixed text in the place of ids, times and durations, and hides what is drawn from them. */
+const MAKE_STILL = `(() => {
+  const RULES = [
+    [/\\b([a-z]{2,6}_|chat:|webhook:)?[0-9A-HJKMNP-TV-Z]{26}\\b/g, "$101ARZ3NDEKTSV4RRFFQ69G5FAV"],
+    [/\\b([a-z]{2,4}_[0-9A-Z]{4,9})…[0-9A-Z]{4}/g, "dlv_01ARZ…5FAV"],
+    [/\\b\\d{1,2}:\\d{2}(:\\d{2})?\\b/g, "12:00:00"],
+    [/\\d+ ?(ms|s|m|h|d)( \\d+ (s|m|h))?( ago)?/g, "1 s"],
+    [/127\\.0\\.0\\.1:\\d+/g, "127.0.0.1:18789"],
+    [/20\\d\\d-\\d\\d-\\d\\d/g, "2026-01-01"],
+  ];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    let text = node.data;
+    for (const [what, by] of RULES) text = text.replace(what, by);
+    if (text !== node.data) node.data = text;
+  }
+  for (const element of document.querySelectorAll("time, .phases, .spark, .u-wrap, .meter, pre")) element.style.visibility = "hidden";
+})()`;
+
+/** The same few things in every run, one after the other. */
+const fill = async (gateway: { url: string }): Promise<void> => {
+  const { rest, hook, stranger } = callers(gateway);
+  await rest("/api/v1/chat/send", { message: "Where is order 4711?", user_id: "ada" });
+  await hook("/hooks/deploy", { kind: "deploy", service: "billing" });
+  await hook("/hooks/deploy", { kind: "rollback", service: "billing" });
+  await hook("/hooks/wake", { text: "The nightly build is green." });
+  await stranger("/hooks/wake", { text: "Let me in" });
+};
+
+const take = async (page: Page): Promise<PNG> => {
+  await page.evaluate(MAKE_STILL);
+  return PNG.sync.read(await page.screenshot({ animations: "disabled", caret: "hide" }));
+};
+
+/** The share of pixels that differ; all of them where the sizes do. */
+const differenceOf = (before: PNG, after: PNG, diff: PNG): number => {
+  const { width, height } = before;
+  if (width !== after.width || height !== after.height) return 1;
+  return pixelmatch(before.data, after.data, diff.data, width, height, { threshold: 0.2 }) / (width * height);
+};
+
+const judge = (name: string, after: PNG): string | undefined => {
+  const file = join(FOLDER, `${name}.png`);
+  if (RENEW) {
+    writeFileSync(file, PNG.sync.write(after));
+    return undefined;
+  }
+  const before = PNG.sync.read(readFileSync(file));
+  const diff = new PNG({ width: before.width, height: before.height });
+  const share = differenceOf(before, after, diff);
+  if (share <= MOST_DIFFERENT) return undefined;
+  const out = join(tmpdir(), "console-baselines");
+  mkdirSync(out, { recursive: true });
+  writeFileSync(join(out, `${name}.png`), PNG.sync.write(after));
+  writeFileSync(join(out, `${name}-difference.png`), PNG.sync.write(diff));
+  return `${name}: ${(share * 100).toFixed(2)} % of the pixels differ; see ${out}. If it should look so: npm run baselines`;
+};
+
+browserTests(({ open }) => {
+  it("every page looks as it did, in both themes and at 360 px", { timeout: 240_000 }, async ({ skip }) => {
+    await using gateway = await startPages({
+      webhooks: {
+        token: TOKENS.webhook,
+        mappings: { deploy: { match: { "body.kind": "deploy" }, message: "{body.service} is out" } },
+      },
+    });
+    await fill(gateway);
+    const faults: string[] = [];
+    for (const { name: look, ...how } of LOOKS) {
+      await using opened = await open(gateway, { ...how, deviceScaleFactor: SCALE, reducedMotion: "reduce" });
+      const { page } = opened;
+      const fonts = JSON.stringify(await page.evaluate(FONTS));
+      const known = join(FOLDER, "fonts.json");
+      if (RENEW) {
+        mkdirSync(FOLDER, { recursive: true });
+        writeFileSync(known, `${fonts}\n`);
+      } else if (!existsSync(known) || readFileSync(known, "utf8").trim() !== fonts) {
+        skip("The fonts of this machine are not those of the baselines, so that no picture can be compared.");
+      }
+      for (const name of pages) {
+        await page.goto(gateway.url + pathOf(name));
+        await untilWhole(page, name);
+        await page.waitForLoadState("networkidle");
+        faults.push(
+          ...[judge(`${name.toLowerCase()}-${look}`, await take(page))].filter((fault) => fault !== undefined),
+        );
+      }
+    }
+    expect(faults).toEqual([]);
+  });
+});
