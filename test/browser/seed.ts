@@ -33,13 +33,6 @@ const REPLIES: readonly (readonly [word: string, reply: string])[] = [
 const SKILL = `---
 name: summarise-incident
 description: Summarises an incident from its timeline. Use it once the incident is over.
-params:
-  type: object
-  required: [incident]
-  properties:
-    incident: { type: string, description: "The incident's number.", examples: ["INC-204"] }
-    audience: { type: string, enum: [team, customers], default: team, description: "Who reads it." }
-    length: { type: integer, minimum: 1, maximum: 10, default: 3, description: "In sentences." }
 ---
 # Summarise an incident
 
@@ -49,6 +42,16 @@ params:
 
 Never name a customer.
 `;
+
+const PARAMS = {
+  type: "object",
+  required: ["incident"],
+  properties: {
+    incident: { type: "string", description: "The incident's number.", examples: ["INC-204"] },
+    audience: { type: "string", enum: ["team", "customers"], default: "team", description: "Who reads it." },
+    length: { type: "integer", minimum: 1, maximum: 10, default: 3, description: "In sentences." },
+  },
+};
 
 const GITHUB_SECRET = "github-secret-of-the-pages-12";
 
@@ -80,6 +83,7 @@ export const createSeed = async () => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-seed-"));
   mkdirSync(join(folder, "skills/summarise-incident"), { recursive: true });
   writeFileSync(join(folder, "skills/summarise-incident/SKILL.md"), SKILL);
+  writeFileSync(join(folder, "skills/summarise-incident/params.schema.json"), JSON.stringify(PARAMS));
   mkdirSync(join(folder, "skills/half-done"), { recursive: true });
   writeFileSync(join(folder, "skills/half-done/SKILL.md"), "---\nname: half-done\n---\nIt has no description.\n");
   const agents = await startAgents();
