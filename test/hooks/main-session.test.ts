@@ -10,7 +10,7 @@ it("an agent's main session that is woken again and again is compacted by itself
   await using gateway = await startGateway({
     config: {
       agents: { main: { backend: "echo", heartbeat: { every: "off" } } },
-      sessions: { compactAt: 2_000, retention: "100ms", eventRetention: "100ms" },
+      sessions: { compactAt: 2_000, retention: "2s", eventRetention: "2s" },
     },
     wrapStore: (given) => {
       store = given;
