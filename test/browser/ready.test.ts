@@ -29,7 +29,8 @@ browserTests(({ open }) => {
       for (const path of ["", "/activity", "/sessions", ""]) {
         await page.goto("about:blank");
         await page.goto(`${gateway.url}/console${path}`);
-        await page.waitForFunction("window.readyAfter");
+        // The page's policy lets nothing be evaluated that waits in the page itself.
+        await expect.poll(() => page.evaluate("window.readyAfter")).toBeGreaterThan(0);
         const took = (await page.evaluate("readyAfter")) as number;
         console.log(`/console${path} answers a key after ${took.toFixed(0)} ms at a quarter of the speed`);
         expect(took).toBeLessThan(MOST_MS);

@@ -10,8 +10,8 @@ export const liveState = signal<LiveState>("off");
 export const nextTry = signal(0);
 /** Something may be missing: the gateway said that it cannot go on where the page was. */
 export const wasReset = signal(false);
-/** Counts the returns of the stream. A list reads its first page again after each. */
-export const returns = signal(0);
+/** Counts the times from which on the stream is whole: when it returns, and when a page's subscription has begun. */
+const returns = signal(0);
 
 /** A push whose name this client may not know yet. */
 export type AnyPush = Push | { method: string; params: Record<string, unknown> };
@@ -99,7 +99,11 @@ export const hold = (request: Parameters<RpcSocketClient["subscribe"]>[0] & { de
   if (known) known.count++;
   else {
     held.set(name, { request, count: 1 });
-    client.subscribe(request).catch(() => {});
+    // The page may have read before this, and nothing in between may be missing.
+    client.subscribe(request).then(
+      () => returns.value++,
+      () => {},
+    );
   }
   return () => {
     const entry = held.get(name);
@@ -116,6 +120,14 @@ export const hold = (request: Parameters<RpcSocketClient["subscribe"]>[0] & { de
 export const onPush = (listener: Listener): (() => void) => {
   listeners.add(listener);
   return () => listeners.delete(listener);
+};
+
+/** Calls `listener` whenever something may have been missed, so that a list reads its newest again. */
+export const onReturn = (listener: () => void): (() => void) => {
+  const before = returns.peek();
+  return returns.subscribe((count) => {
+    if (count > before) listener();
+  });
 };
 
 /** Gathers pushes, and gives them at most four times a second; a hidden tab gets none until it is looked at again. */

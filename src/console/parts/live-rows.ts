@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { type AnyPush, gathered, hold, liveState, returns } from "../app/live.ts";
+import { type AnyPush, gathered, hold, liveState, onReturn } from "../app/live.ts";
 import {
   caughtUp,
   emptyList,
@@ -151,9 +151,7 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
       if (!document.hidden && liveState.peek() !== "off") void load("catch-up");
     };
     document.addEventListener("visibilitychange", look);
-    const unsubscribe = returns.subscribe((n) => {
-      if (n > 0) void load("catch-up");
-    });
+    const unsubscribe = onReturn(() => void load("catch-up"));
     return () => {
       letGo();
       stop();

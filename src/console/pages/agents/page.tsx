@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { rpc } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
-import { gathered, hold, returns } from "#console/app/live.ts";
+import { gathered, hold, onReturn } from "#console/app/live.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { count, plural } from "#console/lib/format.ts";
@@ -152,9 +152,7 @@ const useAgentPushes = (agents: readonly Agent[] | undefined, reread: () => Prom
       }, REREAD_MS);
     };
     const stop = gathered(({ method }) => /^(turn|event|heartbeat|agent|system|health)\./.test(method), later);
-    const unsubscribe = returns.subscribe((n) => {
-      if (n > 0) void reread();
-    });
+    const unsubscribe = onReturn(() => void reread());
     return () => {
       for (const release of releases) release();
       stop();

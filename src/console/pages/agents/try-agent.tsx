@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
-import { gathered, returns } from "#console/app/live.ts";
+import { gathered, onReturn } from "#console/app/live.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { duration } from "#console/lib/format.ts";
 import {
@@ -68,13 +68,7 @@ export const TryAgent = ({ agentName }: { agentName: string }) => {
       ...(usage && { usage }),
     });
   };
-  useEffect(
-    () =>
-      returns.subscribe((n) => {
-        if (n > 0) read().catch(() => {});
-      }),
-    [],
-  );
+  useEffect(() => onReturn(() => void read().catch(() => {})), []);
   const send = async (message: string, idempotencyKey: string) => {
     const at = Date.now();
     const chosen = isFresh.peek() ? { sessionId: newSession() } : { channel: "console" };

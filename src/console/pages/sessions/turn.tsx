@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rest, troubleOf } from "#console/app/api.ts";
-import { gathered, hold, returns } from "#console/app/live.ts";
+import { gathered, hold, onReturn } from "#console/app/live.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
 import { say } from "#console/app/toasts.ts";
@@ -39,16 +39,11 @@ export const TurnInspector = ({ id, back }: { id: string; back: () => void }) =>
       ({ method, params }) => method.startsWith("turn.") && (params as { turnId?: string }).turnId === id,
       () => void loaded.reload(),
     );
-    const unsubscribe = returns.subscribe((n) => {
-      if (n > 0) void loaded.reload();
-    });
-    // It may have ended before the subscription began.
-    const late = setTimeout(() => void loaded.reload(), 1_000);
+    const unsubscribe = onReturn(() => void loaded.reload());
     return () => {
       letGo();
       stop();
       unsubscribe();
-      clearTimeout(late);
     };
   }, [isOpen, turn?.session_id]);
   if (loaded.error.value !== undefined && !turn)

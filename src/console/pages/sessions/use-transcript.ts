@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
-import { gathered, hold, returns } from "#console/app/live.ts";
+import { gathered, hold, onReturn } from "#console/app/live.ts";
 import {
   EMPTY,
   type SessionPush,
@@ -65,9 +65,7 @@ export const useTranscript = (sessionId: string) => {
         if ((hasEnded || next.stale !== before.stale) && !next.isDeleted) void loaded.reload();
       },
     );
-    const unsubscribe = returns.subscribe((n) => {
-      if (n > 0) void loaded.reload();
-    });
+    const unsubscribe = onReturn(() => void loaded.reload());
     return () => {
       stop();
       unsubscribe();
