@@ -4,9 +4,9 @@ import { createPost } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import type { ChannelConfig, Config } from "#config/config.ts";
-import { systemClock } from "#core/clock.ts";
 import type { CoreSettings } from "#core/core.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
+import { systemClock } from "./kit/clock.ts";
 
 const post = createPost({ clock: systemClock });
 

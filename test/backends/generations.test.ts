@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import type { AgentConfig } from "#config/config.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
