@@ -62,10 +62,24 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   },
   "src/observe/": { may: ["src/observe/", "generated/"] },
   "src/console/": { may: ["src/console/", "generated/clients/"] },
+  "src/gateway/": {
+    may: [
+      "src/gateway/",
+      "src/backends/",
+      "src/channels/",
+      "src/config/",
+      "src/core/",
+      "src/handlers/",
+      "src/kit/",
+      "src/observe/",
+      "src/store/",
+      "src/tools/",
+      "src/wire/",
+      "generated/",
+    ],
+  },
   "src/cli/": {
-    may: ["src/cli/", "generated/clients/", "src/config/", "src/observe/", KIT].concat(
-      ["gateway", "packages", "stores", "version"].map((file) => `src/${file}.ts`),
-    ),
+    may: ["src/cli/", "src/gateway/", "src/version.ts", "generated/clients/", "src/config/", "src/observe/", KIT],
   },
 };
 

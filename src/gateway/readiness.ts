@@ -1,8 +1,8 @@
 import type { Core } from "#core/core.ts";
 import { storeTrouble } from "#core/health.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
-import { GatewayError } from "./kit/errors.ts";
-import type { Readiness } from "./wire/pages/ops.ts";
+import type { Readiness } from "#wire/pages/ops.ts";
 
 const PING_MS = 1_000;
 

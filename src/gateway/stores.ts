@@ -1,8 +1,8 @@
 import type { Config } from "#config/config.ts";
+import { type Clock, systemClock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store, StoreNotice } from "#store/store.ts";
-import { type Clock, systemClock } from "./kit/clock.ts";
-import { GatewayError } from "./kit/errors.ts";
 
 type StoreParts = { clock: Clock; notice: (notice: StoreNotice) => void };
 

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 
 /** From the sources, from `dist/main.js`, and from a chunk beside it. */
 const place = import.meta.url.endsWith(".ts")
-  ? "../dist/console"
+  ? "../../dist/console"
   : import.meta.url.includes("/chunks/")
     ? "../console"
     : "./console";

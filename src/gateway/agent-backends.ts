@@ -3,12 +3,12 @@ import { createEchoBackend } from "#backends/echo.ts";
 import { lazyBackend } from "#backends/lazy.ts";
 import { knownOf } from "#backends/model/known.ts";
 import type { AgentConfig, Config, ProviderConfig, ToolServerConfig } from "#config/config.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Said } from "#kit/programs/said.ts";
 import type { Events } from "#observe/events.ts";
 import { lazyTools } from "#tools/lazy.ts";
 import type { ToolSource } from "#tools/tool.ts";
-import type { Clock } from "./kit/clock.ts";
-import type { Said } from "./kit/programs/said.ts";
-import { version } from "./version.ts";
+import { version } from "../version.ts";
 
 /** What answers for an agent, and what it may use. */
 export type Answering = { backend: Backend; toolSource: ToolSource | undefined };

@@ -2,15 +2,15 @@ import type { Config } from "#config/config.ts";
 import type { Core } from "#core/core.ts";
 import { hooksHandlers } from "#handlers/hooks/table.ts";
 import type { HooksUse } from "#handlers/rest/mappings.ts";
+import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
-import type { Clock } from "./kit/clock.ts";
-import type { GuessGuard } from "./wire/call/auth.ts";
-import type { Refusals } from "./wire/call/refusals.ts";
-import { rateLimitOf } from "./wire/call/shared-rate-limit.ts";
-import { createHooksDoor } from "./wire/hooks/hooks.ts";
-import { type HooksAccess, mappingRateKey, tokenRateKey } from "./wire/hooks/hooks-access.ts";
-import { createHookCalls } from "./wire/hooks/hooks-call.ts";
-import { createHooksGate } from "./wire/hooks/hooks-gate.ts";
+import type { GuessGuard } from "#wire/call/auth.ts";
+import type { Refusals } from "#wire/call/refusals.ts";
+import { rateLimitOf } from "#wire/call/shared-rate-limit.ts";
+import { createHooksDoor } from "#wire/hooks/hooks.ts";
+import { type HooksAccess, mappingRateKey, tokenRateKey } from "#wire/hooks/hooks-access.ts";
+import { createHookCalls } from "#wire/hooks/hooks-call.ts";
+import { createHooksGate } from "#wire/hooks/hooks-gate.ts";
 
 type HooksSurfaceParts = {
   core: Core;

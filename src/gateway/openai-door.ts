@@ -1,6 +1,6 @@
 import type { Core } from "#core/core.ts";
-import { GatewayError } from "./kit/errors.ts";
-import type { DoorAt } from "./wire/call/front.ts";
+import { GatewayError } from "#kit/errors.ts";
+import type { DoorAt } from "#wire/call/front.ts";
 
 type Loaded = typeof import("./openai-surface.ts");
 export type WithRestKeys = Parameters<Loaded["createOpenAiSurface"]>[1];

@@ -1,6 +1,6 @@
 import type { Config, SurfaceName } from "#config/config.ts";
-import type { Place } from "./wire/pages/nothing-at.ts";
-import { servedPlaces } from "./wire/pages/served-places.ts";
+import type { Place } from "#wire/pages/nothing-at.ts";
+import { servedPlaces } from "#wire/pages/served-places.ts";
 
 /** Whether the configuration has what a surface needs, and does not switch it off. */
 export const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {

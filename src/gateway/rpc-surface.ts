@@ -3,15 +3,15 @@ import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
 import type { Info } from "#generated/rpc-types.ts";
 import { rpcHandlers } from "#handlers/rpc/table.ts";
+import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
-import type { Clock } from "./kit/clock.ts";
-import type { GuessGuard } from "./wire/call/auth.ts";
-import type { WireCall } from "./wire/call/call.ts";
-import { rateLimitOf } from "./wire/call/shared-rate-limit.ts";
-import type { Documents } from "./wire/pages/documents.ts";
-import { createRpcDispatch, type RpcCaller, type RpcMethods } from "./wire/rpc/rpc.ts";
-import { createRpcHttpDoor } from "./wire/rpc/rpc-http.ts";
-import { createRpcMethods } from "./wire/rpc/rpc-methods.ts";
+import type { GuessGuard } from "#wire/call/auth.ts";
+import type { WireCall } from "#wire/call/call.ts";
+import { rateLimitOf } from "#wire/call/shared-rate-limit.ts";
+import type { Documents } from "#wire/pages/documents.ts";
+import { createRpcDispatch, type RpcCaller, type RpcMethods } from "#wire/rpc/rpc.ts";
+import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
+import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
 
 type RpcSurfaceParts = {
   core: Core;

@@ -1,7 +1,7 @@
 import type { Config, SurfaceName } from "#config/config.ts";
 import { methods } from "#generated/methods.ts";
 import type { Info } from "#generated/rpc-types.ts";
-import { BATCH_LIMIT } from "./wire/rpc/rpc.ts";
+import { BATCH_LIMIT } from "#wire/rpc/rpc.ts";
 
 type InfoParts = {
   version: string;

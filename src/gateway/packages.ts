@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { packageVersions } from "./version.ts";
+import { packageVersions } from "../version.ts";
 
 type PackageName = keyof typeof packageVersions;
 

@@ -5,8 +5,8 @@ import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import type { ChannelConfig, Config } from "#config/config.ts";
 import type { CoreSettings } from "#core/core.ts";
+import { systemClock } from "#kit/clock.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
-import { systemClock } from "./kit/clock.ts";
 
 const post = createPost({ clock: systemClock });
 
