@@ -65,6 +65,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/gateway/": {
     may: [
       "src/gateway/",
+      "src/version.ts",
       "src/backends/",
       "src/channels/",
       "src/config/",
