@@ -1,4 +1,4 @@
-import type { StopSignal } from "#core/stop-signal.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
 
 /** So many failures in a row, with no answer between them, open it. */
 const FAILURES = 5;

@@ -1,5 +1,5 @@
-import { BackendError } from "#core/errors.ts";
-import type { StopSignal } from "#core/stop-signal.ts";
+import { BackendError } from "#kit/errors.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "./backend.ts";
 import { digestOf, isLowSurrogate } from "./digest.ts";
 

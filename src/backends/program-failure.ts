@@ -1,5 +1,5 @@
-import { BackendError } from "#core/errors.ts";
-import { type ProgramEnd, ProgramNotStarted, type RunningProgram } from "#core/programs/start.ts";
+import { BackendError } from "#kit/errors.ts";
+import { type ProgramEnd, ProgramNotStarted, type RunningProgram } from "#kit/programs/start.ts";
 
 /** What a program exits with that asks for another try: EX_TEMPFAIL of sysexits.h. */
 const TRY_AGAIN = 75;

@@ -1,4 +1,4 @@
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Chunks, TellUsed, Used } from "./backend.ts";
 
 /** What grows past this is no summary: its writer is left. The core takes none that is longer, whoever wrote it. */

@@ -1,6 +1,6 @@
-import { cleanSentence } from "#core/clean-words.ts";
-import { BackendError } from "#core/errors.ts";
 import { quote } from "#generated/writers/quote.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
 
 /**

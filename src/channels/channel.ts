@@ -1,4 +1,4 @@
-import type { Usage } from "#core/usages.ts";
+import type { Usage } from "#kit/usages.ts";
 
 /**
  * Who hears of a reply. A channel sends one announcement per call and any number of calls at once; it keeps nothing of one after its

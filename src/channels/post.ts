@@ -1,9 +1,9 @@
 import { type IncomingMessage, request as overHttp } from "node:http";
 import { request as overHttps } from "node:https";
-import type { Clock } from "#core/clock.ts";
-import { HOPS_HEADER } from "#core/hops.ts";
-import { createLookup, LINK_LOCAL, LINK_LOCAL_WORDS } from "#core/lookup.ts";
-import { retryAfterOf } from "#core/retry-after.ts";
+import type { Clock } from "#kit/clock.ts";
+import { HOPS_HEADER } from "#kit/hops.ts";
+import { createLookup, LINK_LOCAL, LINK_LOCAL_WORDS } from "#kit/lookup.ts";
+import { retryAfterOf } from "#kit/retry-after.ts";
 import { LONGEST_CALL_MS, type Outcome } from "./channel.ts";
 
 /** Until the connection stands: the name looked up, TLS agreed on. */

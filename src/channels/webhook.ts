@@ -1,7 +1,7 @@
-import type { Clock } from "#core/clock.ts";
-import { sign, signingKeyOf } from "#core/signing.ts";
-import { showCompleted } from "#core/usages.ts";
 import type { Announcement } from "#generated/rest-types.ts";
+import type { Clock } from "#kit/clock.ts";
+import { sign, signingKeyOf } from "#kit/signing.ts";
+import { showCompleted } from "#kit/usages.ts";
 import type { AnnouncedReply, Channel } from "./channel.ts";
 import { type Post, postable } from "./post.ts";
 

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadConfig } from "#config/load.ts";
-import { BUILT } from "../gateway.ts";
-import { missingPackages } from "../packages.ts";
-import { copySqlite } from "../stores.ts";
+import { BUILT } from "#gateway/gateway.ts";
+import { missingPackages } from "#gateway/packages.ts";
+import { copySqlite } from "#gateway/stores.ts";
 import { parseOptions } from "./options.ts";
 import { UsageError } from "./usage-error.ts";
 

@@ -1,5 +1,5 @@
-import { type Lookup, lookUp, parseLookup, textOf } from "#core/mapping-paths.ts";
-import { parseTemplate } from "#core/mapping-template.ts";
+import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
+import { parseTemplate } from "#kit/mapping-template.ts";
 import { type Findings, meantOrListed, notAmong } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault, Path } from "./problems.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { nearest } from "#core/nearest.ts";
 import { methods } from "#generated/methods.ts";
+import { nearest } from "#kit/nearest.ts";
 import type { Findings } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
 import { dotted, type Fault, type Path } from "./problems.ts";

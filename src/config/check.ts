@@ -1,4 +1,4 @@
-import { nearest } from "#core/nearest.ts";
+import { nearest } from "#kit/nearest.ts";
 import type { Program } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault, Path } from "./problems.ts";

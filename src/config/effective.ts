@@ -1,4 +1,4 @@
-import { isSecretHeader } from "#core/secret-headers.ts";
+import { isSecretHeader } from "#kit/secret-headers.ts";
 import { secretsOf } from "./check-secrets.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Path } from "./problems.ts";

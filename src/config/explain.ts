@@ -1,4 +1,4 @@
-import { nearest } from "#core/nearest.ts";
+import { nearest } from "#kit/nearest.ts";
 import { pathOf, type SchemaError } from "./conform.ts";
 import { formOfPattern } from "./forms.ts";
 import { dotted, type Fault, type Path } from "./problems.ts";

@@ -1,5 +1,5 @@
+import type { Clock } from "#kit/clock.ts";
 import type { GatewayEntry, GatewayNews, Store } from "#store/store.ts";
-import type { Clock } from "./clock.ts";
 
 /** How many entries the stream keeps, and for how long. */
 export const GATEWAY_KEPT_ENTRIES = 10_000;

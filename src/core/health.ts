@@ -1,9 +1,9 @@
 import type { Health } from "#generated/rpc-types.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
-import { type Agent, type Agents, restMsOf } from "./agents.ts";
-import type { Clock } from "./clock.ts";
-import { GatewayError } from "./errors.ts";
+import { type Agent, type Agents, restMsOf } from "./agents/agents.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
 import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
 

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { newId } from "#kit/ids.ts";
+import { createSecretIndex, hashOf } from "#kit/secrets.ts";
 import type { Events } from "#observe/events.ts";
 import type { ApiKey, Store } from "#store/store.ts";
-import type { Clock } from "./clock.ts";
-import { GatewayError } from "./errors.ts";
-import { newId } from "./ids.ts";
-import { createSecretIndex, hashOf } from "./secrets.ts";
 import type { EndingKey } from "./token-ages.ts";
 
 export type Scope = "chat" | "admin";

@@ -1,8 +1,8 @@
-import { GatewayError } from "./errors.ts";
-import { quoted, suggest } from "./fault-words.ts";
-import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf } from "./mapping-paths.ts";
-import { fillTemplate, parseTemplate, type Template } from "./mapping-template.ts";
-import { isSecretHeader, withoutCredentials } from "./secret-headers.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { quoted, suggest } from "#kit/fault-words.ts";
+import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf } from "#kit/mapping-paths.ts";
+import { fillTemplate, parseTemplate, type Template } from "#kit/mapping-template.ts";
+import { isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
 
 export type { MappedRequest };
 

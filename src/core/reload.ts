@@ -1,9 +1,9 @@
 import type { AgentReload, Problems, SystemReload } from "#generated/rpc-types.ts";
 import type { Events } from "#observe/events.ts";
 import type { GatewayNews } from "#store/store.ts";
-import type { Agents } from "./agents.ts";
+import type { Agents } from "./agents/agents.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
-import { changedSkills, hasSkill, type InvalidSkill, type Skills } from "./skills.ts";
+import { changedSkills, hasSkill, type InvalidSkill, type Skills } from "./skills/skills.ts";
 
 /**
  * Reads the configuration again; with an agent's name, takes over what it says of that agent alone. What it resolves with is in

@@ -1,5 +1,5 @@
+import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
-import type { Clock } from "./clock.ts";
 
 const DAY_MS = 86_400_000;
 /** Past this age a token should be replaced. */

@@ -1,8 +1,8 @@
 import type { UsageCounts as Counts, RpcMethods, UsageStats } from "#generated/rpc-types.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { moreOf, showCompleted, showUsage } from "#kit/usages.ts";
 import type { Store, UsageCounts } from "#store/store.ts";
-import type { Clock } from "./clock.ts";
-import { GatewayError } from "./errors.ts";
-import { moreOf, showCompleted, showUsage } from "./usages.ts";
 
 export type UsageQuery = RpcMethods["usage.stats"]["params"];
 

@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 
 /** A place in a list, as its `next` names it: the ordinal of the last row of a page. */
 export const encodeCursor = (ordinal: number): string => `c${ordinal.toString(36)}`;

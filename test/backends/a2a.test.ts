@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { type A2aSettings, createA2aBackend } from "#backends/a2a/a2a.ts";
-import { systemClock } from "#core/clock.ts";
-import type { BackendError } from "#core/errors.ts";
+import { systemClock } from "#kit/clock.ts";
+import type { BackendError } from "#kit/errors.ts";
 import { type A2aForm, type Plan, startA2aAgent } from "./stand-ins/a2a-agent.ts";
 import { FAULTS, type Fault, HANGING, RAW } from "./stand-ins/faults.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { acpOf } from "./stand-ins/acp.ts";
 import { failureOf, isAlive, pidsIn, untilGone } from "./stand-ins/programs.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createBreaker, verdictOf } from "#backends/breaker.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 
 describe("a breaker", () => {

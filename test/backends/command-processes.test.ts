@@ -111,7 +111,7 @@ describe("a command leaves no child behind", () => {
 describe("a gateway that is killed", () => {
   it("takes its programs with it, those that mind neither the end of their input nor SIGTERM too", async () => {
     const script = `
-      import { startProgram } from "#core/programs/start.ts";
+      import { startProgram } from "#kit/programs/start.ts";
       const run = ["sh", "-c", "trap '' TERM; sleep 60 & echo $$ $!.; wait"];
       const { stdout } = await startProgram({ run, cwd: "/", env: {} }, { say: () => {} });
       stdout.pipe(process.stdout);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Chunk } from "#backends/backend.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { commandOf, failureOf, replyOf, sh, shell } from "./stand-ins/programs.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 

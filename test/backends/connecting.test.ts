@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { createA2aBackend } from "#backends/a2a/a2a.ts";
 import type { Backend } from "#backends/backend.ts";
 import { createHttpBackend } from "#backends/http/http.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import { KIND_NAMES, modelAt, openModels } from "./model-kinds.ts";
 import { failureOf } from "./stand-ins/programs.ts";
 import { collect, turnOf } from "./suite.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { countTokens, createEchoBackend, type EchoSettings } from "#backends/echo.ts";
-import type { BackendError } from "#core/errors.ts";
+import type { BackendError } from "#kit/errors.ts";
 import { createRandom } from "#test/harness/random.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 

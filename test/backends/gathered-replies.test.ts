@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { Client } from "#backends/outbound/client.ts";
 import type { AnswerController } from "#backends/outbound/connection.ts";
 import { createGathering, type Gathering, type Holdable } from "#backends/outbound/gathering.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import { disposable } from "./stand-ins/raw-server.ts";
 
 const HEAD = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";

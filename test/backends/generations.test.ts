@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import type { AgentConfig } from "#config/config.ts";
-import { systemClock } from "#core/clock.ts";
+import { createAgentBackends, type Generation } from "#gateway/agent-backends.ts";
+import { systemClock } from "#kit/clock.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
-import { createAgentBackends, type Generation } from "../../src/agent-backends.ts";
 import { agentProgram } from "./stand-ins/acp.ts";
 import { untilGone } from "./stand-ins/programs.ts";
 import { collect, textOf, turnOf } from "./suite.ts";

@@ -1,7 +1,7 @@
 import { OpenAICompatibleChatLanguageModel } from "@ai-sdk/openai-compatible";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import type { BackendTurn } from "#backends/backend.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { modelAt, openModels } from "./model-kinds.ts";
 import type { ModelStandIn } from "./stand-ins/model-answers.ts";
 import { startChatCompletions } from "./stand-ins/openai.ts";

@@ -1,6 +1,6 @@
 import type { AnswerHeaders } from "#backends/outbound/answer-head.ts";
 import { Client } from "#backends/outbound/client.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 
 type Told = { status: number; headers: AnswerHeaders; body: string };
 

@@ -1,5 +1,5 @@
 import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
-import { abortSignalOf } from "#core/stop-signal.ts";
+import { abortSignalOf } from "#kit/stop-signal.ts";
 
 /** One run of the scripted backend, for a test to play. */
 export type ScriptedRun = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Backend, BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 
 /** A backend as the suite is run against it. Each one answers something to any message. */

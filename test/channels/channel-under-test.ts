@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { expect } from "vitest";
 import type { AnnouncedReply, Channel, Outcome } from "#channels/channel.ts";
 import { createPost, type Post } from "#channels/post.ts";
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 import { createManualClock, START } from "#test/harness/clock.ts";
 import { type Behaviour, type Receiver, startReceiver } from "./receiver.ts";
 

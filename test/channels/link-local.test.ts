@@ -5,7 +5,7 @@ import { createA2aBackend } from "#backends/a2a/a2a.ts";
 import type { Backend } from "#backends/backend.ts";
 import { createHttpBackend } from "#backends/http/http.ts";
 import { createPost } from "#channels/post.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import { KIND_NAMES, modelAt, openModels } from "#test/backends/model-kinds.ts";
 import { failureOf } from "#test/backends/stand-ins/programs.ts";
 import { collect, turnOf } from "#test/backends/suite.ts";

@@ -3,7 +3,7 @@ import { Webhook } from "standardwebhooks";
 import { expect, it } from "vitest";
 import { createPost } from "#channels/post.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import document from "../../generated/openapi.json" with { type: "json" };
 import { replyOf, SECRET } from "./channel-under-test.ts";
 import { startReceiver } from "./receiver.ts";

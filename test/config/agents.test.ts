@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
-import { missingPackages } from "../../src/packages.ts";
+import { missingPackages } from "#gateway/packages.ts";
 import { load, refused, withSections } from "./configs.ts";
 
 const built = { stores: ["memory"], backends: ["echo", "model", "http", "a2a", "command", "acp"] };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
 import { watchConfig } from "#config/watch.ts";
-import { BUILT as built } from "../../src/gateway.ts";
+import { BUILT as built } from "#gateway/gateway.ts";
 import { folder } from "./configs.ts";
 
 const KEY = "a-key-that-nobody-may-see";

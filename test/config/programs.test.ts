@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
-import { BUILT } from "../../src/gateway.ts";
+import { BUILT } from "#gateway/gateway.ts";
 
 /** What a program is for: an agent, or its tools. */
 type Where = "command" | "acp" | "tools";

@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import type { SignatureType } from "#console/lib/sign-webhook.ts";
 import { curlOfHook, headersOfLines, linesOfHeaders, payloadOf, withPair } from "#console/lib/webhook-requests.ts";
-import { schemes } from "#wire/hooks-access.ts";
-import { signedWith } from "#wire/signatures/signature.ts";
+import { schemes } from "#wire/hooks/hooks-access.ts";
+import { signedWith } from "#wire/hooks/signatures/signature.ts";
 
 describe("what is typed into the tester", () => {
   it("is headers, one a line, with names in small letters", () => {

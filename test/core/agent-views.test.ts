@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { startCore } from "./start-core.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
-import { type Agent, checkModel, createAgents, labelOfModel } from "#core/agents.ts";
+import { type Agent, checkModel, createAgents, labelOfModel } from "#core/agents/agents.ts";
 
 const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
   name,

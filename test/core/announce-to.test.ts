@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { announceOf } from "#core/announce-to.ts";
-import { hopsOf, MAX_HOPS } from "#core/hops.ts";
+import { announceOf } from "#core/announcements/announce-to.ts";
+import { hopsOf, MAX_HOPS } from "#kit/hops.ts";
 
 const channels = new Set(["ops", "dev"]);
 const announce = (channel: string | undefined, announceTo?: string, delivery: "announce" | "none" = "announce") =>

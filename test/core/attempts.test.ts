@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError, GatewayError } from "#core/errors.ts";
+import { BackendError, GatewayError } from "#kit/errors.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
 const busy = (retryAfterMs?: number) => new BackendError("too busy", { retryable: true, retryAfterMs });

@@ -1,4 +1,4 @@
-import type { EventWish } from "#core/system-events.ts";
+import type { EventWish } from "#core/heartbeat/system-events.ts";
 import type { GatewayEntry, SystemEvent } from "#store/store.ts";
 import type { ScriptedRun } from "#test/backends/scripted.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";

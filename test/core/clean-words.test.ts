@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cleanSentence } from "#core/clean-words.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
 
 describe("words of somebody else's program", () => {
   it.each([

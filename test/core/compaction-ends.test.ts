@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import { nameOf, startPlayed } from "./played-core.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { headersOf, whyNotReplayable } from "#core/deliveries.ts";
-import { isSecretHeader } from "#core/secret-headers.ts";
+import { headersOf, whyNotReplayable } from "#core/recorder/deliveries.ts";
+import { isSecretHeader } from "#kit/secret-headers.ts";
 import type { Store } from "#store/store.ts";
 import { deliveryOf, refusal } from "#test/stores/world.ts";
 import { startCore } from "./start-core.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
 /** A memory store that says it outlives the process: what waits in it is left to whoever opens it next. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { type BeatingCore, MAIN, startBeating } from "./beating-core.ts";
 import { at, namesOf, timelineOf, toldOf } from "./timelines.ts";
 

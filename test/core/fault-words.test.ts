@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { demandOf, foremost, hintOf, insteadOf, suggest } from "#core/fault-words.ts";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import openrpc from "#generated/openrpc.json" with { type: "json" };
+import { demandOf, foremost, hintOf, insteadOf, suggest } from "#kit/fault-words.ts";
 
 it.each([
   ["type", { type: "array" }, "be a list"],

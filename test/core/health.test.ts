@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError, GatewayError } from "#core/errors.ts";
+import { BackendError, GatewayError } from "#kit/errors.ts";
 import type { HealthPart, Store } from "#store/store.ts";
 import { AMPLE, type CoreOptions, startCore, type TestCore } from "./start-core.ts";
 

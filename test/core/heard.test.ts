@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Backend } from "#backends/backend.ts";
 import { ChunkQueue } from "#backends/outbound/chunk-queue.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { startCore } from "./start-core.ts";
 
 /** A backend whose replies are heard as they come; a test plays the one that runs. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { MAIN, startBeating } from "./beating-core.ts";
 import { AMPLE } from "./start-core.ts";
 

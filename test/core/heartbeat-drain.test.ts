@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { A_BEAT, startBeating } from "./beating-core.ts";
 
 /** A memory store that says it outlives the process. */

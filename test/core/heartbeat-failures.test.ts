@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { SystemEvent } from "#store/store.ts";
 import type { ScriptedRun } from "#test/backends/scripted.ts";
 import { deliveryOf } from "#test/stores/world.ts";

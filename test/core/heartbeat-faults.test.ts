@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
-import { newId } from "#core/ids.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { newId } from "#kit/ids.ts";
 import type { Store } from "#store/store.ts";
 import { type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 

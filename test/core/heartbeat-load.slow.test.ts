@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import type { SystemEvent } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { type BeatingCore, startBeating } from "./beating-core.ts";

@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { idLike, newBareId, newId } from "#core/ids.ts";
+import { idLike, newBareId, newId } from "#kit/ids.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 8);
 
@@ -12,7 +12,7 @@ it("makes ids of a prefix and 26 characters of Crockford's base 32", () => {
 
 it("makes them whole at any time, the first one of a process too", async () => {
   vi.resetModules();
-  const { newId } = await import("#core/ids.ts");
+  const { newId } = await import("#kit/ids.ts");
   for (const time of [0, 1, 2 ** 20 - 1, 2 ** 32, 2 ** 40 + 12_345, 2 ** 48 - 1]) {
     expect(newId("turn", time)).toHaveLength(31);
     expect(newId("turn", time)).toHaveLength(31);

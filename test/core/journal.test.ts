@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { createJournal } from "#core/journal.ts";
-import { createLiveReplies, readSince } from "#core/live-replies.ts";
+import { createJournal } from "#core/sessions/journal.ts";
+import { createLiveReplies, readSince } from "#core/turns/live-replies.ts";
 import type { Entry } from "#store/store.ts";
 
 const SESSION = { sessionId: "chat:a", agent: "main", ordinal: 1, contextBytes: 0 };

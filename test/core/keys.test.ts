@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
 import { type ConfiguredKey, configLineOf, createKeys } from "#core/keys.ts";
-import { createSecretIndex, hashOf, hashOfConfigured } from "#core/secrets.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { createSecretIndex, hashOf, hashOfConfigured } from "#kit/secrets.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { ApiKey, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";

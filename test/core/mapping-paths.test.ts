@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { excerptOf, type Lookup, lookUp, parseLookup, textOf } from "#core/mapping-paths.ts";
+import { excerptOf, type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 
 const sound = (path: string): Lookup => {
   const lookup = parseLookup(path);

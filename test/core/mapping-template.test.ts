@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { fillTemplate, parseTemplate, type Template } from "#core/mapping-template.ts";
+import { fillTemplate, parseTemplate, type Template } from "#kit/mapping-template.ts";
 
 const sound = (text: string): Template => {
   const template = parseTemplate(text);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TurnStep } from "#core/turn-events.ts";
+import type { TurnStep } from "#core/turns/turn-events.ts";
 import { createRandom } from "#test/harness/random.ts";
 import { ENTRIES, entriesOf, isSaid, startCore, textOf } from "./start-core.ts";
 

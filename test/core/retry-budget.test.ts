@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Backend } from "#backends/backend.ts";
-import { BackendError } from "#core/errors.ts";
-import { retryAfterOf } from "#core/retry-after.ts";
+import { BackendError } from "#kit/errors.ts";
+import { retryAfterOf } from "#kit/retry-after.ts";
 import { startCore } from "./start-core.ts";
 
 describe("F07: retries", () => {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { mainSessionOf, placeOf, placeOfChat } from "#core/sessions.ts";
+import { mainSessionOf, placeOf, placeOfChat } from "#core/sessions/sessions.ts";
 
 const idOf = (userId: string, channel?: string, agent = "main") =>
   placeOf({ agent, channel, userId }, "rpc", "ops").sessionId;

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSkills } from "#core/skills.ts";
+import { createSkills } from "#core/skills/skills.ts";
 
 /** A folder of skill folders, by name; gone when the test ends. */
 export const makeDir = async (files: Record<string, string | Buffer | undefined>) => {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkParams, createSkills } from "#core/skills.ts";
+import { checkParams, createSkills } from "#core/skills/skills.ts";
 
 const load = async (schema: string) => {
   const dir = await mkdtemp(join(tmpdir(), "skill-params-"));

@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Agent } from "#core/agents.ts";
-import { skillTools } from "#core/skill-tools.ts";
-import { createSkills } from "#core/skills.ts";
+import type { Agent } from "#core/agents/agents.ts";
+import { skillTools } from "#core/skills/skill-tools.ts";
+import { createSkills } from "#core/skills/skills.ts";
 
 const signal = new AbortController().signal;
 

@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkSkills, hasSkill } from "#core/skills.ts";
+import { checkSkills, hasSkill } from "#core/skills/skills.ts";
 import { load, makeDir, skill } from "./skill-dirs.ts";
 import { startCore } from "./start-core.ts";
 

@@ -1,9 +1,9 @@
 import type { Backend } from "#backends/backend.ts";
-import type { Agent } from "#core/agents.ts";
-import type { Warmth } from "#core/beat.ts";
+import type { Agent } from "#core/agents/agents.ts";
 import { type CoreSettings, createCore } from "#core/core.ts";
-import type { FollowTurn, StepMark, TurnStep } from "#core/turn-events.ts";
-import type { TurnWish } from "#core/turns.ts";
+import type { Warmth } from "#core/heartbeat/beat.ts";
+import type { FollowTurn, StepMark, TurnStep } from "#core/turns/turn-events.ts";
+import type { TurnWish } from "#core/turns/turns.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";

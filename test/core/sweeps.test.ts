@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { startSweeps } from "#core/sweeps.ts";
+import { startSweeps } from "#core/sessions/sweeps.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { HealthPart, Store } from "#store/store.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import { type BeatingCore, startBeating } from "./beating-core.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "#core/ids.ts";
-import { IdTable, NOWHERE, Roster } from "#core/tables.ts";
+import { newId } from "#kit/ids.ts";
+import { IdTable, NOWHERE, Roster } from "#kit/tables.ts";
 import { createRandom } from "#test/harness/random.ts";
 
 describe("a table by id", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { BackendError } from "#core/errors.ts";
-import type { StepMark, TurnStep } from "#core/turn-events.ts";
+import type { StepMark, TurnStep } from "#core/turns/turn-events.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Turn } from "#store/store.ts";
 import { ENTRIES, entriesOf, isSaid, namesOf, startCore, type TestCore, textOf } from "./start-core.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
-import { failureOf } from "#core/turns.ts";
+import { failureOf } from "#core/turns/turns.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import { AMPLE, startCore } from "./start-core.ts";
 
@@ -255,7 +255,7 @@ describe("cancelling", () => {
   });
 
   it("ends one that waits for its next attempt", async () => {
-    const { BackendError } = await import("#core/errors.ts");
+    const { BackendError } = await import("#kit/errors.ts");
     await using core = await startCore();
     const turn = await core.start();
     (await core.scripted.next()).fail(new BackendError("busy", { retryable: true }));

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
-import { runAtOnce } from "#core/run-turn.ts";
-import { addUsage, showUsage, usageOf } from "#core/usages.ts";
+import { runAtOnce } from "#core/turns/run-turn.ts";
+import { addUsage, showUsage, usageOf } from "#kit/usages.ts";
 
 it("keeps of what a backend told what is a count, and of a part no more than the whole", () => {
   expect(usageOf({ input: 5, output: 3 })).toEqual({ input: 5, output: 3 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { textOfUtf8, utf8InStretches } from "#core/utf8.ts";
+import { textOfUtf8, utf8InStretches } from "#kit/utf8.ts";
 
 test.each(["x", "é", "€", "😀", "\0", "\u2028", "\ufeff", "x😀é", `${"x".repeat(99)}é`])(
   "bytes are the text that they were made of, few or many: %j",

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadConfig } from "#config/load.ts";
+import { BUILT } from "#gateway/gateway.ts";
 import { startAnthropic } from "#test/backends/stand-ins/anthropic.ts";
 import { startChatCompletions, startResponses } from "#test/backends/stand-ins/openai.ts";
 import { startProcess } from "#test/harness/process.ts";
-import { BUILT } from "../../src/gateway.ts";
 import { blocksOf } from "./blocks.ts";
 
 const recipes = blocksOf("docs/agents.md").filter(({ language }) => language === "json5");

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
+import { BUILT } from "#gateway/gateway.ts";
 import { commandOf } from "#test/backends/stand-ins/programs.ts";
 import { collect, textOf, turnOf } from "#test/backends/suite.ts";
-import { BUILT } from "../../src/gateway.ts";
 
 const cwd = join(import.meta.dirname, "../../docs/examples/command-agent");
 const loaded = () =>

@@ -2,12 +2,12 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { loadConfig } from "#config/load.ts";
+import { BUILT } from "#gateway/gateway.ts";
 import bundled from "#generated/config.schema.json" with { type: "json" };
 import { reference } from "#generated/reference.ts";
 import { folder } from "#test/config/configs.ts";
 import { root } from "#test/harness/process.ts";
 import { generatePages } from "../../scripts/generate/generate.ts";
-import { BUILT } from "../../src/gateway.ts";
 import { blocksOf } from "./blocks.ts";
 
 const PAGE = "docs/configuration.md";

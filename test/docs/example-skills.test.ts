@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
-import { checkParams, createSkills } from "#core/skills.ts";
+import { checkParams, createSkills } from "#core/skills/skills.ts";
 
 it("the skills of the examples are valid, with their params and files", async () => {
   const skills = createSkills();

@@ -1,5 +1,5 @@
 import { setImmediate as nextLoop } from "node:timers/promises";
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 
 /** A clock that stands still until a test moves it. */
 export type ManualClock = Clock & {

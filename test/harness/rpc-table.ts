@@ -1,4 +1,4 @@
-import type { RpcMethodRow, RpcMethods } from "#wire/rpc.ts";
+import type { RpcMethodRow, RpcMethods } from "#wire/rpc/rpc.ts";
 
 const row = (name: string, run: (params: never) => unknown): [string, RpcMethodRow] => [
   name,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Backend } from "#backends/backend.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { type SomeConfig, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { type HookClient, hookTransports } from "#test/harness/hooks.ts";

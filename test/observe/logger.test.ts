@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { createLogger, type LoggerOptions } from "#observe/logger.ts";
 import { localTime } from "#observe/pretty.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createProcessHealth } from "../../src/process-health.ts";
+import { createProcessHealth } from "#gateway/process-health.ts";
 
 const createLag = (max: number) => {
   let reads = 0;

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { newId } from "#core/ids.ts";
+import { newId } from "#kit/ids.ts";
 import { decodeEntries, encodeEntry, type QueuedTurn } from "#store/memory/entry-codec.ts";
 import { readOutlines } from "#store/memory/entry-outlines.ts";
 import { IdIndex } from "#store/memory/id-index.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "#core/ids.ts";
+import { newId } from "#kit/ids.ts";
 import { Heap } from "#store/memory/heap.ts";
 import { IdempotencyKeys } from "#store/memory/idempotency-keys.ts";
 import { NumberFifo } from "#store/memory/number-fifo.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "#core/clock.ts";
-import { newId } from "#core/ids.ts";
+import { systemClock } from "#kit/clock.ts";
+import { newId } from "#kit/ids.ts";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
 import type { Store, StoreNotice, TurnOrder } from "#store/store.ts";
 import { type PostgresServer, postgresTests, startPostgres, systemBins } from "#test/harness/postgres.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
 import { createDoor } from "#test/harness/database-door.ts";
 import { postgresTests } from "#test/harness/postgres.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { idLike, newId } from "#core/ids.ts";
+import { idLike, newId } from "#kit/ids.ts";
 import { KEPT } from "#store/memory/delivery-codec.ts";
 import { DeliveryRing } from "#store/memory/delivery-ring.ts";
 import { PackedWriter } from "#store/memory/packed.ts";

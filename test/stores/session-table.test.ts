@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { newId } from "#core/ids.ts";
+import { newId } from "#kit/ids.ts";
 import { hashOf } from "#store/memory/id-index.ts";
 import { IdempotencyKeys } from "#store/memory/idempotency-keys.ts";
 import { OrderedSlots } from "#store/memory/ordered-slots.ts";

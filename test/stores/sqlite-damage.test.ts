@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { copyFileSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { openDriver } from "#store/sqlite/driver.ts";
 import type { StartThread } from "#store/sqlite/link.ts";
 import { DAMAGE } from "#store/sqlite/text.ts";

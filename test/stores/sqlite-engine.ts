@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { buildSync } from "esbuild";
 import { onTestFinished } from "vitest";
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 import type { StartThread } from "#store/sqlite/link.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
 import type { Store } from "#store/store.ts";

@@ -249,7 +249,7 @@ export const refusal = async (call: Promise<unknown>): Promise<string> => {
   try {
     await call;
   } catch (error) {
-    const { GatewayError } = await import("#core/errors.ts");
+    const { GatewayError } = await import("#kit/errors.ts");
     if (error instanceof GatewayError) return error.name;
     throw error;
   }

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import type { ServerSettings } from "#tools/mcp/server.ts";
 import { open, signal } from "./open-tools.ts";
 

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "#core/clock.ts";
+import { type Clock, systemClock } from "#kit/clock.ts";
 import { createToolServer, type ServerSettings } from "#tools/mcp/server.ts";
 import { createToolSource } from "#tools/mcp/source.ts";
 import type { Tool } from "#tools/tool.ts";

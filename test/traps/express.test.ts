@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { expect, test, vi } from "vitest";
 import { startGateway } from "#test/harness/gateway.ts";
-import { Req, Res } from "#wire/prototypes.ts";
+import { Req, Res } from "#wire/rest/prototypes.ts";
 
 // Trap: Express sets the prototypes of req and res on every request, which makes their objects slow. It finds nothing to change where
 // they have Express's own from the start.

@@ -8,8 +8,8 @@ import openapi from "#generated/openapi.json" with { type: "json" };
 import { restRoutes } from "#test/harness/contract.ts";
 import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
-import { restPart } from "#wire/documents.ts";
-import { createRequestValidation } from "#wire/rest-validation.ts";
+import { restPart } from "#wire/pages/documents.ts";
+import { createRequestValidation } from "#wire/rest/rest-validation.ts";
 
 // What express and express-openapi-validator do that nobody would think, and that we keep out of its way.
 

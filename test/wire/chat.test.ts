@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
 

@@ -6,7 +6,7 @@ import { createManualClock } from "#test/harness/clock.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { OVER_TLS } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
-import { createConnectionLimit } from "#wire/connection-limit.ts";
+import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 
 /** A connection from an address of this machine: all of 127/8 are. */
 const open = async (url: string, from = "127.0.0.1"): Promise<Socket> => {

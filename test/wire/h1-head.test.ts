@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { createRandom } from "#test/harness/random.ts";
-import { type Head, HeadMemory, readHead } from "#wire/h1-head.ts";
+import { type Head, HeadMemory, readHead } from "#wire/http/h1-head.ts";
 
 const POST = [
   "POST /rpc?a=b HTTP/1.1",

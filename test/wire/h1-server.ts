@@ -2,13 +2,13 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
-import { readBody } from "#wire/body.ts";
-import { type ListenOptions, listen } from "#wire/listen.ts";
-import { createResetLimit } from "#wire/reset-limit.ts";
+import { readBody } from "#wire/call/body.ts";
+import { type ListenOptions, listen } from "#wire/http/listen.ts";
+import { createResetLimit } from "#wire/http/reset-limit.ts";
 
 export type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { limitPassed } from "#wire/json-limits.ts";
-import { endOfString } from "#wire/json-strings.ts";
+import { limitPassed } from "#wire/call/json-limits.ts";
+import { endOfString } from "#wire/call/json-strings.ts";
 
 /** As one would write it down first: unit by unit. */
 const plainEnd = (text: string, quote: number): number => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { placeOfFault } from "#wire/json-place.ts";
+import { placeOfFault } from "#wire/call/json-place.ts";
 
 const isJson = (text: string): boolean => {
   try {

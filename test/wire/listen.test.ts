@@ -9,9 +9,9 @@ import { createRegistry } from "#observe/metrics.ts";
 import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, settings, TYPE } from "#test/harness/frames.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
-import { createHttp2 } from "#wire/h2.ts";
-import type { Http2Response } from "#wire/h2-exchange.ts";
-import { type ListenOptions, listen } from "#wire/listen.ts";
+import { createHttp2 } from "#wire/http/h2.ts";
+import type { Http2Response } from "#wire/http/h2-exchange.ts";
+import { type ListenOptions, listen } from "#wire/http/listen.ts";
 import { BY_CONNECTION } from "./h1-server.ts";
 
 const HEALTH = { method: "GET", path: "/healthz" };

@@ -5,8 +5,8 @@ import { shareGateway } from "#test/harness/gateway.ts";
 const CAUSE = "no such thing in /srv/gateway/secrets.json";
 
 // The real doors, but that all they ask fails.
-vi.mock("#wire/ops.ts", async (original) => {
-  const { createOpsDoors } = await original<typeof import("#wire/ops.ts")>();
+vi.mock("#wire/pages/ops.ts", async (original) => {
+  const { createOpsDoors } = await original<typeof import("#wire/pages/ops.ts")>();
   const fail = () => {
     throw new TypeError(CAUSE);
   };
@@ -15,7 +15,7 @@ vi.mock("#wire/ops.ts", async (original) => {
       createOpsDoors({ ...parts, uptimeMs: fail, readiness: fail, documents: fail, reference: fail, metrics: fail }),
   };
 });
-vi.mock("#wire/index-page.ts", () => ({
+vi.mock("#wire/pages/index-page.ts", () => ({
   wantsPage: () => {
     throw new TypeError(CAUSE);
   },

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { endSoon } from "#wire/outbox.ts";
+import { endSoon } from "#wire/http/outbox.ts";
 
 const answerTo = (sent: string[], name: string, fault?: Error): ServerResponse =>
   ({

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createPipelined } from "#wire/pipelined.ts";
+import { createPipelined } from "#wire/http/pipelined.ts";
 import { listenHere, open } from "./h1-server.ts";
 
 type Begun = { url: string; res: ServerResponse };

@@ -1,6 +1,6 @@
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
-import type { GatewayError } from "#core/errors.ts";
+import type { GatewayError } from "#kit/errors.ts";
 import type { SharedStore } from "#store/shared-store.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";

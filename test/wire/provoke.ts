@@ -1,5 +1,5 @@
-import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#generated/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Route } from "#test/harness/contract.ts";
 import { SECRETS, type TestGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";

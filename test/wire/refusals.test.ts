@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Delivery } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
-import { createRefusals, type Refused } from "#wire/refusals.ts";
+import { createRefusals, type Refused } from "#wire/call/refusals.ts";
 
 const call = ({ address = "192.0.2.1", ...more }: Partial<Refused> & { address?: string } = {}): Refused => ({
   ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1", caller: undefined, turnId: undefined },

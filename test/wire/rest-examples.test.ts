@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { BackendError } from "#core/errors.ts";
 import type { Operation } from "#generated/routes.ts";
+import { BackendError } from "#kit/errors.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import type { StreamEvent } from "#test/harness/contract.ts";
 import { type Example, nameOf, operationsAt, plain, repliesOf, requestsOf } from "#test/harness/examples.ts";

@@ -3,12 +3,12 @@ import { beforeAll, expect, it } from "vitest";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import { routes } from "#generated/routes.ts";
 import { bodies } from "#generated/validators/rest-bodies.js";
-import { restPart } from "#wire/documents.ts";
-import { standIn } from "#wire/prototypes.ts";
-import type { HoldToContract } from "#wire/rest.ts";
-import { holdHot } from "#wire/rest-hot.ts";
-import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
-import type { Route } from "#wire/routes.ts";
+import type { Route } from "#wire/call/routes.ts";
+import { restPart } from "#wire/pages/documents.ts";
+import { standIn } from "#wire/rest/prototypes.ts";
+import type { HoldToContract } from "#wire/rest/rest.ts";
+import { holdHot } from "#wire/rest/rest-hot.ts";
+import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 
 // The hottest operations have their bodies taken by validators that were compiled ahead. express-openapi-validator reads the same contract, and has
 // to come to the same verdict, with the same defaults.

@@ -15,7 +15,7 @@ import { watchAccepted, watchHeld } from "#test/harness/held.ts";
 import { CERTIFICATE } from "#test/harness/http2.ts";
 import { root } from "#test/harness/process.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
-import { listen } from "#wire/listen.ts";
+import { listen } from "#wire/http/listen.ts";
 import { BY_CONNECTION } from "./h1-server.ts";
 
 const MIB = 2 ** 20;

@@ -3,8 +3,8 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import { connect } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { sendEvents } from "#wire/sse.ts";
-import type { SseEvent } from "#wire/sse-frames.ts";
+import { sendEvents } from "#wire/call/sse.ts";
+import type { SseEvent } from "#wire/call/sse-frames.ts";
 import { listenHere } from "./h1-server.ts";
 
 beforeEach(() => {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SendMessageRequest } from "@a2a-js/sdk";
 import { type Client, ClientFactory, JsonRpcTransportFactory, RestTransportFactory } from "@a2a-js/sdk/client";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
-import { HOPS_HEADER } from "#core/hops.ts";
-import type { StopSignal } from "#core/stop-signal.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { HOPS_HEADER } from "#kit/hops.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { createBreaker, keptBack, verdictOf } from "../breaker.ts";
 import { digestOf } from "../digest.ts";

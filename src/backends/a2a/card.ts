@@ -1,6 +1,6 @@
 import type { AgentCard } from "@a2a-js/sdk";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
 
 export const WHO = "the remote agent";
 const WELL_KNOWN = "/.well-known/agent-card.json";

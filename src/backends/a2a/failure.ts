@@ -1,5 +1,5 @@
-import { cleanSentence } from "#core/clean-words.ts";
-import { BackendError } from "#core/errors.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
+import { BackendError } from "#kit/errors.ts";
 import { WHO } from "./card.ts";
 
 /** What the codes of A2A's errors mean to whoever sent the turn; their messages are the remote's own. */

@@ -1,6 +1,6 @@
 import type { Artifact, Message, StreamResponse, Task, TaskStatus } from "@a2a-js/sdk";
-import { cleanSentence } from "#core/clean-words.ts";
-import { BackendError } from "#core/errors.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
 import { WHO } from "./card.ts";
 import { textOf } from "./message.ts";

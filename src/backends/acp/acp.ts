@@ -1,5 +1,5 @@
-import { BackendError } from "#core/errors.ts";
-import { abortSignalOf } from "#core/stop-signal.ts";
+import { BackendError } from "#kit/errors.ts";
+import { abortSignalOf } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { summaryOf } from "../summary.ts";
 import { type AgentProcess, type AgentSettings, startAgent } from "./agent-process.ts";

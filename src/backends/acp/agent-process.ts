@@ -1,9 +1,9 @@
 import { client, methods, PROTOCOL_VERSION, type PromptRequest, type PromptResponse } from "@agentclientprotocol/sdk";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
-import { HOPS_KEY } from "#core/hops.ts";
-import type { Program } from "#core/programs/program.ts";
-import { type ProgramEnd, type RunningProgram, startProgram } from "#core/programs/start.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { HOPS_KEY } from "#kit/hops.ts";
+import type { Program } from "#kit/programs/program.ts";
+import { type ProgramEnd, type RunningProgram, startProgram } from "#kit/programs/start.ts";
 import type { Events } from "#observe/events.ts";
 import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";

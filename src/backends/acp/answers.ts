@@ -1,7 +1,7 @@
 import { type PromptResponse, RequestError } from "@agentclientprotocol/sdk";
-import { cleanSentence } from "#core/clean-words.ts";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
 
 type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };

@@ -1,9 +1,9 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
-import { createLineCutter, LineTooLong } from "#core/programs/lines.ts";
-import { outputOf } from "#core/programs/output.ts";
-import type { RunningProgram } from "#core/programs/start.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
+import { outputOf } from "#kit/programs/output.ts";
+import type { RunningProgram } from "#kit/programs/start.ts";
 
 const LINE_BYTES = 16 * 1024 * 1024;
 /** Requests of the agent that are not answered yet. One that has more does not read its answers. */

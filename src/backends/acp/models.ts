@@ -1,5 +1,5 @@
 import type { SessionConfigOption } from "@agentclientprotocol/sdk";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 
 /** Sets the model of a session, by the option that the agent offers for it. A turn that names none leaves it as it is. */
 export const createModelChoice = (

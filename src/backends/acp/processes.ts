@@ -1,5 +1,5 @@
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { AgentProcess } from "./agent-process.ts";
 
 export type ProcessLimits = { idle: number; processes: number; clock: Clock };

@@ -1,7 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
-import { cleanSentence } from "#core/clean-words.ts";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Chunk } from "../backend.ts";
 import { createJoiner } from "../whole-text.ts";
 

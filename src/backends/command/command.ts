@@ -1,9 +1,9 @@
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
-import { outputOf } from "#core/programs/output.ts";
-import type { Program } from "#core/programs/program.ts";
-import { type RunningProgram, startProgram } from "#core/programs/start.ts";
-import type { StopSignal } from "#core/stop-signal.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { outputOf } from "#kit/programs/output.ts";
+import type { Program } from "#kit/programs/program.ts";
+import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Events } from "#observe/events.ts";
 import type { Backend, Chunk, Used } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";

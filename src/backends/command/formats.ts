@@ -1,5 +1,5 @@
-import { BackendError } from "#core/errors.ts";
-import { createLineCutter, LineTooLong } from "#core/programs/lines.ts";
+import { BackendError } from "#kit/errors.ts";
+import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
 import type { Chunk } from "../backend.ts";
 import { readPiece } from "../turn-document.ts";
 import { createJoiner } from "../whole-text.ts";

@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
-import { JoinedBytes } from "#core/joined-bytes.ts";
-import { retryAfterOf } from "#core/retry-after.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { JoinedBytes } from "#kit/joined-bytes.ts";
+import { retryAfterOf } from "#kit/retry-after.ts";
 import type { Chunk } from "../backend.ts";
 import type { AnswerHeaders } from "../outbound/answer-head.ts";
 import type { AnswerController, AnswerHandler } from "../outbound/connection.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "#core/clock.ts";
-import type { BackendError } from "#core/errors.ts";
-import type { StopSignal } from "#core/stop-signal.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { BackendError } from "#kit/errors.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Chunk, Used } from "../backend.ts";
 import { type Breaker, keptBack, verdictOf } from "../breaker.ts";
 import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";

@@ -1,5 +1,5 @@
-import { cleanSentence } from "#core/clean-words.ts";
-import { BackendError } from "#core/errors.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Chunk } from "../backend.ts";
 import { readPiece } from "../turn-document.ts";
 

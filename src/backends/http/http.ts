@@ -1,4 +1,4 @@
-import { newId } from "#core/ids.ts";
+import { newId } from "#kit/ids.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { createBreaker } from "../breaker.ts";
 import { Client } from "../outbound/client.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "#core/clock.ts";
-import { HOPS_HEADER } from "#core/hops.ts";
-import { sign, signingKeyOf } from "#core/signing.ts";
+import type { Clock } from "#kit/clock.ts";
+import { HOPS_HEADER } from "#kit/hops.ts";
+import { sign, signingKeyOf } from "#kit/signing.ts";
 import { fixHeaders } from "../outbound/request-text.ts";
 
 export type HttpSettings = {

@@ -1,5 +1,5 @@
-import { BackendError } from "#core/errors.ts";
-import { JoinedBytes } from "#core/joined-bytes.ts";
+import { BackendError } from "#kit/errors.ts";
+import { JoinedBytes } from "#kit/joined-bytes.ts";
 import type { Used } from "../backend.ts";
 import type { Pieces } from "../outbound/alike.ts";
 import type { AnswerHeaders } from "../outbound/answer-head.ts";

@@ -1,6 +1,6 @@
-import { cleanSentence } from "#core/clean-words.ts";
-import { BackendError } from "#core/errors.ts";
-import { retryAfterOf } from "#core/retry-after.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
+import { BackendError } from "#kit/errors.ts";
+import { retryAfterOf } from "#kit/retry-after.ts";
 import { statusWords } from "../outbound/words.ts";
 
 /** The request is what fails: another model is not asked for the same. After all other failures it is, where nothing was said yet. */

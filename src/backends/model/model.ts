@@ -1,4 +1,4 @@
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 import type { Backend } from "../backend.ts";
 import { summaryOf } from "../summary.ts";
 import { firstOf, knownOf, type ModelTable } from "./known.ts";

@@ -1,5 +1,5 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 import { type Breaker, createBreaker } from "../breaker.ts";
 import { Client } from "../outbound/client.ts";
 import { Exchange, type Hearer } from "./exchange.ts";

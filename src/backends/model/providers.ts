@@ -1,5 +1,5 @@
 import type { LanguageModelV3, SharedV3ProviderOptions } from "@ai-sdk/provider";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { chatBody, type PlainBody } from "./plain.ts";
 import type { Wire } from "./wires/wire.ts";
 import { WIRES } from "./wires/wires.ts";

@@ -1,7 +1,7 @@
 import type { LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
-import { abortSignalOf, type StopSignal } from "#core/stop-signal.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
 import type { Chunk, Used } from "../backend.ts";
 import { keptBack, verdictOf } from "../breaker.ts";

@@ -4,7 +4,7 @@ import type {
   LanguageModelV3ToolCall,
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
 import type { Exchange } from "./exchange.ts";
 import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted, RequestRefused } from "./failures.ts";

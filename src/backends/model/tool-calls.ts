@@ -1,5 +1,5 @@
 import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3ToolCall } from "@ai-sdk/provider";
-import { cleanSentence } from "#core/clean-words.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import { fence } from "../fence.ts";
 import { argumentsOf } from "./step.ts";

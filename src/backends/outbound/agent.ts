@@ -1,5 +1,5 @@
 import { Agent } from "undici";
-import { HEAD_BYTES, reachWithin } from "#core/lookup.ts";
+import { HEAD_BYTES, reachWithin } from "#kit/lookup.ts";
 
 /**
  * Connections to an agent or a model, kept for the next turn. The address is the configuration's: no redirect is followed, no variable of

@@ -1,4 +1,4 @@
-import { HEAD_BYTES } from "#core/lookup.ts";
+import { HEAD_BYTES } from "#kit/lookup.ts";
 import { type AnswerHeaders, framingOf, invalid, keptFor, NoAnswer, readAnswerHead } from "./answer-head.ts";
 
 /** So many heads may come that are no answer yet (100, 102, 103). */

@@ -1,7 +1,7 @@
 import { isIP, type Socket } from "node:net";
 import { buildConnector } from "undici";
-import type { Clock } from "#core/clock.ts";
-import { reachWithin } from "#core/lookup.ts";
+import type { Clock } from "#kit/clock.ts";
+import { reachWithin } from "#kit/lookup.ts";
 import { KEPT_MS } from "./answer-head.ts";
 import { type AnswerHandler, Asked, Connection, type ConnectionOwner, onread } from "./connection.ts";
 import { type Gathering, gathering as shared } from "./gathering.ts";

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { BackendError } from "#core/errors.ts";
-import { JoinedBytes } from "#core/joined-bytes.ts";
+import { BackendError } from "#kit/errors.ts";
+import { JoinedBytes } from "#kit/joined-bytes.ts";
 import { Alike, type Pieces, type Said } from "./alike.ts";
 
 /** The longest line, and the most that the lines of one event may hold. */

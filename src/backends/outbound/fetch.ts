@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import type { Agent, Dispatcher } from "undici";
-import type { Clock } from "#core/clock.ts";
-import { BackendError } from "#core/errors.ts";
-import { JoinedBytes } from "#core/joined-bytes.ts";
-import { discard, paced, READ_AHEAD, streamOf } from "#core/paced.ts";
-import { retryAfterOf } from "#core/retry-after.ts";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { JoinedBytes } from "#kit/joined-bytes.ts";
+import { discard, paced, READ_AHEAD, streamOf } from "#kit/paced.ts";
+import { retryAfterOf } from "#kit/retry-after.ts";
 import { EventReader } from "./events.ts";
 import { connectionError, isWorthAnotherTry, statusWords } from "./words.ts";
 

@@ -1,8 +1,8 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { GatewayError } from "#core/errors.ts";
 import type { Choice } from "#core/mappings.ts";
 import type { HooksHandlers, HooksReplies } from "#generated/hooks-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { type HookStarted, startHook } from "./start.ts";
 
 type Reply = HooksReplies["hooks.mapped"];

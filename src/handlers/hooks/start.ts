@@ -1,8 +1,8 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { newBareId } from "#core/ids.ts";
-import type { Started } from "#core/turns.ts";
+import type { Started } from "#core/turns/turns.ts";
 import type { AgentHookReply } from "#generated/hooks-handlers.ts";
+import { newBareId } from "#kit/ids.ts";
 
 /** The turn that a webhook asks for. */
 export type HookTurn = {

@@ -1,6 +1,6 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { QueuedEvent } from "#core/system-events.ts";
+import type { QueuedEvent } from "#core/heartbeat/system-events.ts";
 import type { HooksHandlers, HooksReplies, WakeRequest } from "#generated/hooks-handlers.ts";
 
 type Reply = HooksReplies["hooks.wake"];

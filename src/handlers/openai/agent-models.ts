@@ -1,8 +1,8 @@
-import type { Agent } from "#core/agents.ts";
+import type { Agent } from "#core/agents/agents.ts";
 import type { Core } from "#core/core.ts";
-import { GatewayError } from "#core/errors.ts";
-import { quoted, suggest } from "#core/fault-words.ts";
 import type { Model } from "#generated/rest-types.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { quoted, suggest } from "#kit/fault-words.ts";
 
 /** No agent's name holds it. */
 const SEPARATOR = "/";

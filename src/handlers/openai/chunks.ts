@@ -1,7 +1,7 @@
-import { GatewayError } from "#core/errors.ts";
-import type { TurnStep, TurnSteps } from "#core/turn-events.ts";
-import { failureOf } from "#core/turns.ts";
+import type { TurnStep, TurnSteps } from "#core/turns/turn-events.ts";
+import { failureOf } from "#core/turns/turns.ts";
 import type { ChatCompletionChunk } from "#generated/rest-types.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Turn, Usage } from "#store/store.ts";
 import { headOf, usageOf } from "./present.ts";
 

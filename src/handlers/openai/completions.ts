@@ -1,11 +1,11 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { earlierAsContext } from "#core/earlier.ts";
-import { GatewayError } from "#core/errors.ts";
-import { instructionsTold } from "#core/history.ts";
-import { placeOfChat, type SessionPlace } from "#core/sessions.ts";
-import { failureOf, isEnded } from "#core/turns.ts";
+import { earlierAsContext } from "#core/sessions/earlier.ts";
+import { instructionsTold } from "#core/sessions/history.ts";
+import { placeOfChat, type SessionPlace } from "#core/sessions/sessions.ts";
+import { failureOf, isEnded } from "#core/turns/turns.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Turn } from "#store/store.ts";
 import { findAgent } from "./agent-models.ts";
 import { ChunkStream, createChunks } from "./chunks.ts";

@@ -1,6 +1,6 @@
-import { type Earlier, earlierAsContext } from "#core/earlier.ts";
-import { GatewayError } from "#core/errors.ts";
+import { type Earlier, earlierAsContext } from "#core/sessions/earlier.ts";
 import type { ChatMessage } from "#generated/rest-types.ts";
+import { GatewayError } from "#kit/errors.ts";
 
 /** A request's conversation: the message that starts a turn, and what was said before. */
 export type Conversation = { text: string; earlier: readonly Earlier[] };

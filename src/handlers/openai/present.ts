@@ -1,5 +1,5 @@
-import { showCompleted, type Usage } from "#core/usages.ts";
 import type { ChatCompletion, CompletionUsage } from "#generated/rest-types.ts";
+import { showCompleted, type Usage } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
 
 /** What is the same in a whole reply and in its pieces. */

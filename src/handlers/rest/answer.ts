@@ -1,9 +1,9 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { StepMark, TurnSteps } from "#core/turn-events.ts";
-import { failureOf, isEnded, type TurnWish } from "#core/turns.ts";
-import { NO_USAGE, showCompleted } from "#core/usages.ts";
+import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
+import { failureOf, isEnded, type TurnWish } from "#core/turns/turns.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
+import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
 import { eventOf } from "./present.ts";
 

@@ -1,6 +1,6 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { placeOfChat } from "#core/sessions.ts";
+import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { startAndAnswer } from "./answer.ts";
 

@@ -1,7 +1,7 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { GatewayError } from "#core/errors.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Page } from "#store/store.ts";
 import { deliveryOf, summaryOf } from "./present-deliveries.ts";
 import { type ReplayParts, replay } from "./replay.ts";

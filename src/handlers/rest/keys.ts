@@ -1,8 +1,8 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { GatewayError } from "#core/errors.ts";
 import { configLineOf, type KeyRecord } from "#core/keys.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { ApiKey } from "#store/store.ts";
 import { timeOf, timeOrNull } from "./present.ts";
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { headersOf, statusOfDelivery, whyNotReplayable } from "#core/deliveries.ts";
-import type { TimelineStep } from "#core/delivery-timeline.ts";
+import { headersOf, statusOfDelivery, whyNotReplayable } from "#core/recorder/deliveries.ts";
+import type { TimelineStep } from "#core/recorder/delivery-timeline.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
 import type { RecordedDelivery } from "#store/store.ts";
 import { timeOf } from "./present.ts";

@@ -1,7 +1,7 @@
-import type { TurnStep } from "#core/turn-events.ts";
-import { showCompleted, showUsage } from "#core/usages.ts";
+import type { TurnStep } from "#core/turns/turn-events.ts";
 import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
+import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
 
 /** How REST writes what the core knows: snake_case, times as text, null for what is not there. */

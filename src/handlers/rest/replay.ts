@@ -1,11 +1,11 @@
 import type { CallContext, HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { headersOf, whyNotReplayable } from "#core/deliveries.ts";
-import { GatewayError } from "#core/errors.ts";
-import { hopsIn } from "#core/hops.ts";
+import { headersOf, whyNotReplayable } from "#core/recorder/deliveries.ts";
 import { errors } from "#generated/errors.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { hopsIn } from "#kit/hops.ts";
 import type { AtOnce, Delivery, DeliveryAnswer, DeliveryStep, RecordedDelivery } from "#store/store.ts";
 import { HIDDEN } from "./present-deliveries.ts";
 

@@ -1,7 +1,7 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { placeOfChat } from "#core/sessions.ts";
-import { checkParams, hasSkill, type Skill } from "#core/skills.ts";
+import { placeOfChat } from "#core/sessions/sessions.ts";
+import { checkParams, hasSkill, type Skill } from "#core/skills/skills.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { startAndAnswer } from "./answer.ts";
 

@@ -1,6 +1,6 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { StepMark } from "#core/turn-events.ts";
+import type { StepMark } from "#core/turns/turn-events.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
 import { turnEvents } from "./answer.ts";

@@ -1,10 +1,10 @@
 import type { CallContext } from "#core/call.ts";
-import { GatewayError } from "#core/errors.ts";
-import { placeOf } from "#core/sessions.ts";
-import { failureOf, isEnded, type Started } from "#core/turns.ts";
-import { NO_USAGE, showCompleted } from "#core/usages.ts";
+import { placeOf } from "#core/sessions/sessions.ts";
+import { failureOf, isEnded, type Started } from "#core/turns/turns.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { SentMessage } from "#generated/rpc-types.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 import type { RpcParts } from "./parts.ts";
 
 type AgentMethods = "agent.list" | "agent.status" | "agent.reload" | "agent.sendMessage";

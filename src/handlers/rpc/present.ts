@@ -1,5 +1,5 @@
-import { showUsage } from "#core/usages.ts";
 import type { Message as MessageView, Session as SessionView } from "#generated/rpc-types.ts";
+import { showUsage } from "#kit/usages.ts";
 import type { Message, Session } from "#store/store.ts";
 
 /** How RPC writes what the core knows: camelCase, times as text. */

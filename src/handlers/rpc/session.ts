@@ -1,6 +1,6 @@
 import type { CallContext } from "#core/call.ts";
-import { GatewayError } from "#core/errors.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Message, Session } from "#store/store.ts";
 import type { RpcParts } from "./parts.ts";
 import { messageOf, sessionOf } from "./present.ts";

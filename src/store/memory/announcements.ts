@@ -1,4 +1,4 @@
-import { IdTable, NOWHERE, Roster } from "#core/tables.ts";
+import { IdTable, NOWHERE, Roster } from "#kit/tables.ts";
 import type { Announcement, AnnouncementClaim, ClaimedAnnouncement, Store } from "#store/store.ts";
 import { Heap } from "./heap.ts";
 import type { TurnRow } from "./rows.ts";

@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Claim, Store } from "#store/store.ts";
 import { type CompactionRow, NO_SEQ, type QueueRow } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";

@@ -1,5 +1,5 @@
-import type { ErrorName } from "#core/errors.ts";
-import { moreOf, type Usage } from "#core/usages.ts";
+import type { ErrorName } from "#kit/errors.ts";
+import { moreOf, type Usage } from "#kit/usages.ts";
 import type { Entry, Role, SessionSize, Surface } from "#store/store.ts";
 import { PackedWriter } from "./packed.ts";
 import { PackedReader } from "./packed-reader.ts";

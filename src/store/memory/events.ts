@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { EventOrder, Store, SystemEvent, TurnEnd, TurnError, TurnOrder } from "#store/store.ts";
 import { askForBeat } from "./beats.ts";
 import { KEPT } from "./delivery-codec.ts";

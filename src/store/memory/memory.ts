@@ -1,6 +1,6 @@
-import type { Clock } from "#core/clock.ts";
-import { GatewayError } from "#core/errors.ts";
-import { newBareId } from "#core/ids.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { newBareId } from "#kit/ids.ts";
 import type { ApiKey, Store, StoreWatcher } from "#store/store.ts";
 import { announcementMethods } from "./announcements.ts";
 import { beatMethods } from "./beats.ts";

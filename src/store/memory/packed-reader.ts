@@ -1,4 +1,4 @@
-import { textOfUtf8 } from "#core/utf8.ts";
+import { textOfUtf8 } from "#kit/utf8.ts";
 import {
   ALIKE,
   ALPHABET,

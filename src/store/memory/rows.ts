@@ -1,4 +1,4 @@
-import { NOWHERE } from "#core/tables.ts";
+import { NOWHERE } from "#kit/tables.ts";
 import type { AgentCounts, Entry, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
 import { NO_SLOT } from "./record-segments.ts";
 import type { SessionRow } from "./session-row.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "#core/clock.ts";
-import { IdTable, Roster } from "#core/tables.ts";
+import type { Clock } from "#kit/clock.ts";
+import { IdTable, Roster } from "#kit/tables.ts";
 import type { Entry, GatewayEntry, Session, StoreWatcher, Turn } from "#store/store.ts";
 import { turnOf } from "#store/views.ts";
 import type { JournalHead } from "./ageing.ts";

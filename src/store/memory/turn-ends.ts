@@ -1,4 +1,4 @@
-import { addMore, addUsage, NO_USAGE } from "#core/usages.ts";
+import { addMore, addUsage, NO_USAGE } from "#kit/usages.ts";
 import type { Entry, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import { noteEnd } from "./agent-counters.ts";
 import { announce, tellAnnouncement } from "./announcements.ts";

@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Claim, ClaimedTurn, ClaimRequest, Entry, Store, Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import { turnOf } from "#store/views.ts";
 import { compactionOfClaim } from "./compactions.ts";

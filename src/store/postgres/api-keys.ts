@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { ApiKey, Store } from "#store/store.ts";
 import type { Frame } from "./frame.ts";
 import { keepText, readText } from "./texts.ts";

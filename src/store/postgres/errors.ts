@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 
 /** How a call to the database failed, and what may be done about it. */
 export type Failure =

@@ -1,5 +1,5 @@
-import type { ErrorName } from "#core/errors.ts";
-import { GatewayError } from "#core/errors.ts";
+import type { ErrorName } from "#kit/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { decodeCursor } from "#store/cursors.ts";
 import { queuedEvent } from "#store/queued-event.ts";
 import type { EventOrder, Store, SystemEvent } from "#store/store.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "#core/clock.ts";
-import { systemClock } from "#core/clock.ts";
-import { GatewayError } from "#core/errors.ts";
+import type { Clock } from "#kit/clock.ts";
+import { systemClock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { SessionRef } from "#store/store.ts";
 import { type AgentEnds, createAgentEnds, type EndedAgent } from "./agent-ends.ts";
 import { createBatcher, Gates } from "./batches.ts";

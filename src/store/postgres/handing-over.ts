@@ -1,4 +1,4 @@
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 
 /** Between two beats, too, an agent's events are being handed over. */
 const LATELY_MS = 3_000;

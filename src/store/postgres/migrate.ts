@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type pg from "pg";
-import { GatewayError } from "#core/errors.ts";
-import { newBareId } from "#core/ids.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { newBareId } from "#kit/ids.ts";
 import { failureOf } from "./errors.ts";
 import { FUNCTIONS, MIGRATIONS } from "./migrations/migrations.ts";
 

@@ -1,6 +1,6 @@
-import type { Clock } from "#core/clock.ts";
-import { GatewayError } from "#core/errors.ts";
-import { newBareId } from "#core/ids.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { newBareId } from "#kit/ids.ts";
 import type { Store, StoreNotice } from "#store/store.ts";
 import { announcementMethods } from "./announcements.ts";
 import { keyMethods } from "./api-keys.ts";

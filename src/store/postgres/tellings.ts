@@ -1,4 +1,4 @@
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 import type { Entry, SessionRef, StoreWatcher } from "#store/store.ts";
 
 /** What is kept of a session that was told of: the `seq` up to which, and entries that came too early. */

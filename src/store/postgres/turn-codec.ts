@@ -1,4 +1,4 @@
-import type { ErrorName } from "#core/errors.ts";
+import type { ErrorName } from "#kit/errors.ts";
 import type { Claim, ClaimedTurn, Entry, Message, Role, SessionSize, Surface, Turn, TurnStatus } from "#store/store.ts";
 import { readOptional, readText } from "./texts.ts";
 import { type MoreRow, readUsage } from "./usage.ts";

@@ -1,4 +1,4 @@
-import { type ErrorName, GatewayError } from "#core/errors.ts";
+import { type ErrorName, GatewayError } from "#kit/errors.ts";
 import type { Claim, ClaimedTurn, Entry, Store, Turn, TurnEnd, TurnOrder, TurnStart, UsageRow } from "#store/store.ts";
 import { ringView, storeBytes } from "./deliveries.ts";
 import { deliveryRow } from "./delivery-codec.ts";

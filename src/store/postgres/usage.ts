@@ -1,4 +1,4 @@
-import { moreOf } from "#core/usages.ts";
+import { moreOf } from "#kit/usages.ts";
 import type { Store, Usage, UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_NAMES } from "#store/usage-counts.ts";
 import { usageOf } from "#store/views.ts";

@@ -1,5 +1,5 @@
 import { renameSync, rmSync, statSync } from "node:fs";
-import { newBareId } from "#core/ids.ts";
+import { newBareId } from "#kit/ids.ts";
 import { openDriver } from "./driver.ts";
 import { makeOwn } from "./own-file.ts";
 

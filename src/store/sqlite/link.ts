@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
-import type { Clock } from "#core/clock.ts";
-import { GatewayError } from "#core/errors.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { AgentCounts, StoreNotice, StoreWatcher } from "#store/store.ts";
 import { readNews } from "./gateway-codec.ts";
 import {

@@ -1,6 +1,6 @@
 /** What goes between the two threads of the engine. */
 import type { MessagePort } from "node:worker_threads";
-import type { ErrorExtra, ErrorName } from "#core/errors.ts";
+import type { ErrorExtra, ErrorName } from "#kit/errors.ts";
 import type { AgentCounts, Entry, SessionRef, StoreNotice } from "#store/store.ts";
 import type { KeptNews } from "./gateway-codec.ts";
 

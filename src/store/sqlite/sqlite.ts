@@ -1,4 +1,4 @@
-import type { Clock } from "#core/clock.ts";
+import type { Clock } from "#kit/clock.ts";
 import type { Store, StoreNotice, StoreWatcher } from "#store/store.ts";
 import { inboundCalls } from "./inbound.ts";
 import { Link, type StartThread } from "./link.ts";

@@ -2,11 +2,11 @@ import { setMaxListeners } from "node:events";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { Agent, type Dispatcher } from "undici";
-import { HOPS_HEADER, HOPS_KEY } from "#core/hops.ts";
-import { JoinedBytes } from "#core/joined-bytes.ts";
-import { HEAD_BYTES, LINK_LOCAL, LINK_LOCAL_WORDS, reachWithin } from "#core/lookup.ts";
-import { discard, paced, READ_AHEAD, streamOf } from "#core/paced.ts";
-import { createLineCutter, LineTooLong } from "#core/programs/lines.ts";
+import { HOPS_HEADER, HOPS_KEY } from "#kit/hops.ts";
+import { JoinedBytes } from "#kit/joined-bytes.ts";
+import { HEAD_BYTES, LINK_LOCAL, LINK_LOCAL_WORDS, reachWithin } from "#kit/lookup.ts";
+import { discard, paced, READ_AHEAD, streamOf } from "#kit/paced.ts";
+import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
 
 const CONNECT_MS = 10_000;
 /** A whole answer, or one line of a stream. */

@@ -1,5 +1,5 @@
-import type { Clock } from "#core/clock.ts";
-import type { Said } from "#core/programs/said.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Said } from "#kit/programs/said.ts";
 import type { ToolSource } from "../tool.ts";
 import { createToolServer, type ServerSettings } from "./server.ts";
 import { createToolSource } from "./source.ts";

@@ -1,4 +1,4 @@
-import { cleanSentence } from "#core/clean-words.ts";
+import { cleanSentence } from "#kit/clean-words.ts";
 import type { Tool, ToolSource } from "../tool.ts";
 import type { ToolServer } from "./server.ts";
 

@@ -1,11 +1,11 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
-import type { Clock } from "#core/clock.ts";
-import { createLineCutter } from "#core/programs/lines.ts";
-import { outputOf } from "#core/programs/output.ts";
-import type { Program } from "#core/programs/program.ts";
-import type { Said } from "#core/programs/said.ts";
-import { type RunningProgram, startProgram } from "#core/programs/start.ts";
+import type { Clock } from "#kit/clock.ts";
+import { createLineCutter } from "#kit/programs/lines.ts";
+import { outputOf } from "#kit/programs/output.ts";
+import type { Program } from "#kit/programs/program.ts";
+import type { Said } from "#kit/programs/said.ts";
+import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
 import { readMessage } from "./messages.ts";
 
 /** A message is one line. A server that writes a longer one has gone wrong. */

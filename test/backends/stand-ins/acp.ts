@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type AcpSettings, createAcpBackend } from "#backends/acp/acp.ts";
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 
 const folder = import.meta.dirname;
 export const agentProgram = (begin = "well"): string[] => [process.execPath, join(folder, "acp-agent.mjs"), begin];

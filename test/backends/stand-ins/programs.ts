@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
 import { createCommandBackend } from "#backends/command/command.ts";
-import { systemClock } from "#core/clock.ts";
-import type { BackendError } from "#core/errors.ts";
+import { systemClock } from "#kit/clock.ts";
+import type { BackendError } from "#kit/errors.ts";
 import { collect, textOf, turnOf } from "../suite.ts";
 
 const folder = import.meta.dirname;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { newId } from "#core/ids.ts";
+import { newId } from "#kit/ids.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { DeliveryQuery, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";

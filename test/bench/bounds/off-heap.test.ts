@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "#core/ids.ts";
+import { newId } from "#kit/ids.ts";
 import { IdIndex } from "#store/memory/id-index.ts";
 import { NumberFifo } from "#store/memory/number-fifo.ts";
 import { OpenQueue } from "#store/memory/open-queue.ts";

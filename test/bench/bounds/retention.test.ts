@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { systemClock } from "#core/clock.ts";
-import { newId } from "#core/ids.ts";
+import { systemClock } from "#kit/clock.ts";
+import { newId } from "#kit/ids.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { Store } from "#store/store.ts";
 import { leastOf, watchLoop } from "#test/harness/loop.ts";

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { expect, it } from "vitest";
-import { systemClock } from "#core/clock.ts";
-import { newId } from "#core/ids.ts";
+import { systemClock } from "#kit/clock.ts";
+import { newId } from "#kit/ids.ts";
 import { newPath, openSqlite } from "#test/stores/sqlite-engine.ts";
 
 const KEYS = 1_500;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { systemClock } from "#core/clock.ts";
-import { newId } from "#core/ids.ts";
+import { systemClock } from "#kit/clock.ts";
+import { newId } from "#kit/ids.ts";
 import type { Store, TurnOrder } from "#store/store.ts";
 import { stretchOf } from "#test/harness/loop.ts";
 import { newPath, openSqlite } from "#test/stores/sqlite-engine.ts";

@@ -1,4 +1,4 @@
-import { newBareId, newId } from "#core/ids.ts";
+import { newBareId, newId } from "#kit/ids.ts";
 import type { Store } from "#store/store.ts";
 
 /** A text of its own of so many bytes, as one that came over the wire: flat, and shared with nothing. */

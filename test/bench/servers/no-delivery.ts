@@ -1,8 +1,8 @@
-import { idLike, newId } from "#core/ids.ts";
+import { idLike, newId } from "#kit/ids.ts";
 
 // Stands in for wire/delivery.ts in servers/unrecorded.ts.
 
-type Real = typeof import("#wire/delivery.ts");
+type Real = typeof import("#wire/call/delivery.ts");
 
 export const NO_STEPS: Real["NO_STEPS"] = Object.freeze([]);
 

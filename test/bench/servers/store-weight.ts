@@ -1,4 +1,4 @@
-import { systemClock } from "#core/clock.ts";
+import { systemClock } from "#kit/clock.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import { chatSessionId, fillStore } from "./filler.ts";
 

@@ -1,7 +1,7 @@
 import { serve } from "#cli/serve.ts";
 import { DeliveryRing } from "#store/memory/delivery-ring.ts";
 import { NO_SLOT } from "#store/memory/record-segments.ts";
-import { HookExchange } from "#wire/hook-exchange.ts";
+import { HookExchange } from "#wire/hooks/hook-exchange.ts";
 
 // The gateway without its flight recorder: nothing is noted, made or kept of a request. servers/no-delivery.ts is built in place of what
 // makes a delivery.

@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { GatewayError } from "#core/errors.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import { routes } from "#generated/routes.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { readHookBody } from "#wire/hooks-body.ts";
-import { isIdempotencyKey } from "#wire/idempotency-key.ts";
-import { standIn } from "#wire/prototypes.ts";
-import { createRequestValidation, type ValidateRequest } from "#wire/rest-validation.ts";
+import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
+import { readHookBody } from "#wire/hooks/hooks-body.ts";
+import { standIn } from "#wire/rest/prototypes.ts";
+import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 
 // The webhooks' door has its bodies checked by validators that were compiled ahead. express-openapi-validator reads the same contract,
 // and has to come to the same verdict.

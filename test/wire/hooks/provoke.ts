@@ -1,7 +1,7 @@
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
-import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#generated/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import type { Route } from "#test/harness/contract.ts";

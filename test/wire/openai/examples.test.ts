@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
-import { BackendError } from "#core/errors.ts";
+import { BackendError } from "#kit/errors.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { type Example, nameOf, operationsAt, plain, repliesOf, requestsOf } from "#test/harness/examples.ts";
 import { shareGateway } from "#test/harness/gateway.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { BackendError } from "#core/errors.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
+import { BackendError } from "#kit/errors.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
 import type { Reply } from "#test/harness/rest.ts";

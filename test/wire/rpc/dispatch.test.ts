@@ -6,8 +6,8 @@ import openrpc from "#generated/openrpc.json" with { type: "json" };
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { exampleMethods } from "#test/harness/rpc-table.ts";
-import { createRpcDispatch, type RpcExchange } from "#wire/rpc.ts";
-import { createRpcMethods } from "#wire/rpc-methods.ts";
+import { createRpcDispatch, type RpcExchange } from "#wire/rpc/rpc.ts";
+import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
 import { dereference } from "../../generate/dereference.ts";
 
 // The dispatcher by itself: text in, text out, and no transport around it.

@@ -1,8 +1,8 @@
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
-import { GatewayError } from "#core/errors.ts";
 import type { ErrorName } from "#generated/errors.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";

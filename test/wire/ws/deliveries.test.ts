@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
-import { createDeliveryFeed, type DeliveryFollower } from "#core/delivery-feed.ts";
+import { createDeliveryFeed, type DeliveryFollower } from "#core/recorder/delivery-feed.ts";
 import type { Pushes } from "#generated/push-types.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway } from "#test/harness/gateway.ts";
-import { createDeliveryPushes } from "#wire/delivery-pushes.ts";
-import { createPushFrames } from "#wire/pushes.ts";
-import { Subscriber } from "#wire/subscriber.ts";
+import { createDeliveryPushes } from "#wire/socket/delivery-pushes.ts";
+import { createPushFrames } from "#wire/socket/pushes.ts";
+import { Subscriber } from "#wire/socket/subscriber.ts";
 import { recorderOf } from "../rest/recorder.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 

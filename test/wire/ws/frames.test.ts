@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { deflateRawSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { shareGateway } from "#test/harness/gateway.ts";
-import { textFrame } from "#wire/ws-frames.ts";
+import { textFrame } from "#wire/socket/ws-frames.ts";
 import { clientFrame, closeCode, upgrade } from "./raw-socket.ts";
 import { openSocket } from "./socket.ts";
 

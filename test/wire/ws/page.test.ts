@@ -7,7 +7,7 @@ import { socketCalls } from "#generated/validators/socket-calls.js";
 import { blocksOf } from "#test/docs/blocks.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { root } from "#test/harness/process.ts";
-import { CLOSE } from "#wire/close-codes.ts";
+import { CLOSE } from "#wire/socket/close-codes.ts";
 import { checkMessage, openSocket } from "./socket.ts";
 
 const page = readFileSync(join(root, "docs/websocket.md"), "utf8");

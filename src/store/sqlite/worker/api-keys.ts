@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { ApiKey } from "#store/store.ts";
 import { bytesOf } from "../text.ts";
 import type { Parts } from "./parts.ts";

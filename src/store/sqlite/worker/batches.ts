@@ -1,5 +1,5 @@
 import { serialize } from "node:v8";
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { type Answers, CALL_WIDTH, type Calls, type FromWorker, type Refusal } from "../messages.ts";
 import { DAMAGE } from "../text.ts";

@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Claim, Compacted, CompactionOrder, CompactionPlace, Summary } from "#store/store.ts";
 import { busy, bytesOfLimit, type CompactionRow, checkBytes, type QueueRow, type SessionRow } from "./rows.ts";
 import { append, type State, tell, tellCompaction, tellOf } from "./state.ts";

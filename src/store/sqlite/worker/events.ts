@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { EventStatus, Page, TurnEnd, TurnError, TurnOrder } from "#store/store.ts";
 import type { EventRow, WaitingBatch } from "../event-codec.ts";

@@ -1,4 +1,4 @@
-import { newBareId } from "#core/ids.ts";
+import { newBareId } from "#kit/ids.ts";
 import { migrations } from "../migrations/all.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";

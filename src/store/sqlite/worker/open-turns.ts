@@ -1,4 +1,4 @@
-import { IdTable, Roster } from "#core/tables.ts";
+import { IdTable, Roster } from "#kit/tables.ts";
 import { bytesOf } from "../text.ts";
 import type { AgentCounters } from "./agent-counters.ts";
 import type { Rows } from "./database.ts";

@@ -1,4 +1,4 @@
-import { GatewayError } from "#core/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { MoreUsage, Session, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
 import { sessionOf as viewOf } from "#store/views.ts";
 import type { Totals } from "../messages.ts";

@@ -1,4 +1,4 @@
-import { NOWHERE } from "#core/tables.ts";
+import { NOWHERE } from "#kit/tables.ts";
 import type { Surface, Turn, TurnError, TurnOrder, TurnStatus, Usage } from "#store/store.ts";
 import type { TakenEvents } from "./events.ts";
 import type { SessionRow, TurnRow } from "./rows.ts";

@@ -1,4 +1,4 @@
-import { addMore, addUsage, NO_USAGE } from "#core/usages.ts";
+import { addMore, addUsage, NO_USAGE } from "#kit/usages.ts";
 import type { TurnEnd, UsageRow } from "#store/store.ts";
 import { endEntries, hasReply } from "../turn-orders.ts";
 import { announce } from "./announcements.ts";

@@ -1,6 +1,6 @@
-import { GatewayError } from "#core/errors.ts";
-import { NOWHERE } from "#core/tables.ts";
-import { NO_USAGE } from "#core/usages.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { NOWHERE } from "#kit/tables.ts";
+import { NO_USAGE } from "#kit/usages.ts";
 import type { Claim, ClaimedTurn, ClaimRequest, Entry, Turn, TurnError, UsageRow } from "#store/store.ts";
 import { turnOf } from "#store/views.ts";
 import {

@@ -1,0 +1,80 @@
+import type { Backend } from "#backends/backend.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { quoted, suggest } from "#kit/fault-words.ts";
+import type { ToolSource } from "#tools/tool.ts";
+
+/** An agent as the configuration describes it. */
+export type AgentSettings = {
+  name: string;
+  description: string;
+  instructions: string | undefined;
+  model: string | undefined;
+  skills: readonly string[];
+  concurrency: number;
+  deadlineMs: number;
+  /** The pause between two heartbeats; undefined where they are off. */
+  heartbeatMs: number | undefined;
+  /** How long its backend is waited for: until the first sign of a reply, and from one sign to the next. */
+  firstByteMs: number;
+  silenceMs: number;
+};
+
+export type Agent = AgentSettings & {
+  readonly backend: Backend;
+  /** Its servers of tools; undefined where it has none. */
+  readonly toolSource: ToolSource | undefined;
+};
+
+/** The agents by name, in the configuration's order. A reload replaces them whole; running turns keep the one they began with. */
+export const createAgents = (first: readonly Agent[], defaultAgent: string | undefined) => {
+  let agents = new Map(first.map((agent) => [agent.name, agent]));
+  let fallback = defaultAgent;
+  const find = (name: string): Agent | undefined => agents.get(name);
+  const noAgent = (name: string): GatewayError =>
+    new GatewayError("agent-not-found", `No agent is named ${quoted(name)}.${suggest(name, [...agents.keys()])}`);
+  return {
+    find,
+    /** The named agent, or the default one. */
+    get(name: string | undefined): Agent {
+      const agent = find(name ?? fallback ?? "");
+      if (agent) return agent;
+      throw name === undefined ? new GatewayError("agent-not-found", "There is no default agent.") : noAgent(name);
+    },
+    list: (): readonly Agent[] => [...agents.values()],
+    /** Swaps all at once; answers the names that are gone. */
+    replace(next: readonly Agent[], nextDefault: string | undefined): string[] {
+      const gone = [...agents.keys()].filter((name) => !next.some((agent) => agent.name === name));
+      agents = new Map(next.map((agent) => [agent.name, agent]));
+      fallback = nextDefault;
+      return gone;
+    },
+  };
+};
+
+export type Agents = ReturnType<typeof createAgents>;
+
+/** The model that usage is counted under: the turn's own, the agent's, or what answers where nobody names one. */
+export const countedModel = (agent: Agent, model: string | undefined): string =>
+  model ?? agent.model ?? agent.backend.kind;
+
+/** The model as metrics name it: one that the agent lists, or what answers. Callers and agents may call theirs anything else. */
+export const labelOfModel = ({ backend }: Pick<Agent, "backend">, model: string): string =>
+  backend.models?.includes(model) ? model : backend.kind;
+
+/** For how long an agent's backend is left alone, in milliseconds; 0: it is asked. */
+export const restMsOf = ({ backend, model: own }: Agent, model = own): number => backend.restMs?.(model) ?? 0;
+
+/** Refuses a turn that somebody would wait for, while the agent's backend is left alone. */
+export const requireAwake = (agent: Agent, model: string | undefined): void => {
+  const retryAfterMs = restMsOf(agent, model);
+  if (retryAfterMs === 0) return;
+  const words = `The backend of the agent ${agent.name} has failed several times in a row, and is left alone for a while.`;
+  throw new GatewayError("agent-unavailable", words, { retryAfterMs });
+};
+
+/** Refuses a model that the agent does not take, naming those it does. */
+export const checkModel = (agent: Agent, model: string | undefined): void => {
+  const known = agent.backend.models;
+  if (model === undefined || known === undefined || known.includes(model)) return;
+  throw new GatewayError("unknown-model", `The agent ${agent.name} takes ${known.join(", ") || "no model by name"}.`);
+};

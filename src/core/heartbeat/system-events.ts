@@ -1,0 +1,156 @@
+import type { Agents } from "#core/agents/agents.ts";
+import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import { IDEMPOTENCY_MS } from "#core/turns/turns.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { HOPS_HEADER, isLoop, loopWords } from "#kit/hops.ts";
+import { idLike, newId } from "#kit/ids.ts";
+import type { Events } from "#observe/events.ts";
+import type { AtOnce, Delivery, EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
+
+/** What a surface asks for when it queues an event. */
+export type EventWish = {
+  /** Undefined is the default agent. */
+  agent: string | undefined;
+  text: string;
+  /** What came beside the text, as JSON. */
+  metadata: string | undefined;
+  mode: "next-heartbeat" | "now";
+  caller: string;
+  /** Through how many announcements and agents it came. */
+  hops: number;
+  idempotency: { key: string; hash: string } | undefined;
+  delivery: Delivery | undefined;
+};
+
+export type QueuedEvent = { event: SystemEvent; replayed: boolean };
+
+export type EventLimits = { store: EventOrder["limits"]; recorder: EventOrder["recorder"] };
+
+/** What waits for an agent's heartbeat. */
+export const createSystemEvents = (parts: {
+  store: Store;
+  agents: Agents;
+  clock: Clock;
+  events: Events;
+  limits: () => EventLimits;
+  /** Throws when the gateway takes no new work. */
+  admit: () => void;
+}) => {
+  const { store, agents, clock, events, limits, admit } = parts;
+  let refused = 0;
+
+  /** Counts what was refused for want of room. */
+  const refuse = (error: unknown): unknown => {
+    if (!(error instanceof GatewayError)) return error;
+    if (error.name === "gateway-busy" || error.name === "store-full") {
+      refused++;
+      events.eventRefused({ reason: error.name });
+    }
+    return error;
+  };
+
+  const queueNew = (wish: EventWish): AtOnce<QueuedEvent> => {
+    try {
+      // A beat hands many over in one turn, which would fail for all of them.
+      if (isLoop(wish.hops))
+        throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(wish.hops)}.`);
+      admit();
+      const agent = agents.get(wish.agent);
+      if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
+      const queued = store.queueEvent(orderOf(wish, agent.name, clock.now(), limits()));
+      return queued instanceof Promise ? queueLater(queued) : queued;
+    } catch (error) {
+      throw refuse(error);
+    }
+  };
+
+  const queueLater = async (queued: Promise<QueuedEvent>): Promise<QueuedEvent> => {
+    try {
+      return await queued;
+    } catch (error) {
+      throw refuse(error);
+    }
+  };
+
+  /** A repeat is answered as the first was, whatever has become of the agent and the room for new events. */
+  const queueOnce = async (wish: EventWish, key: { key: string; hash: string }): Promise<QueuedEvent> => {
+    const event = await store.findEventReplay(key, clock.now());
+    return event ? { event, replayed: true } : await queueNew(wish);
+  };
+
+  const read = async (eventId: string): Promise<SystemEvent> => {
+    const event = await store.getEvent(eventId);
+    if (!event) throw notFound(eventId);
+    return event;
+  };
+
+  /** It is queued, whether that can be noted or not. */
+  const noteReplay = async (deliveryId: string, at: number, by: string): Promise<void> => {
+    try {
+      await store.addDeliveryStep(deliveryId, { at, name: "event.requeued", detail: JSON.stringify({ by }) });
+    } catch (error) {
+      events.storeFailed({ operation: "addDeliveryStep", error });
+    }
+  };
+
+  return {
+    /**
+     * Refuses what no beat would handle, then stores event, idempotency key and delivery in one transaction; when it answers, the event
+     * is kept. No promise where the wish has no key and the store needs no waiting.
+     */
+    queue: (wish: EventWish): AtOnce<QueuedEvent> =>
+      wish.idempotency ? queueOnce(wish, wish.idempotency) : queueNew(wish),
+
+    get: read,
+
+    list: (query: {
+      agent?: string;
+      status?: EventStatus;
+      limit: number;
+      cursor?: string;
+    }): Promise<Page<SystemEvent>> => store.listEvents(query),
+
+    /** Queues a dead event again; where the agent's heartbeat is off it beats now, as it would never do otherwise. */
+    async replay(eventId: string, by: string): Promise<SystemEvent> {
+      const { status, agent, deliveryId } = await read(eventId);
+      if (status !== "dead") throw new GatewayError("event-not-dead", `The event is ${status}.`);
+      const beatNow = agents.get(agent).heartbeatMs === undefined;
+      const now = clock.now();
+      const event = await store.requeueEvent(eventId, { now, beatNow, streamKeep: GATEWAY_KEPT_ENTRIES });
+      if (!event) throw notFound(eventId);
+      if (deliveryId !== undefined) await noteReplay(deliveryId, now, by);
+      return event;
+    },
+
+    /** How many this process has refused for want of room. */
+    refused: (): number => refused,
+  };
+};
+
+export type SystemEvents = ReturnType<typeof createSystemEvents>;
+
+const orderOf = (wish: EventWish, agent: string, now: number, { store, recorder }: EventLimits): EventOrder => ({
+  now,
+  eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
+  agent,
+  text: wish.text,
+  metadata: wish.hops > 0 ? withHops(wish.metadata, wish.hops) : wish.metadata,
+  caller: wish.caller,
+  beatNow: wish.mode === "now",
+  idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
+  delivery: wish.delivery,
+  limits: store,
+  recorder,
+  streamKeep: GATEWAY_KEPT_ENTRIES,
+});
+
+/** An event has no place of its own for them: they stand beside what came with it. */
+const withHops = (metadata: string | undefined, hops: number): string =>
+  JSON.stringify({ ...(metadata === undefined ? {} : JSON.parse(metadata)), [HOPS_HEADER]: hops });
+
+const notFound = (eventId: string): GatewayError =>
+  new GatewayError("event-not-found", `No event has the id ${eventId}.`);
+
+const beatsNever = (agent: string): GatewayError =>
+  new GatewayError("heartbeat-off", `The agent ${agent} has no heartbeat; mode: now makes it beat.`);

@@ -1,0 +1,68 @@
+import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
+import { IdTable } from "#kit/tables.ts";
+import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
+
+export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
+type TurnListener = (turnId: string) => void;
+type EndListener = (entry: Entry | undefined) => void;
+/** A turn, and where it runs. */
+export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
+
+/**
+ * Fans the store's entries out to who follows a session, and wakes who waits for the end of a turn. `isShared`: turns may end on other
+ * gateways, so that it is kept in which sessions somebody waits.
+ */
+export const createJournal = ({ isShared = false } = {}) => {
+  const followers: Listeners<JournalListener> = new Map();
+  const ends: Listeners<EndListener> = new IdTable();
+  const awaited: Listeners<EndListener> | undefined = isShared ? new Map() : undefined;
+  const unkept = new Set<TurnListener>();
+
+  const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
+    entries({ sessionId }, entries) {
+      if (ends.size > 0) {
+        for (const entry of entries) if (isTurnEnd(entry)) tellListeners(ends, entry.turnId, (end) => end(entry));
+      }
+      if (followers.size > 0) tellListeners(followers, sessionId, (listener) => listener.entries(entries));
+    },
+    sessionDeleted({ sessionId }) {
+      tellListeners(followers, sessionId, (listener) => listener.deleted());
+      // Here the runner tells of a turn that ran; what ran on another gateway nobody else tells of.
+      if (awaited) tellListeners(awaited, sessionId, (end) => end(undefined));
+    },
+  };
+
+  return {
+    watcher,
+    /** Entries of a session from now on. */
+    follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
+    /** Calls `end` with the entry that ends the turn; with none when the turn was erased. */
+    onTurnEnd({ turnId, sessionId }: TurnPlace, end: EndListener): () => void {
+      const leave = addListener(ends, turnId, end);
+      if (!awaited) return leave;
+      const leaveSession = addListener(awaited, sessionId, end);
+      return () => {
+        leave();
+        leaveSession();
+      };
+    },
+    turnErased(turnId: string): void {
+      tellListeners(ends, turnId, (end) => end(undefined));
+    },
+    /** Calls `hear` with each turn that has run to its end here, which the store had no room for: it runs again, and nobody knows when. */
+    onTurnUnkept: (hear: TurnListener): void => void unkept.add(hear),
+    turnUnkept(turnId: string): void {
+      for (const hear of unkept) hear(turnId);
+    },
+    /** Somebody follows this session, or waits for one of its turns. */
+    wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
+      followers.get(sessionId) !== undefined || awaited?.get(sessionId) !== undefined,
+  };
+};
+
+export type Journal = ReturnType<typeof createJournal>;
+
+export const isTurnEnd = (
+  entry: Entry,
+): entry is Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }> =>
+  entry.name === "turn.completed" || entry.name === "turn.failed" || entry.name === "turn.cancelled";

@@ -1,0 +1,47 @@
+import { createHash } from "node:crypto";
+import { newBareId } from "#kit/ids.ts";
+
+/** What a caller says of the session it wants. */
+export type SessionWish = {
+  agent: string;
+  sessionId?: string | undefined;
+  channel?: string | undefined;
+  userId?: string | undefined;
+};
+
+export type SessionPlace = { sessionId: string; agent: string; channel: string; userId: string };
+
+const ID_LIMIT = 256;
+
+/**
+ * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. Where that is longer than an id
+ * may be, a hash stands for the user, and then for the channel too.
+ */
+export const placeOf = (wish: SessionWish, channelOfSurface: string, caller: string): SessionPlace => {
+  const { agent, channel = channelOfSurface, userId = caller } = wish;
+  return { sessionId: wish.sessionId ?? idOf(agent, channel, userId), agent, channel, userId };
+};
+
+const idOf = (agent: string, channel: string, userId: string): string => {
+  const ofChannel = `agent:${encode(agent)}:${encode(channel)}`;
+  const id = `${ofChannel}:${encode(userId)}`;
+  if (id.length <= ID_LIMIT) return id;
+  const hashed = `${ofChannel}:${hash(userId)}`;
+  return hashed.length <= ID_LIMIT ? hashed : `agent:${encode(agent)}:${hash(channel)}:${hash(userId)}`;
+};
+
+/** A chat that names neither session nor user is a conversation of its own. */
+export const placeOfChat = (wish: SessionWish, caller: string, now: number): SessionPlace =>
+  wish.sessionId === undefined && wish.userId === undefined
+    ? { sessionId: `chat:${newBareId(now)}`, agent: wish.agent, channel: wish.channel ?? "rest", userId: caller }
+    : placeOf(wish, "rest", caller);
+
+/** Where heartbeats run. */
+export const mainSessionOf = (agent: string): string => `agent:${encode(agent)}:main`;
+
+// No encoded part begins with the tilde of a hash. toWellFormed: encodeURIComponent throws on half a surrogate pair.
+const encode = (part: string): string =>
+  isPlain(part) ? part : encodeURIComponent(toWellFormed(part)).replace(/^~/, "%7E");
+const isPlain = (part: string): boolean => /^(?!~)[A-Za-z0-9_.~-]*$/.test(part);
+const hash = (part: string): string => `~${createHash("sha256").update(part).digest("base64url")}`;
+const toWellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");

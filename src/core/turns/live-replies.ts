@@ -1,0 +1,109 @@
+import type { TurnPlace } from "#core/sessions/journal.ts";
+import { addListener, type Listeners, tellAll } from "#kit/listeners.ts";
+import { IdTable } from "#kit/tables.ts";
+
+/**
+ * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
+ * somebody reads it (shared-replies.ts).
+ */
+export type LiveReply = {
+  readonly turnId: string;
+  readonly sessionId: string;
+  readonly messageId: string;
+  /** The `seq` of the reply's `message.created` entry. */
+  readonly seq: number;
+  /** Length of all pieces, in UTF-16 code units. */
+  length: number;
+  readonly pieces: string[];
+  /** How many of the last pieces are short. */
+  shortPieces: number;
+  /** Nothing more is written to it. */
+  isOver: boolean;
+  /** Another gateway writes it: what is read here may be behind what a reader has seen there. */
+  readonly isCopy: boolean;
+  /** Who is told when it grows, as `readers` has them: looked for once, and not for each piece. */
+  readers: Reader | Set<Reader> | undefined;
+};
+type Reader = () => void;
+
+/** Short pieces are joined in groups of this size: each piece takes tens of bytes beside its text. */
+const SHORT_PIECES = 1024;
+const SHORT = 1024;
+
+/** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
+export const createLiveReplies = () => {
+  const replies = new IdTable<LiveReply>();
+  /** A session runs one turn at a time. */
+  const ofSession = new Map<string, LiveReply>();
+  const readers: Listeners<Reader> = new IdTable();
+  return {
+    open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {
+      const reply: LiveReply = {
+        turnId,
+        sessionId,
+        messageId,
+        seq,
+        length: 0,
+        pieces: [],
+        shortPieces: 0,
+        isOver: false,
+        isCopy,
+        readers: readers.get(turnId),
+      };
+      replies.set(turnId, reply);
+      ofSession.set(sessionId, reply);
+      return reply;
+    },
+    append(reply: LiveReply, text: string): void {
+      reply.pieces.push(text);
+      reply.length += text.length;
+      reply.shortPieces = text.length < SHORT ? reply.shortPieces + 1 : 0;
+      if (reply.shortPieces === SHORT_PIECES) {
+        const short = reply.pieces.splice(-SHORT_PIECES);
+        reply.pieces.push(short.join(""));
+        reply.shortPieces = 0;
+      }
+      tellAll(reply.readers, wake);
+    },
+    close(reply: LiveReply): void {
+      reply.isOver = true;
+      if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
+      if (ofSession.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
+    },
+    get: (turnId: string): LiveReply | undefined => replies.get(turnId),
+    ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
+    textSince: readSince,
+    /** Calls `wake` when the turn's reply grows; the returned function ends it. */
+    read({ turnId }: TurnPlace, wake: Reader): () => void {
+      const leave = addListener(readers, turnId, wake);
+      const look = () => {
+        const reply = replies.get(turnId);
+        if (reply) reply.readers = readers.get(turnId);
+      };
+      look();
+      return () => {
+        leave();
+        look();
+      };
+    },
+    /** Calls `found` when a reply comes up that is being written in this session already; the returned function ends it. */
+    seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
+  };
+};
+
+const wake = (reader: Reader): void => reader();
+
+/** All that is written in the session is written here, and was there from its beginning. */
+const doNothing = (): void => {};
+
+export type LiveReplies = ReturnType<typeof createLiveReplies>;
+
+/** What was written past the first `offset` code units; empty when nothing was. Looked for from the end: readers are mostly near it. */
+export const readSince = ({ pieces, length }: LiveReply, offset: number): string => {
+  let first = pieces.length;
+  let begin = length;
+  while (begin > offset) begin -= (pieces[--first] as string).length;
+  if (first === pieces.length) return "";
+  const text = first === pieces.length - 1 ? (pieces[first] as string) : pieces.slice(first).join("");
+  return begin < offset ? text.slice(offset - begin) : text;
+};

@@ -1,0 +1,285 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import type { Backend } from "#backends/backend.ts";
+import { gathering } from "#backends/outbound/gathering.ts";
+import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
+import type { Difference } from "#config/diff.ts";
+import type { ConfigState, ReloadCause } from "#config/watch.ts";
+import { restMsOf } from "#core/agents/agents.ts";
+import { type Core, createCore } from "#core/core.ts";
+import { createReloads, type ReadConfig } from "#core/reload.ts";
+import { createPressure } from "#core/turns/pressure.ts";
+import { systemClock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { newId } from "#kit/ids.ts";
+import { programFlaw } from "#kit/programs/program.ts";
+import { createEvents, type Events } from "#observe/events.ts";
+import type { Logger } from "#observe/logger.ts";
+import { createLoopLag } from "#observe/loop-lag.ts";
+import { createRegistry } from "#observe/metrics.ts";
+import { registerProcessMetrics } from "#observe/process-metrics.ts";
+import type { Store } from "#store/store.ts";
+import { connectionsThatFit } from "#wire/http/descriptors.ts";
+import { type Listening, listen } from "#wire/http/listen.ts";
+import { reachable } from "#wire/pages/served-at.ts";
+import type { RpcMethods } from "#wire/rpc/rpc.ts";
+import type { SocketTimes } from "#wire/socket/ws-connections.ts";
+import { version } from "../version.ts";
+import { type AnsweringFor, createAgentBackends } from "./agent-backends.ts";
+import { createDoors } from "./doors.ts";
+import { missingPackages } from "./packages.ts";
+import { createProcessHealth } from "./process-health.ts";
+import { coreSettingsOf } from "./settings.ts";
+import { forgetfulness, openStore } from "./stores.ts";
+
+/** What this version has; the loader refuses the rest by name. */
+export const BUILT = {
+  stores: ["memory", "sqlite", "postgres"],
+  backends: ["echo", "model", "a2a", "http", "command", "acp"],
+  missingPackages,
+  programFlaw,
+} as const;
+
+export type GatewayOptions = {
+  loaded: LoadedConfig;
+  logger: Logger;
+  /** How the configuration is read again when a caller asks; without it there is none to read. */
+  readConfig?: ReadConfig;
+  /** What is known of the configuration in force since it is watched; without it, that is what the gateway started with. */
+  configState?: () => ConfigState | undefined;
+  /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
+  makeBackend?: (name: string, agent: AgentConfig) => Backend;
+  wrapStore?: (store: Store) => Store;
+  replyWaitMs?: number;
+  requestMs?: number;
+  socketTimes?: SocketTimes;
+  extraMethods?: RpcMethods;
+};
+
+export type Gateway = AsyncDisposable & {
+  readonly urls: readonly string[];
+  /** The first of them, as somebody at this machine reaches it: 0.0.0.0 is no address to call. */
+  readonly localUrl: string;
+  /** Resolves when every door is open; throws when the contract cannot be compiled. */
+  readonly ready: Promise<void>;
+  readonly store: Store;
+  readonly events: Events;
+  /** Aborts when the gateway begins to stop. */
+  readonly closing: AbortSignal;
+  /** Takes a new configuration over: the parts that are hot, all at once. Resolves when it is in force. */
+  reconfigure(
+    config: Config,
+    difference: Pick<Difference, "changed" | "needsRestart">,
+    cause: ReloadCause,
+  ): Promise<unknown>;
+  /** Tells of a configuration that was not taken; the one before goes on. */
+  refuseConfig(problems: unknown, cause: ReloadCause): void;
+  /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
+  drain(cause: string, ms?: number): Promise<void>;
+};
+
+const DRAIN_MS = 30_000;
+const LAST_ANSWERS_MS = 1_000;
+/** A request that was on its way when the gateway began to stop still gets its refusal. */
+const LAST_REQUESTS_MS = 1_000;
+
+/** Config in, running gateway out: the one place where every room is put together. */
+export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
+  const { loaded, logger } = options;
+  const { config } = loaded;
+  const closing = new AbortController();
+  const clock = systemClock;
+  const began = clock.monotonic();
+  const registry = createRegistry();
+  const events = createEvents({ logger, registry });
+  const lag = createLoopLag();
+  registerProcessMetrics(registry, { version, lag });
+  const { wrapStore = (own: Store) => own, requestMs } = options;
+  const store = wrapStore(await openStore(config.store, { clock, notice: events.storeNoticed }));
+  const isShort = createPressure(clock);
+  let draining: Promise<void> | undefined;
+  const admit = () => {
+    if (draining) throw new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
+    if (isShort()) throw new GatewayError("gateway-busy", "Memory is short.", { retryAfterMs: 1_000 });
+  };
+  const backends = createAgentBackends({ clock, events });
+  const { makeBackend } = options;
+  const played: AnsweringFor | undefined =
+    makeBackend && ((name, agent) => ({ backend: makeBackend(name, agent), toolSource: undefined }));
+  const first = backends.next();
+  const settings = coreSettingsOf(config, played ?? first.answering);
+  await first.settle();
+  const processHealth = createProcessHealth({ isShort, lag });
+  const { replyWaitMs } = options;
+  const core = await createCore({ settings, store, clock, events, admit, processHealth, replyWaitMs }).catch(
+    async (error: unknown) => {
+      await store[Symbol.asyncDispose]();
+      throw error;
+    },
+  );
+  registerGauges(registry, store, core);
+  /** Resolves when the latest configuration is in force. */
+  let taken: Promise<unknown> = Promise.resolve();
+  const readConfig: ReadConfig = async (agent) => {
+    const reload = await (options.readConfig?.(agent) ?? NOTHING_TO_READ);
+    await taken;
+    return reload;
+  };
+  const { agents, skills, reloadSkills, gatewayStream: stream } = core;
+  const reloads = createReloads({ readConfig, agents, skills, reloadSkills, stream, events });
+  const parts = {
+    core,
+    reloads,
+    clock,
+    events,
+    registry,
+    version,
+    isDraining: () => draining !== undefined,
+    isShort,
+    lag,
+  };
+  const { file, values, loadedAt } = loaded;
+  const atStart = { file, values, loadedAt, lastReload: undefined };
+  const doors = createDoors({
+    ...parts,
+    configState: () => options.configState?.() ?? atStart,
+    began,
+    config,
+    hideSecrets: logger.hideIn,
+    socketTimes: options.socketTimes,
+    extraMethods: options.extraMethods,
+  });
+
+  const listeners: Listening[] = [];
+  const close = async () => {
+    await Promise.all(listeners.map((listener) => listener.close()));
+    await core.close();
+    await backends.close();
+    await store[Symbol.asyncDispose]();
+    lag[Symbol.dispose]();
+  };
+  try {
+    for (const [index, { host, port, tls }] of config.gateway.listeners.entries()) {
+      const onRequest = doors.front(index);
+      const onUpgrade = doors.upgrade(index);
+      const newRequestId = () => newId("req", clock.now());
+      const maxConnections = connectionsThatFit(config.gateway.listeners.length);
+      listeners.push(
+        await listen({
+          ...{ host, port, tls, maxConnections, requestMs, stuckMs: options.socketTimes?.stuckMs },
+          ...{ admits: doors.admits, resets: doors.resets, onRequest, onUpgrade, newRequestId, events },
+        }),
+      );
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  doors.setListening(listeners);
+  for (const [index, { url }] of listeners.entries()) {
+    events.listening({ address: url, surfaces: doors.surfaces(index), ms: Math.round(clock.monotonic() - began) });
+  }
+  for (const { surface, reason } of doors.closed()) events.surfaceOff({ surface, reason });
+  const forgets = forgetfulness(store);
+  for (const detail of forgets ? [...loaded.warnings, forgets] : loaded.warnings)
+    events.configWarned({ about: "start", detail });
+
+  const drain = async (cause: string, ms: number): Promise<void> => {
+    const from = clock.monotonic();
+    closing.abort();
+    events.draining({ signal: cause, running: core.runner.running(), queued: store.stats().turnsQueued });
+    doors.underWay.closeAfterwards();
+    const allGone = Promise.all(listeners.map((listener) => listener.stopAccepting()));
+    const lastRequests = Promise.race([allGone, sleep(Math.min(ms, LAST_REQUESTS_MS))]);
+    core.stopCompactions();
+    core.stopBeats();
+    const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
+    // Turns that have just ended are announced, too.
+    const announced = core.announcements.drain(
+      Math.max(ms - (clock.monotonic() - from), Math.min(ms, LAST_ANSWERS_MS)),
+    );
+    await core.giveUpQueued();
+    // Who follows one of these hears of its end before his stream does.
+    await nextTurn();
+    doors.underWay.endWaits();
+    await Promise.all([doors.underWay.answered(LAST_ANSWERS_MS), doors.closeSockets(Math.min(ms, LAST_ANSWERS_MS))]);
+    await announced;
+    await close();
+    events.drained({ ms: Math.round(clock.monotonic() - from), handedBack });
+  };
+
+  const ready = doors.open();
+  // What the start needed all of the loop for keeps nobody from coming.
+  void ready.then(lag.forget, () => {});
+  return {
+    urls: listeners.map(({ url }) => url),
+    localUrl: reachable(listeners[0] as Listening),
+    ready,
+    store,
+    events,
+    closing: closing.signal,
+    reconfigure(next, { changed, needsRestart: needRestart }, cause) {
+      const open = () => {
+        doors.reconfigure(next);
+        for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
+      };
+      const generation = backends.next();
+      const settings = () => coreSettingsOf(next, played ?? generation.answering);
+      taken = attempt(() => core.reconfigure(settings(), open)).then(
+        () => {
+          void generation.settle();
+          events.configReloaded({ cause, changed, needRestart });
+          if (cause !== "rpc") void reloads.told({ changed, needsRestart: needRestart });
+        },
+        (error: unknown) => {
+          void generation.giveUp();
+          events.unexpectedError({ error, where: "reconfigure" });
+        },
+      );
+      return taken;
+    },
+    refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),
+    drain: (cause, ms = DRAIN_MS) => (draining ??= drain(cause, ms)),
+    [Symbol.asyncDispose]: () => (draining ??= drain("close", 0)),
+  };
+};
+
+const attempt = async <T>(work: () => Promise<T>): Promise<T> => await work();
+
+const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
+
+const registerGauges = (
+  registry: ReturnType<typeof createRegistry>,
+  store: Store,
+  { agents, tokenAges, endingKeys }: Core,
+): void => {
+  const gauge = (name: string, help: string, read: () => number) =>
+    registry.read("gauge", `gateway_${name}`, help, read);
+  gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
+  gauge("turns_queued", "Turns that wait.", () => store.stats().turnsQueued);
+  gauge("turns_running", "Turns that run.", () => store.stats().turnsRunning);
+  gauge("store_bytes", "What the store holds, as it counts it.", () => store.stats().bytes);
+  gauge("announcements_waiting", "Replies on their way to a channel.", () => store.stats().announcements);
+  gauge("events_queued", "System events that wait or that a turn works on.", () => store.stats().eventsQueued);
+  gauge("events_dead", "System events that were given up and are still kept.", () => store.stats().eventsDead);
+  gauge("deliveries", "Requests in the flight recorder.", () => store.stats().deliveries);
+  registry.read("gauge", "gateway_agent_rest_seconds", "How long a backend that keeps failing is left alone.", () =>
+    agents.list().map((agent) => ({ labels: { agent: agent.name }, value: restMsOf(agent) / 1_000 })),
+  );
+  registry.read("gauge", "gateway_agent_paused", "1 while the agent is paused, else 0.", () =>
+    agents.list().map(({ name }) => ({
+      labels: { agent: name },
+      value: store.agentCounts(name).pausedAt === undefined ? 0 : 1,
+    })),
+  );
+  registry.read("gauge", "gateway_webhook_token_age_days", "Days that a webhook token has been in use.", () =>
+    tokenAges().map(({ index, name, days }) => ({ labels: { index: String(index), name }, value: days })),
+  );
+  registry.read("gauge", "gateway_rest_keys_ending", "REST keys that end within 14 days, or ended within 7.", () => {
+    const { soon, ended } = endingKeys();
+    return [
+      { labels: { state: "soon" }, value: soon },
+      { labels: { state: "ended" }, value: ended },
+    ];
+  });
+  gauge("gathering_seconds", "How long pieces of replies are gathered.", () => gathering.holdMs / 1_000);
+};

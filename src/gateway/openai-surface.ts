@@ -1,0 +1,22 @@
+import type { Core } from "#core/core.ts";
+import { openAiHandlers } from "#handlers/openai/table.ts";
+import type { Events } from "#observe/events.ts";
+import { failCall, type WireCall } from "#wire/call/call.ts";
+import { endWithOpenAiError, OPENAI_FRAMING, sendOpenAiError } from "#wire/openai/openai-error.ts";
+import { validateOpenAi } from "#wire/openai/openai-validation.ts";
+import { createRestDoor, type RestDoorParts } from "#wire/rest/rest.ts";
+
+type OpenAiParts = Omit<RestDoorParts, "surface" | "handlers" | "style" | "hold">;
+
+/** The door for clients of OpenAI: REST's, with other operations, another contract, and errors in the shape that they read. */
+export const createOpenAiSurface = (core: Core, parts: OpenAiParts & { events: Events }) => ({
+  door: createRestDoor({
+    ...parts,
+    surface: "openai",
+    handlers: openAiHandlers(core),
+    style: { framing: OPENAI_FRAMING, send: sendOpenAiError, sendLate: endWithOpenAiError },
+    hold: validateOpenAi,
+  }),
+  fail: (call: WireCall, error: unknown): void =>
+    failCall(call, error, parts.events, sendOpenAiError, endWithOpenAiError),
+});

@@ -1,0 +1,34 @@
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { packageVersions } from "../version.ts";
+
+type PackageName = keyof typeof packageVersions;
+
+/** What is loaded only where the configuration asks for it, by what asks. */
+const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
+  sqlite: ["libsql"],
+  postgres: ["pg"],
+  model: ["undici", "zod"],
+  openai: ["@ai-sdk/openai"],
+  anthropic: ["@ai-sdk/anthropic"],
+  google: ["@ai-sdk/google"],
+  "openai-compatible": ["@ai-sdk/openai-compatible"],
+  http: ["undici"],
+  a2a: ["@a2a-js/sdk", "undici"],
+  acp: ["@agentclientprotocol/sdk", "zod"],
+  tools: ["@modelcontextprotocol/sdk", "zod"],
+};
+
+/** How to install what these need and this machine does not have; undefined when it is all there. */
+export const missingPackages = (wanted: readonly string[]): string | undefined => {
+  const names = new Set(wanted.flatMap((what) => NEEDED[what] ?? []));
+  const missing = [...names].filter((name) => !isThere(name));
+  if (missing.length === 0) return undefined;
+  return `npm install ${missing.map((name) => `${name}@${packageVersions[name]}`).join(" ")}`;
+};
+
+const isThere = (name: string): boolean => {
+  const paths = createRequire(import.meta.url).resolve.paths(name) ?? [];
+  return paths.some((folder) => existsSync(join(folder, name, "package.json")));
+};

@@ -1,0 +1,70 @@
+import { existsSync } from "node:fs";
+import type { Channel } from "#channels/channel.ts";
+import { createPost } from "#channels/post.ts";
+import { createSlackChannel } from "#channels/slack.ts";
+import { createWebhookChannel } from "#channels/webhook.ts";
+import type { ChannelConfig, Config } from "#config/config.ts";
+import type { CoreSettings } from "#core/core.ts";
+import { systemClock } from "#kit/clock.ts";
+import type { AnsweringFor } from "./agent-backends.ts";
+
+const post = createPost({ clock: systemClock });
+
+const openChannel = (channel: ChannelConfig): Channel =>
+  channel.type === "slack"
+    ? createSlackChannel(channel, { post })
+    : createWebhookChannel(channel, { post, clock: systemClock });
+
+/** What the core takes from the configuration. */
+export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSettings => ({
+  agents: Object.entries(config.agents).map(([name, agent]) => ({
+    name,
+    description: agent.description,
+    instructions: agent.instructions || undefined,
+    // The first of its models answers where nobody names one: what it uses is counted under its name.
+    model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
+    skills: agent.skills,
+    concurrency: agent.concurrency,
+    deadlineMs: agent.deadline,
+    heartbeatMs: agent.heartbeat.every,
+    firstByteMs: agent.timeouts.firstByte,
+    silenceMs: agent.timeouts.silence,
+    ...answering(name, agent, config),
+  })),
+  defaultAgent: config.gateway.defaultAgent,
+  keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes, expiresAt }) => {
+    const ends = expiresAt === undefined ? undefined : Date.parse(expiresAt);
+    return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes, expiresAt: ends };
+  }),
+  /** Looked up each time that skills are read: an optional folder may have been made meanwhile. */
+  get skillDirs() {
+    return config.skills.dirs.filter(({ path, optional }) => !optional || existsSync(path)).map(({ path }) => path);
+  },
+  mappings: mappingsOf(config),
+  channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
+  announceTo: config.gateway.announceTo,
+  concurrency: config.gateway.concurrency,
+  limits: { store: config.limits, recorder: { ...config.recorder, refused: REFUSED_KEPT } },
+  retentionMs: config.sessions.retention,
+  webhookRetentionMs: config.sessions.webhookRetention,
+  eventRetentionMs: config.sessions.eventRetention,
+  compactAt: config.sessions.compactAt,
+  datedTokens: config.webhooks.token.flatMap(({ name, since }, index) =>
+    since === undefined ? [] : [{ index, name, since }],
+  ),
+});
+
+/** Requests of refused strangers that the recorder keeps: enough to see who knocks. */
+const REFUSED_KEPT = 1_000;
+
+/** The least that a mapping's message may have, whatever a webhook's body may. */
+const LONGEST_MESSAGE = 1024 ** 2;
+
+const mappingsOf = ({ webhooks, limits, recorder }: Config): CoreSettings["mappings"] => ({
+  mappings: Object.entries(webhooks.mappings).map(([name, { verify, ...mapping }]) => {
+    return { ...mapping, name, verify: verify?.type };
+  }),
+  path: webhooks.path,
+  longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),
+  recordBodies: recorder.bodies,
+});

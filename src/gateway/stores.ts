@@ -1,0 +1,39 @@
+import type { Config } from "#config/config.ts";
+import { type Clock, systemClock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import type { Store, StoreNotice } from "#store/store.ts";
+
+type StoreParts = { clock: Clock; notice: (notice: StoreNotice) => void };
+
+/** Opens the store that the configuration names. An engine that needs a driver is loaded only when it is asked for. */
+export const openStore = async (config: Config["store"], parts: StoreParts): Promise<Store> => {
+  if (config.type === "memory") return createMemoryStore(parts);
+  try {
+    if (config.type === "sqlite") {
+      const { createSqliteStore } = await import("#store/sqlite/sqlite.ts");
+      return await createSqliteStore({ ...parts, path: config.path });
+    }
+    const { createPostgresStore } = await import("#store/postgres/postgres.ts");
+    return await createPostgresStore({ ...parts, url: config.url });
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    throw new Error(`The store cannot be opened: ${error.message}`, { cause: error });
+  }
+};
+
+/** What an engine says in a sentence, and no mistake of ours. */
+const isRefusal = (error: unknown): error is Error =>
+  error instanceof GatewayError ? error.name !== "internal" : error instanceof Error && error.constructor === Error;
+
+/** Copies a SQLite store while a gateway works with it; answers the size of the copy. */
+export const copySqlite = async (from: string, to: string): Promise<number> => {
+  const { copyStore } = await import("#store/sqlite/copy.ts");
+  return await copyStore(from, to, systemClock.now());
+};
+
+/** What a start says of a store that keeps nothing: what is lost, and how to keep it. */
+export const forgetfulness = ({ durable }: Store): string | undefined =>
+  durable
+    ? undefined
+    : 'store.type is memory: when the gateway stops, it forgets sessions, turns that wait, system events, API keys and usage. To keep them: store: { type: "sqlite", path: "./gateway.db" }.';

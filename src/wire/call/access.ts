@@ -1,0 +1,47 @@
+import type { IncomingMessage } from "node:http";
+import type { Caller } from "#core/call.ts";
+import { createSecretIndex } from "#kit/secrets.ts";
+import { createHooksAccess, type HooksAccess, type HooksAccessSettings } from "#wire/hooks/hooks-access.ts";
+import { createNetworks, createPeerOf, type Peer } from "./address.ts";
+
+type RestCaller = Extract<Caller, { surface: "rest" }>;
+type RpcCaller = Extract<Caller, { surface: "rpc" }>;
+
+export type AccessSettings = {
+  trustedProxies: readonly string[];
+  clearTextFrom: readonly string[];
+  /** sha256 of the console's token, hex. */
+  consoleToken: string | undefined;
+  rpcTokens: readonly { name: string; hash: string; permissions: readonly string[] }[];
+  webhooks: HooksAccessSettings;
+};
+
+export type Access = {
+  peerOf: (req: IncomingMessage) => Peer;
+  isProxy: (address: string) => boolean;
+  identifyConsole: (hash: Buffer) => RestCaller | undefined;
+  identifyRpc: (hash: Buffer) => RpcCaller | undefined;
+  hooks: HooksAccess;
+};
+
+const CONSOLE = "console";
+
+/** Who may come in, as one configuration says it. A reload makes another and puts it in this one's place. */
+export const createAccess = (settings: AccessSettings): Access => {
+  const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
+  const restCaller: RestCaller = { surface: "rest", tokenId: CONSOLE, name: CONSOLE, scopes: ["console"] };
+  const rpcCaller: RpcCaller = { surface: "rpc", tokenId: CONSOLE, name: CONSOLE, permissions: ["*"] };
+  return {
+    peerOf: createPeerOf(settings),
+    isProxy: createNetworks(settings.trustedProxies),
+    identifyConsole: createSecretIndex(console.map((hash) => ({ hash, value: restCaller }))),
+    identifyRpc: createSecretIndex<RpcCaller>([
+      ...settings.rpcTokens.map(({ name, hash, permissions }) => {
+        const value = { surface: "rpc", tokenId: `config:${name}`, name, permissions } as const;
+        return { hash: Buffer.from(hash, "hex"), value };
+      }),
+      ...console.map((hash) => ({ hash, value: rpcCaller })),
+    ]),
+    hooks: createHooksAccess(settings.webhooks),
+  };
+};

@@ -1,0 +1,35 @@
+import type { ValidationError } from "#generated/validators/validate.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { demandOf, ended, hintOf, insteadOf } from "#kit/fault-words.ts";
+
+/** Where in a body something is wrong, and what. */
+export type BodyFault = { pointer: string; message: string };
+
+/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
+const NAME_LIMIT = 100;
+
+/** What a generated validator found in a body, in our words. */
+export const faultOf = (fault: ValidationError | undefined, body?: unknown): BodyFault => {
+  if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
+  const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;
+  if (keyword === "required") {
+    const missing = String(params.missingProperty);
+    const instead = pointer === "" ? insteadOf(missing, Object(body)) : "";
+    return { pointer: below(pointer, missing), message: instead === "" ? "is required" : `is required.${instead}` };
+  }
+  if (keyword === "additionalProperties") {
+    const name = String(params.additionalProperty);
+    return { pointer: below(pointer, name), message: `is unknown${hintOf(name, (params.known as string[]) ?? [])}` };
+  }
+  const demand = demandOf(fault);
+  return { pointer, message: demand === undefined ? message : `must ${demand}` };
+};
+
+const below = (place: string, name: unknown): string =>
+  `${place}/${String(name).slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+
+/** The refusal of a body for one fault. */
+export const invalidBody = ({ pointer, message }: BodyFault): GatewayError => {
+  const name = pointer === "" ? "The body" : pointer.slice(1).replaceAll("/", ".");
+  return new GatewayError("invalid-request", ended(`${name} ${message}`), { errors: [{ pointer, message }] });
+};

@@ -1,0 +1,116 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { setImmediate as breathe } from "node:timers/promises";
+import { GatewayError } from "#kit/errors.ts";
+import { textOfUtf8 } from "#kit/utf8.ts";
+import { limitPassed } from "./json-limits.ts";
+import { placeOfFault } from "./json-place.ts";
+
+const NOTHING = Buffer.alloc(0);
+
+type Exchange = { req: IncomingMessage; res: ServerResponse };
+
+/**
+ * The whole body, up to `limit` bytes. Reading stops at the limit; what was announced to be larger is not read at all. A client that
+ * waits to be asked for its body is asked here, when it is known that somebody wants it.
+ */
+export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer> => {
+  const { whole } = req as { whole?: Buffer };
+  if (whole !== undefined) return whole.length > limit ? Promise.reject(tooLarge(limit)) : Promise.resolve(whole);
+  const announced = Number(req.headers["content-length"] ?? 0);
+  if (announced > limit) return Promise.reject(tooLarge(limit));
+  if (announced === 0 && req.headers["transfer-encoding"] === undefined) return Promise.resolve(NOTHING);
+  if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
+  return new Promise((resolve, reject) => {
+    let body: Buffer = NOTHING;
+    let size = 0;
+    req.on("data", (part: Buffer) => {
+      if (size + part.length > limit) {
+        req.removeAllListeners("data");
+        req.pause();
+        reject(tooLarge(limit));
+      } else {
+        body = size === 0 ? part : append(body, size, part);
+        size += part.length;
+      }
+    });
+    req.on("end", () => resolve(body.subarray(0, size)));
+    req.on("error", (cause) => {
+      const isNamed = cause instanceof GatewayError;
+      reject(isNamed ? cause : new GatewayError("request-timeout", "The body did not arrive whole.", { cause }));
+    });
+    req.on("close", () => {
+      // Every request closes, and an error made for nothing would cost the good ones its stack.
+      if (!req.complete) reject(new GatewayError("request-timeout", "The body did not arrive whole."));
+    });
+  });
+};
+
+/** Copies `part` behind the first `size` bytes. To keep the parts would cost 400 MB for a body of 1 MiB that comes byte by byte. */
+const append = (body: Buffer, size: number, part: Buffer): Buffer => {
+  const room = size + part.length;
+  const all = body.length >= room ? body : Buffer.allocUnsafe(Math.max(room * 2, FIRST_ROOM));
+  if (all !== body) body.copy(all, 0, 0, size);
+  part.copy(all, size);
+  return all;
+};
+
+const FIRST_ROOM = 1024;
+
+const tooLarge = (limit: number): GatewayError =>
+  new GatewayError("too-large", `The body is larger than ${limit} bytes.`);
+
+/** The JSON value in a body: UTF-8 to the letter, and what parseText asks for. */
+export const parseJson = (body: Buffer): unknown => parseText(textOf(body));
+
+/** The same of a large one, in stretches: others are heard in between. */
+export const parseLargeJson = async (body: Buffer): Promise<unknown> => {
+  const text = textOf(body);
+  await breathe();
+  return await parseLargeText(text);
+};
+
+/** The text of a body that is UTF-8 to the letter. A byte order mark stays in it, which is no JSON. */
+export const textOf = (body: Buffer): string => {
+  if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
+  return textOfUtf8(body);
+};
+
+/** A JSON value that is not nested deeper than anything we write back could be, and of which there is not too much. */
+export const parseText = (text: string): unknown => {
+  requireWithin(text);
+  return parse(text);
+};
+
+/** The same of a large text, in stretches. */
+export const parseLargeText = async (text: string): Promise<unknown> => {
+  requireWithin(text);
+  await breathe();
+  const parsed = parse(text);
+  await breathe();
+  return parsed;
+};
+
+const requireWithin = (text: string): void => {
+  const passed = limitPassed(text);
+  if (passed !== undefined) throw new GatewayError("invalid-request", passed);
+};
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new GatewayError("parse-error", text.trim() === "" ? "The body is empty." : notJson(text));
+  }
+};
+
+/** In a longer text the place is not looked for: others would wait. */
+const LOOKED_THROUGH = 64 * 1024;
+
+/** Says where to look, and repeats nothing. */
+const notJson = (text: string): string => {
+  const place = text.length > LOOKED_THROUGH ? undefined : placeOfFault(text);
+  if (place === undefined) return "The body is not JSON.";
+  const { line, column, isEnd } = place;
+  return `The body is not JSON: ${isEnd ? "it ends too soon, at" : "look at"} line ${line}, column ${column}.`;
+};

@@ -1,0 +1,181 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { newId } from "#kit/ids.ts";
+import { NOWHERE } from "#kit/tables.ts";
+import type { Events } from "#observe/events.ts";
+import { childTrace, type Trace } from "#observe/tracing.ts";
+import { endSoon } from "#wire/http/outbox.ts";
+import type { UnderWay } from "#wire/http/under-way.ts";
+import type { Peer } from "./address.ts";
+import { sendProblem } from "./problem.ts";
+
+type CallParts = {
+  path: string;
+  peer: Peer;
+  clock: Clock;
+  events: Events;
+  underWay: UnderWay;
+  /** For what is kept of the request. */
+  hideSecrets: (text: string) => string;
+  /** Told of what was answered with an error. */
+  refused: (call: WireCall, status: number) => void;
+  nothingAt: (path: string) => GatewayError;
+};
+
+/**
+ * One HTTP request on its way through the doors, and what the access line will say of it: that is written when the answer was sent or
+ * the caller has gone. A class, as it owns the request, and as a getter in a literal would give every call a shape of its own.
+ */
+export class WireCall {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly path: string;
+  readonly peer: Peer;
+  readonly requestId: string;
+  isRecorded = false;
+  surface: "rest" | "rpc" | "hooks" | "public" = "public";
+  operation = "unknown";
+  caller: string | undefined = undefined;
+  error: string | undefined = undefined;
+  /** What more the error said. */
+  reason: string | undefined = undefined;
+  turnId: string | undefined = undefined;
+  /** The hash of the REST key that it came with. */
+  keyHash: Buffer | undefined = undefined;
+  /** Its place among those under way. */
+  at = NOWHERE;
+  readonly #parts: CallParts;
+  readonly #began: number;
+  #controller: AbortController | undefined = undefined;
+  #trace: Trace | undefined = undefined;
+  #stream: { stop(): void } | undefined = undefined;
+  #mayStream = true;
+
+  constructor(req: IncomingMessage, res: ServerResponse, parts: CallParts) {
+    this.req = req;
+    this.res = res;
+    this.path = parts.path;
+    this.peer = parts.peer;
+    this.#parts = parts;
+    this.#began = parts.clock.monotonic();
+    this.requestId = newId("req", parts.clock.now());
+    parts.underWay.add(this);
+    res.once("close", () => this.#end());
+  }
+
+  /** Where it stands in the caller's trace, or in one that begins here. Made when somebody asks: for who is called next, that is. */
+  get trace(): Trace {
+    this.#trace ??= childTrace(this.req.headers.traceparent as string | undefined);
+    return this.#trace;
+  }
+
+  get hideSecrets(): (text: string) => string {
+    return this.#parts.hideSecrets;
+  }
+
+  /** The refusal of its path, where nothing is. */
+  nothingThere(): GatewayError {
+    return this.#parts.nothingAt(this.path);
+  }
+
+  /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.res.destroyed && !this.res.writableFinished) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  /** From now on a stream is the answer; it is stopped where a signal would abort, and costs none. */
+  answerWith(stream: { stop(): void }): void {
+    this.#stream = stream;
+    if (this.res.destroyed || this.#controller?.signal.aborted || !this.#mayStream) stream.stop();
+  }
+
+  /** Ends the stream that is its answer, or will be. */
+  endStream(): void {
+    this.#mayStream = false;
+    this.#stream?.stop();
+  }
+
+  endWait(): void {
+    this.#stream?.stop();
+    this.#controller ??= new AbortController();
+    this.#controller.abort();
+  }
+
+  #end(): void {
+    const { surface, operation, requestId, caller, error, turnId, res, req } = this;
+    this.#parts.underWay.delete(this);
+    this.#stream?.stop();
+    if (!res.writableFinished) this.#controller?.abort();
+    const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
+    const ms = this.#parts.clock.monotonic() - this.#began;
+    // The caller's own, or one that somebody has been given: one that nobody knows would say nothing.
+    const traceId = this.#trace || req.headers.traceparent !== undefined ? this.trace.traceId : undefined;
+    // Nobody could tell from the line what was looked for.
+    const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
+    const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
+    this.#parts.events.requestHandled(line);
+    if (error !== undefined) this.#parts.refused(this, status);
+  }
+}
+
+/** What the access line says of a caller that left before the answer. Never sent. */
+const GONE = 499;
+
+/** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
+const shownPath = (path: string): string =>
+  path
+    .slice(0, PATH_CHARS)
+    .split("/")
+    .map((part) => (part.length < SECRET_CHARS ? part : "***"))
+    .join("/");
+const PATH_CHARS = 200;
+const SECRET_CHARS = 16;
+
+/** How much of a body that nobody will read is still taken from a connection that goes on. */
+const DISCARD_LIMIT = 4096;
+
+/** Ends an answer that is under way: half of one must not look like a whole. */
+const cut = (res: ServerResponse, _error: GatewayError): unknown => res.destroy();
+
+/**
+ * Answers with the problem, or in the words of `send`; what cannot be answered any more is ended, or told so by `sendLate`. What is not
+ * ours is logged whole and answered bare.
+ */
+export const failCall = (call: WireCall, thrown: unknown, events: Events, send = sendProblem, sendLate = cut): void => {
+  const { req, res, requestId } = call;
+  const error = GatewayError.from(thrown);
+  call.error = error.name;
+  call.reason = error.detail;
+  call.turnId ??= error.extra.turnId;
+  if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
+  if (res.headersSent || res.destroyed) {
+    if (!res.writableEnded) (res.destroyed ? cut : sendLate)(res, error);
+    return;
+  }
+  // Over HTTP/2 the stream ends with the answer, and the connection goes on.
+  if (req.httpVersionMajor === 1 && hasUnreadBody(req)) res.setHeader("connection", "close");
+  send(res, error, requestId);
+};
+
+const hasUnreadBody = (req: IncomingMessage): boolean => {
+  if (req.readableEnded || req.complete) return false;
+  return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > DISCARD_LIMIT;
+};
+
+export const sendJson = (call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void =>
+  sendJsonText(call, status, JSON.stringify(body), headers);
+
+export const sendJsonText = (
+  call: WireCall,
+  status: number,
+  body: string | Buffer,
+  headers?: Record<string, string>,
+): void => {
+  const length = Buffer.byteLength(body);
+  const usual = { "content-type": "application/json", "content-length": length, "x-request-id": call.requestId };
+  call.res.writeHead(status, headers ? { ...usual, ...headers } : usual);
+  endSoon(call.res, body);
+};

@@ -1,0 +1,85 @@
+import { idLike, newId } from "#kit/ids.ts";
+import { isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
+import type { Delivery, DeliveryStep } from "#store/store.ts";
+import type { WireCall } from "./call.ts";
+
+/** As much of a call as the recorder keeps. */
+export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId" | "hideSecrets"> & {
+  readonly req: Pick<WireCall["req"], "method" | "headers" | "rawHeaders">;
+  /** A delivery has taken over its id. */
+  isRecorded?: boolean;
+};
+
+/** One for all: most doors note nothing of the way in. */
+export const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
+
+/** A request as the flight recorder keeps it. To be made after authentication only, but for those that are refused. */
+export const createDelivery = (
+  call: Recorded,
+  { now, caller, body, keepBody }: { now: number; caller: string; body: Buffer | undefined; keepBody: boolean },
+): Delivery => {
+  const deliveryId = call.isRecorded ? newId("dlv", now) : idLike("dlv", call.requestId, now);
+  call.isRecorded = true;
+  return {
+    deliveryId,
+    at: now,
+    surface: call.surface === "public" ? "rest" : call.surface,
+    operation: call.operation,
+    method: call.req.method ?? "",
+    path: call.path,
+    address: call.peer.address,
+    requestId: call.requestId,
+    caller,
+    headers: headersOf(call.req.rawHeaders, call.hideSecrets),
+    // May be a part of a larger read: who keeps it keeps a copy.
+    body: keepBody ? body : undefined,
+    bytes: body?.length ?? 0,
+    answer: "accepted",
+    status: undefined,
+    mapping: undefined,
+    replayOf: undefined,
+    senderId: call.req.headers["idempotency-key"] as string | undefined,
+    steps: NO_STEPS,
+  };
+};
+
+const TEXT = Symbol("text");
+type Told = readonly string[] & { [TEXT]?: string };
+
+/** A connection that sends the same head again and again has one list of it, and one text of that. */
+const headersOf = (raw: Told, hideSecrets: (text: string) => string): string => {
+  raw[TEXT] ??= hideSecrets(withoutCredentials(textOf(raw)));
+  return raw[TEXT];
+};
+
+const textOf = (raw: readonly string[]): string => {
+  let text = "";
+  for (let n = 0; n < raw.length; n += 2) {
+    const { start, isAddress } = lineOf(raw[n] as string);
+    if (start === "") continue;
+    const line = start + (isAddress ? withoutQuery(raw[n + 1] as string) : raw[n + 1]);
+    text += text === "" ? line : `\n${line}`;
+  }
+  return text;
+};
+
+/** How the line of a header begins; empty for one that is not recorded. */
+type Line = { start: string; isAddress: boolean };
+
+/** By their names as they were sent. Few names are ever sent. */
+const lines = new Map<string, Line>();
+const MOST_LINES = 1_000;
+
+const lineOf = (sent: string): Line => {
+  const known = lines.get(sent);
+  if (known !== undefined) return known;
+  const name = sent.toLowerCase();
+  const line = { start: isSecretHeader(name) ? "" : `${name}: `, isAddress: ADDRESSES.has(name) };
+  if (lines.size < MOST_LINES) lines.set(sent, line);
+  return line;
+};
+
+/** Headers that hold an address. As with the path, nothing is kept of its query: people put tokens there. */
+const ADDRESSES = new Set(["referer", "x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri"]);
+
+const withoutQuery = (address: string): string => address.replace(/\?.*$/s, "").replace(/\/\/[^/]*@/, "//");

@@ -1,0 +1,88 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import type { Events } from "#observe/events.ts";
+import { originForm } from "#wire/http/origin-form.ts";
+import { HEADER_LIMIT } from "#wire/http/refuse-bytes.ts";
+import type { UnderWay } from "#wire/http/under-way.ts";
+import { leadsTo } from "#wire/pages/nothing-at.ts";
+import type { Peer } from "./address.ts";
+import { failCall, WireCall } from "./call.ts";
+import { answerPreflight, isPreflight, showToPage } from "./cross-origin.ts";
+import { requireOneOfEach } from "./hosts.ts";
+import type { Refusals } from "./refusals.ts";
+
+/** One of the gateway's doors: answers the call or throws what becomes its problem. */
+export type Door = (call: WireCall) => void | Promise<void>;
+
+/**
+ * A door and the paths that lead to it: the prefix itself and, unless it is `exact`, all below it. `fail` is how it says no, if not as a
+ * problem. What `servers` alone call is not shown to pages of other origins.
+ */
+export type DoorAt = {
+  prefix: string;
+  door: Door;
+  exact?: boolean;
+  fail?: (call: WireCall, error: unknown) => void;
+  servers?: boolean;
+};
+
+export type FrontParts = {
+  /** The doors of this listener, as they are now: a reload may open or close one. */
+  doors: () => readonly DoorAt[];
+  peerOf: (req: IncomingMessage) => Peer;
+  guardHost: (req: IncomingMessage) => void;
+  /** The refusal of a path where this listener has nothing. */
+  nothingAt: (path: string) => GatewayError;
+  /** Whether it comes from a page of another origin that may call us. */
+  isPage: (req: IncomingMessage) => boolean;
+  underWay: UnderWay;
+  hideSecrets: (text: string) => string;
+  refusals: Refusals;
+  events: Events;
+  clock: Clock;
+};
+
+const URL_LIMIT = 8 * 1024;
+
+/** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
+export const createFront = (parts: FrontParts) => {
+  const { doors, peerOf, guardHost, nothingAt, isPage, underWay, hideSecrets, events, clock } = parts;
+  const refused = parts.refusals.note;
+  return (req: IncomingMessage, res: ServerResponse): void => {
+    const url = originForm(req);
+    const query = url.indexOf("?");
+    const path = query < 0 ? url : url.slice(0, query);
+    const told = { events, underWay, hideSecrets, refused, nothingAt };
+    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, ...told });
+    const found = doors().find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
+    const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
+    const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
+    if (fromPage) showToPage(call);
+    try {
+      if (req.headers.host === undefined && req.httpVersion === "1.1")
+        throw new GatewayError("invalid-request", "The request has no Host.");
+      if (url.length > URL_LIMIT)
+        throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
+      if (headBytesOf(req) > HEADER_LIMIT)
+        throw new GatewayError("headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`);
+      requireOneOfEach(req);
+      if (fromPage && isPreflight(req)) {
+        guardHost(req);
+        answerPreflight(call);
+        return;
+      }
+      if (!found) throw call.nothingThere();
+      if (!PUBLIC.has(path)) guardHost(req);
+      found.door(call)?.catch(fail);
+    } catch (error) {
+      fail(error);
+    }
+  };
+};
+
+/** Of HTTP/1.1 the parser has seen to that. */
+const headBytesOf = ({ headBytes = 0 }: IncomingMessage & { headBytes?: number }): number => headBytes;
+
+// Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
+const PUBLIC = new Set(["/", "/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);

@@ -1,0 +1,128 @@
+import { errors } from "#generated/errors.ts";
+import { methods } from "#generated/methods.ts";
+import { routes } from "#generated/routes.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { ErrorName } from "#kit/errors.ts";
+import type { Delivery } from "#store/store.ts";
+import { createDelivery, type Recorded } from "./delivery.ts";
+import { createMatcher, type Route } from "./routes.ts";
+
+/** So many are recorded in so long: of one network and error, and of all. The metrics count every one. */
+const ALIKE = { most: 20, ms: 60_000 };
+const ALL = { most: 20, ms: 1_000 };
+const NETWORKS = 10_000;
+/** Of what a stranger chooses no more than this is kept. */
+const HEADER_CHARS = 4_096;
+const METHOD_CHARS = 32;
+const ID_CHARS = 256;
+
+/** What was answered with an error, as the door that refused it knows it. */
+type Failed = {
+  operation: string;
+  error: string | undefined;
+  /** What more the caller was told. */
+  reason: string | undefined;
+  turnId: string | undefined;
+};
+export type Refused = Recorded & Failed & { caller: string | undefined };
+type RefusedSocketCall = Failed & { delivery(operation: string, entry: string): Delivery };
+
+/**
+ * Records what was refused, so that it can be told from what never came: who is not let in or may not do it, who called too often, and
+ * calls that would have started work. Never a body, never a token. A flood costs a look at a table: at most 20 a minute are recorded of one
+ * network and error, and 20 a second in all. The webhooks' door records its own, within the same bounds.
+ */
+export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
+  const alike = new Map<string, { since: number; count: number }>();
+  const all = { since: -Infinity, count: 0 };
+  const match = createMatcher("rest", "openai");
+
+  const admits = (network: string, error: string): boolean => {
+    const now = clock.monotonic();
+    if (now - all.since >= ALL.ms) {
+      all.since = now;
+      all.count = 0;
+    }
+    if (all.count >= ALL.most) return false;
+    const key = `${error} ${network}`;
+    let counted = alike.get(key);
+    if (!counted || now - counted.since >= ALIKE.ms) {
+      alike.delete(key);
+      if (alike.size >= NETWORKS) alike.delete(alike.keys().next().value as string);
+      counted = { since: now, count: 0 };
+      alike.set(key, counted);
+    }
+    if (++counted.count > ALIKE.most) return false;
+    all.count++;
+    return true;
+  };
+
+  const keep = (delivery: Delivery, error: string, reason: string | undefined, status: number): void => {
+    const detail = JSON.stringify({ error, status: errors[error as ErrorName].status, detail: reason ?? null });
+    const steps = [{ at: delivery.at, name: "request.refused", detail }];
+    record({ ...delivery, body: undefined, bytes: 0, answer: "refused", status, steps });
+  };
+
+  /** Where somebody unknown called. What is no path of ours could hold anything, a token too: of that only its beginning is kept. */
+  const placeOf = ({ surface, operation, path, req }: Recorded): Pick<Recorded, "operation" | "path"> => {
+    if (surface === "rpc") return { operation, path };
+    try {
+      const found = match(req.method ?? "", path);
+      if (found) return { operation: found.route.operation, path: found.route.path };
+    } catch {}
+    return { operation, path: path.startsWith("/v1/") ? "/v1/*" : "/api/v1/*" };
+  };
+
+  return {
+    /** Whether one more of this network is recorded; it is counted as one. */
+    admits,
+    /** To be told of every request that was answered with an error. */
+    note(call: Refused, status: number): void {
+      const { error, surface, operation, turnId, path, peer, caller } = call;
+      if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
+      if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
+      if (!admits(peer.network, error)) return;
+      const given = { now: clock.now(), caller: caller ?? "", body: undefined, keepBody: false };
+      const delivery = createDelivery(call, given);
+      if (caller === undefined) Object.assign(delivery, placeOf(call));
+      delivery.method = delivery.method.slice(0, METHOD_CHARS);
+      delivery.senderId = delivery.senderId?.slice(0, ID_CHARS);
+      delivery.headers = shortened(delivery.headers);
+      keep(delivery, error, call.reason, status);
+    },
+    /** The same for calls over a WebSocket. */
+    noteSocketCall(call: RefusedSocketCall, network: string): void {
+      const { error, operation, turnId, reason } = call;
+      if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error)) return;
+      keep(call.delivery(operation, ""), error, reason, OK);
+    },
+  };
+};
+
+export type Refusals = ReturnType<typeof createRefusals>;
+
+/** Of a call over a WebSocket: whatever its answer says, it was given. */
+const OK = 200;
+
+/** What would have started work. */
+const STARTING: ReadonlySet<string> = new Set([
+  ...(routes as readonly Route[]).flatMap(({ surface, idempotent, operation }) =>
+    (surface === "rest" || surface === "openai") && idempotent ? [operation] : [],
+  ),
+  ...Object.entries(methods).flatMap(([name, { idempotent }]) => (idempotent ? [name] : [])),
+]);
+
+const isTold = (error: string, operation: string): boolean => {
+  if (error === "rate-limited" || STARTING.has(operation)) return true;
+  const { status } = errors[error as ErrorName];
+  return status === 401 || status === 403;
+};
+
+/** Keeps no more of what a stranger chooses than tells him from others. */
+export const curb = (delivery: Delivery): void => {
+  delivery.method = delivery.method.slice(0, METHOD_CHARS);
+  delivery.headers = shortened(delivery.headers);
+};
+
+const shortened = (headers: string): string =>
+  headers.length <= HEADER_CHARS ? headers : headers.slice(0, Math.max(0, headers.lastIndexOf("\n", HEADER_CHARS)));

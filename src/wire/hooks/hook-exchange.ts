@@ -1,0 +1,123 @@
+import type { Caller, HookContext } from "#core/call.ts";
+import type { HooksOperation } from "#generated/hooks-handlers.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { hopsIn } from "#kit/hops.ts";
+import { hashOf } from "#kit/secrets.ts";
+import type { Delivery, DeliveryAnswer, DeliveryStep } from "#store/store.ts";
+import type { WireCall } from "#wire/call/call.ts";
+import { createDelivery } from "#wire/call/delivery.ts";
+import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
+import type { Sender, Signing } from "./hooks-access.ts";
+
+/** As much of a call as webhooks need, whatever carries it. */
+export type HookRequest = Pick<
+  WireCall,
+  | "req"
+  | "path"
+  | "peer"
+  | "requestId"
+  | "hideSecrets"
+  | "signal"
+  | "surface"
+  | "operation"
+  | "caller"
+  | "error"
+  | "turnId"
+  | "nothingThere"
+>;
+
+export type HookParts = { recordBodies: () => boolean; clock: Clock };
+
+/** Where a request goes: `name` is that of `{path}/{name}`. */
+export type HookPlace = { operation: HooksOperation; name: string | undefined };
+
+const NOBODY: Extract<Caller, { surface: "hooks" }> = { surface: "hooks", name: "" };
+
+/** One webhook on its way in, with all that its delivery will tell of that. */
+export class HookExchange implements HookContext {
+  readonly request: HookRequest;
+  place: HookPlace | undefined = undefined;
+  signing: Signing | undefined = undefined;
+  sender: Sender | undefined = undefined;
+  mapping: string | undefined = undefined;
+  answer: DeliveryAnswer = "accepted";
+  /** Its body, once that is known to come from the sender. */
+  raw: Buffer | undefined = undefined;
+  /** The id that a signed sender gives its delivery. */
+  senderId: string | undefined = undefined;
+  /** Its request is still being counted, over all gateways. */
+  counting: Promise<void> | undefined = undefined;
+  /** Its address guesses: nothing more is taken on its connection. */
+  guessing = false;
+  readonly #parts: HookParts;
+  readonly #steps: DeliveryStep[] = [];
+  #delivery: Delivery | undefined = undefined;
+
+  constructor(parts: HookParts, request: HookRequest) {
+    this.#parts = parts;
+    this.request = request;
+  }
+
+  get caller(): HookContext["caller"] {
+    return this.sender === undefined ? NOBODY : this.sender.caller;
+  }
+
+  get headers(): HookContext["headers"] {
+    return this.request.req.headers as HookContext["headers"];
+  }
+
+  get requestId(): string {
+    return this.request.requestId;
+  }
+
+  get signal(): AbortSignal {
+    return this.request.signal;
+  }
+
+  get hops(): number {
+    return hopsIn(this.request.req.headers);
+  }
+
+  get idempotency(): HookContext["idempotency"] {
+    const { sender, place, signing, raw } = this;
+    if (sender === undefined || place === undefined || raw === undefined) return undefined;
+    const key = signing ? this.senderId : this.#keyInHeader();
+    if (key === undefined) return undefined;
+    const { operation, name } = place;
+    const whole = `hooks\0${sender.owner}\0${operation}\0${name ?? ""}\0`;
+    const known = isIdempotencyKey(key) ? key : `sha256:${hashOf(key).toString("base64url")}`;
+    return { key: whole + known, hash: signing?.scheme.idNamesContent ? "" : hashOf(raw).toString("base64url") };
+  }
+
+  note(name: string, detail?: string): void {
+    this.#steps.push({ at: this.#parts.clock.now(), name, detail });
+  }
+
+  delivery(): Delivery {
+    this.#delivery ??= this.#createDelivery();
+    this.#delivery.mapping = this.mapping;
+    this.#delivery.answer = this.answer;
+    return this.#delivery;
+  }
+
+  #createDelivery(): Delivery {
+    const { recordBodies, clock } = this.#parts;
+    const given = { now: clock.now(), caller: this.caller.name, body: this.raw, keepBody: recordBodies() };
+    const delivery = createDelivery(this.request, given);
+    delivery.steps = this.#steps;
+    if (this.signing) delivery.senderId = this.senderId?.slice(0, SENDER_ID_LIMIT);
+    return delivery;
+  }
+
+  #keyInHeader(): string | undefined {
+    const key = this.headers["idempotency-key"];
+    if (key === undefined || isIdempotencyKey(key)) return key;
+    const errors = [{ pointer: "header:idempotency-key", message: "has 1 to 255 printable ASCII characters" }];
+    throw new GatewayError("invalid-request", "The header Idempotency-Key has 1 to 255 printable ASCII characters.", {
+      errors,
+    });
+  }
+}
+
+const SENDER_ID_LIMIT = 256;

@@ -1,0 +1,93 @@
+import type { Caller } from "#core/call.ts";
+import { createSecretIndex } from "#kit/secrets.ts";
+import { createNetworks } from "#wire/call/address.ts";
+import { github } from "./signatures/github.ts";
+import type { Scheme } from "./signatures/signature.ts";
+import { slack } from "./signatures/slack.ts";
+import { standardWebhooks } from "./signatures/standard-webhooks.ts";
+import { stripe } from "./signatures/stripe.ts";
+
+/** Whoever an authenticated webhook comes from. */
+export type Sender = {
+  caller: Extract<Caller, { surface: "hooks" }>;
+  /** Its rate is counted by this, and its idempotency keys are its own. Tokens of one name are one sender that changes its token. */
+  rateKey: string;
+  owner: string;
+  /** What the timeline says of the authentication, as JSON. */
+  detail: string;
+};
+
+export type Signing = {
+  type: SignatureType;
+  scheme: Scheme;
+  keys: readonly Buffer[];
+  /** Whose signature it is when the key of the same index is good. */
+  senders: readonly Sender[];
+};
+
+export type SignatureType = "standard-webhooks" | "github" | "stripe" | "slack";
+
+export type HooksAccessSettings = {
+  token: readonly { name: string; hash: string; since: string | undefined }[];
+  /** Undefined lets any address in. */
+  allowedIps: readonly string[] | undefined;
+  mappings: Readonly<Record<string, { verify: { type: SignatureType; secret: readonly string[] } | undefined }>>;
+};
+
+export type HooksAccess = {
+  allows: (address: string) => boolean;
+  /** There is a shared token: without one, nobody can be told from a stranger but by a signature. */
+  hasToken: boolean;
+  identify: (hash: Buffer) => Sender | undefined;
+  hasMapping: (name: string) => boolean;
+  mappingNames: () => string[];
+  /** How the requests of a mapping are signed; undefined where the shared token counts. */
+  signingOf: (name: string) => Signing | undefined;
+};
+
+export const schemes: Record<SignatureType, Scheme> = { "standard-webhooks": standardWebhooks, github, stripe, slack };
+
+/** Who may send webhooks, as one configuration says it. A reload makes another and puts it in this one's place. */
+export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSettings): HooksAccess => {
+  const signings = new Map(
+    Object.entries(mappings).map(([name, { verify }]) => [name, verify && createSigning(name, verify)]),
+  );
+  return {
+    allows: allowedIps ? createNetworks(allowedIps) : () => true,
+    hasToken: token.length > 0,
+    identify: createSecretIndex(
+      token.map(({ name, hash, since }, index) => {
+        const which = token.length > 1 ? { name, token: index + 1, since } : { name, since };
+        const sender = senderOf(name, tokenRateKey(hash), `token\0${name}`, which);
+        return { hash: Buffer.from(hash, "hex"), value: sender };
+      }),
+    ),
+    hasMapping: (name) => signings.has(name),
+    mappingNames: () => [...signings.keys()],
+    signingOf: (name) => signings.get(name),
+  };
+};
+
+/** What the rate of a token's senders, or of those that sign for a mapping, is counted by. */
+export const tokenRateKey = (hash: string): string => `token\0${hash}`;
+export const mappingRateKey = (name: string): string => `mapping\0${name}`;
+
+const createSigning = (
+  name: string,
+  { type, secret: secrets }: { type: SignatureType; secret: readonly string[] },
+): Signing => {
+  const scheme = schemes[type];
+  const keyed = secrets.flatMap((secret, index) => {
+    const which = secrets.length > 1 ? { type, secret: index + 1 } : { type };
+    const sender = senderOf(name, mappingRateKey(name), `mapping\0${name}`, which);
+    return scheme.keysOf(secret).map((key) => ({ key, sender }));
+  });
+  return { type, scheme, keys: keyed.map(({ key }) => key), senders: keyed.map(({ sender }) => sender) };
+};
+
+const senderOf = (name: string, rateKey: string, owner: string, detail: object): Sender => ({
+  caller: { surface: "hooks", name },
+  rateKey,
+  owner,
+  detail: JSON.stringify(detail),
+});

@@ -1,0 +1,48 @@
+import type { Socket } from "node:net";
+import type { Clock } from "#kit/clock.ts";
+import type { Events } from "#observe/events.ts";
+import { networkOf, plain } from "#wire/call/address.ts";
+
+export type ConnectionLimitParts = {
+  /** How many connections one address may hold, or one /64 of IPv6. */
+  limit: () => number;
+  /** Behind a proxy of ours are many. */
+  isProxy: (address: string) => boolean;
+  events: Events;
+  clock: Clock;
+};
+
+const REPORT_EVERY_MS = 10_000;
+
+/** Counts what each address holds, over all listeners and before anything is read; tells whether one more connection may stay. */
+export const createConnectionLimit = ({ limit, isProxy, events, clock }: ConnectionLimitParts) => {
+  const held = new Map<string, number>();
+  let reportedAt = -Infinity;
+
+  const giveBack = (network: string): void => {
+    const left = (held.get(network) ?? 0) - 1;
+    if (left > 0) held.set(network, left);
+    else held.delete(network);
+  };
+  const report = (address: string): void => {
+    const logged = clock.monotonic() - reportedAt >= REPORT_EVERY_MS;
+    if (logged) reportedAt = clock.monotonic();
+    events.connectionRefused({ address, logged });
+  };
+
+  return (socket: Socket): boolean => {
+    // Gone before it was looked at.
+    if (socket.remoteAddress === undefined) return true;
+    const address = plain(socket.remoteAddress);
+    if (isProxy(address)) return true;
+    const network = networkOf(address);
+    const count = held.get(network) ?? 0;
+    if (count >= limit()) {
+      report(address);
+      return false;
+    }
+    held.set(network, count + 1);
+    socket.once("close", () => giveBack(network));
+    return true;
+  };
+};

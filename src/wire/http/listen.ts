@@ -1,0 +1,291 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import type { Server as TlsServer } from "node:https";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { TLSSocket } from "node:tls";
+import type { Events } from "#observe/events.ts";
+import { Req, Res } from "#wire/rest/prototypes.ts";
+import { createHttp1, type Http1Parts } from "./h1.ts";
+import { KEEP_ALIVE_S } from "./h1-exchange.ts";
+import type { Http2, Http2Parts } from "./h2.ts";
+import { afterAnswers, createPipelined } from "./pipelined.ts";
+import { createPrefaceReader } from "./preface.ts";
+import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
+import type { ResetLimit } from "./reset-limit.ts";
+import { createSlowReaders } from "./slow-readers.ts";
+import { createUpgrades, type OnUpgrade } from "./upgrades.ts";
+
+export type ListenOptions = {
+  host: string;
+  port: number;
+  tls: { cert: string; key: string } | undefined;
+  /** How many connections it takes at once; further ones are closed at once. */
+  maxConnections: number | undefined;
+  /** How long a request may take to arrive whole; 30 s unless told. */
+  requestMs?: number | undefined;
+  /** How long answers may wait for a reader that takes next to nothing of them; 30 s unless told. */
+  stuckMs?: number | undefined;
+  /** Whether a new connection may stay; any may unless told. Those that may not are closed before anything is read. */
+  admits?: ((socket: Socket) => boolean) | undefined;
+  resets: ResetLimit;
+  /** Over HTTP/2 it is given as much of a request and its response as `h2-exchange` has. */
+  onRequest: (req: IncomingMessage, res: ServerResponse) => void;
+  /** Without it the wish to upgrade is ignored. */
+  onUpgrade?: OnUpgrade | undefined;
+  newRequestId: () => string;
+  events: Events;
+};
+
+export type Listening = {
+  readonly host: string;
+  readonly port: number;
+  readonly url: string;
+  /** Takes a new certificate; connections that are open keep theirs. */
+  setTls(tls: { cert: string; key: string }): void;
+  /**
+   * Takes no new connections; resolves when the last one has gone. Those that wait for nothing are closed a little later, as a request
+   * may be on its way.
+   */
+  stopAccepting(): Promise<void>;
+  /** Ends what is left. */
+  close(): Promise<void>;
+};
+
+const HEADER_MS = 10_000;
+const REQUEST_MS = 30_000;
+const KEEP_ALIVE_MS = KEEP_ALIVE_S * 1_000;
+const STUCK_MS = 30_000;
+/** While it drains, what a connection that waits for nothing still has for its next request. */
+const IDLE_MS = 1_000;
+/** How long connections are taken that the system has opened before it was told to stop. */
+const LAST_ACCEPTS_MS = 500;
+
+/**
+ * Opens one address, for HTTP/1.1 and HTTP/2: over TLS the client chooses by ALPN, in clear text by its first bytes. Throws what the
+ * system says, in words, when the address cannot be had.
+ */
+export const listen = async (options: ListenOptions): Promise<Listening> => {
+  const { tls, events, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
+  const onRequest = options.onRequest as RequestListener;
+  const pipelined = createPipelined(onRequest);
+  const headersMs = Math.min(HEADER_MS, requestMs);
+  const checkMs = Math.min(1_000, requestMs, stuckMs);
+  const settings = {
+    // biome-ignore lint/suspicious/noExplicitAny: Node types these as classes; plain functions are what is fast
+    IncomingMessage: Req as any,
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    ServerResponse: Res as any,
+    maxHeaderSize: HEADER_LIMIT,
+    // The front asks for it, and answers as we answer.
+    requireHostHeader: false,
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: checkMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    noDelay: true,
+  };
+  const overTls = {
+    ...tls,
+    minVersion: "TLSv1.2",
+    ALPNProtocols: ["h2", "http/1.1"],
+    handshakeTimeout: headersMs,
+  } as const;
+  const server: Server | TlsServer = tls
+    ? (await import("node:https")).createServer({ ...settings, ...overTls }, pipelined)
+    : createServer(settings, pipelined);
+  if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
+  const refuse = createByteRefusal(options);
+  server.on("clientError", (error, socket) => refuse(error, socket as Socket));
+  // Who reads a body asks for it; any other expectation may be ignored.
+  server.on("checkContinue", pipelined);
+  server.on("checkExpectation", pipelined);
+
+  // Node's own listener makes each connection one of HTTP/1.1: here they are told apart before.
+  const connected = tls ? "secureConnection" : "connection";
+  const [asHttp1] = server.listeners(connected) as [(socket: Socket) => void];
+  const slowReaders = createSlowReaders(stuckMs);
+  const node = (socket: Socket) => asHttp1.call(server, socket);
+  const plain = createHttp1({
+    onRequest: options.onRequest as unknown as Http1Parts["onRequest"],
+    node,
+    idleMs: KEEP_ALIVE_MS,
+  });
+  const http1 = (socket: Socket) => {
+    slowReaders.add(socket);
+    plain.take(socket);
+  };
+  const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs, lastRequestsMs: IDLE_MS };
+  const http2 = createLateHttp2({ onRequest, resets: options.resets, ...times });
+  const prefaces = createPrefaceReader({ http1, http2: http2.take });
+  server.removeAllListeners(connected);
+  if (tls)
+    server.on(connected, (socket: TLSSocket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
+  else server.on(connected, prefaces.read);
+  const upgrades =
+    options.onUpgrade &&
+    createUpgrades(options.onUpgrade, (socket) => {
+      slowReaders.add(socket);
+      node(socket);
+    });
+  if (upgrades) {
+    server.on("upgrade", (req, duplex, head) => {
+      const socket = duplex as Socket;
+      afterAnswers(socket, () => {
+        slowReaders.remove(socket);
+        upgrades.take(req, socket, head);
+      });
+    });
+  }
+  const open = takeFirst(server, admits);
+
+  const pressure = createPauseReport(events);
+  server.on("drop", () => pressure("connections"));
+  const port = await openPort(server, options);
+  server.on("error", (error: NodeJS.ErrnoException) => pressure(error.code ?? "accept"));
+  const checks = everyMs(checkMs, () => {
+    prefaces.endWaiting(performance.now() - headersMs);
+    plain.check();
+    http2.check();
+    slowReaders.check();
+  });
+  let idleTimer: NodeJS.Timeout | undefined;
+  const shownHost = options.host.includes(":") ? `[${options.host}]` : options.host;
+  return {
+    host: options.host,
+    port,
+    url: `${tls ? "https" : "http"}://${shownHost}:${port}`,
+    setTls: (next) => "setSecureContext" in server && server.setSecureContext({ ...overTls, ...next }),
+    stopAccepting: async () => {
+      await takeWaiting(server);
+      if (!server.listening) return;
+      const gone = new Promise<unknown>((resolve) => server.once("close", resolve));
+      // HTTP's own `close` ends idle connections at once: a request that is on its way would find no answer.
+      NetServer.prototype.close.call(server);
+      http2.drain();
+      idleTimer ??= everyMs(IDLE_MS, () => {
+        server.closeIdleConnections();
+        plain.endIdle(performance.now() - IDLE_MS);
+        prefaces.endWaiting(performance.now() - IDLE_MS);
+      });
+      await gone;
+    },
+    close: async () => {
+      clearInterval(idleTimer);
+      clearInterval(checks);
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      prefaces.endWaiting(Infinity);
+      http2.destroy();
+      upgrades?.destroy();
+      // Those whose TLS never came to anything.
+      for (const socket of open) socket.destroy();
+      await closed;
+    },
+  };
+};
+
+/**
+ * Looks at connections each so many milliseconds, once what has come on them was read. After the process stood still its timers are the first to run, and
+ * would take for idle who has sent a request meanwhile.
+ */
+const everyMs = (ms: number, check: () => void): NodeJS.Timeout => setInterval(() => setImmediate(check), ms).unref();
+
+/** Loads HTTP/2 for the first connection that speaks it: it costs 8 ms and 4 MB. */
+const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: RequestListener }) => {
+  const onRequest = parts.onRequest as unknown as Http2Parts["onRequest"];
+  let http2: Http2 | undefined;
+  let isDraining = false;
+  let isClosed = false;
+  const load = async (): Promise<Http2> => {
+    const { createHttp2 } = await import("./h2.ts");
+    http2 ??= createHttp2({ ...parts, onRequest });
+    if (isDraining) http2.drain();
+    return http2;
+  };
+  return {
+    take(socket: Socket, read?: Buffer): void {
+      socket.on("error", () => {});
+      if (http2) http2.take(socket, read);
+      else load().then((loaded) => (isClosed ? socket.destroy() : loaded.take(socket, read)));
+    },
+    check: () => http2?.check(),
+    drain(): void {
+      isDraining = true;
+      http2?.drain();
+    },
+    destroy(): void {
+      isClosed = true;
+      http2?.destroy();
+    },
+  };
+};
+
+/** Sees a connection before the server's own listener, and before its TLS costs anything. Answers those that are open. */
+const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> => {
+  const open = new Set<Socket>();
+  const [take] = server.listeners("connection") as [(socket: Socket) => void];
+  server.removeAllListeners("connection");
+  server.on("connection", (socket) => {
+    if (!admits(socket)) return void socket.destroy();
+    open.add(socket);
+    socket.once("close", forget);
+    take.call(server, socket);
+  });
+  function forget(this: Socket): void {
+    open.delete(this);
+  }
+  return open;
+};
+
+const openPort = (server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      reject(new Error(wordsFor(error, host, port), { cause: error })),
+    );
+    server.listen({ host, port, backlog: 1024 }, () => {
+      server.removeAllListeners("error");
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+
+/** Takes the connections that wait at the system's door, one in each turn of the loop: closing it would cut them. */
+const takeWaiting = async (server: NetServer): Promise<void> => {
+  let taken = 0;
+  const count = () => taken++;
+  server.on("connection", count);
+  for (const until = performance.now() + LAST_ACCEPTS_MS; performance.now() < until; ) {
+    const before = taken;
+    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    if (taken === before) break;
+  }
+  server.off("connection", count);
+};
+
+const wordsFor = ({ code, message }: NodeJS.ErrnoException, host: string, port: number): string => {
+  if (code === "EADDRINUSE")
+    return `Port ${port} of ${host} is in use. Stop what listens there, or choose another with --port.`;
+  if (code === "EACCES")
+    return `Port ${port} of ${host} may not be opened by this user. Choose one above 1023 with --port.`;
+  if (code === "EADDRNOTAVAIL") return `${host} is no address of this machine. Choose another with --host.`;
+  if (code === "ENOTFOUND") return `${host} is not known. Give an address with --host.`;
+  return `${host}:${port} cannot be listened on: ${message}`;
+};
+
+const REPORT_EVERY_MS = 10_000;
+
+/** Tells once, not for each connection, that none are taken; and once that they are again. */
+const createPauseReport = (events: Events) => {
+  let since: number | undefined;
+  let quiet: NodeJS.Timeout | undefined;
+  return (reason: string): void => {
+    if (since === undefined) {
+      since = performance.now();
+      events.acceptPaused({ reason });
+    }
+    clearTimeout(quiet);
+    quiet = setTimeout(() => {
+      events.acceptResumed({ ms: Math.round(performance.now() - (since as number)) });
+      since = undefined;
+    }, REPORT_EVERY_MS).unref();
+  };
+};

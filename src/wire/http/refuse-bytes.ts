@@ -1,0 +1,105 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { errors } from "#generated/errors.ts";
+import type { ErrorName } from "#kit/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
+import type { Events } from "#observe/events.ts";
+import { problemOf } from "#wire/call/problem.ts";
+
+export const HEADER_LIMIT = 16 * 1024;
+
+/** How long a client may take to end its half of a connection that was refused. */
+const LINGER_MS = 1_000;
+
+/** What Node says of bytes that it could not read. */
+export type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
+
+/** A socket as Node's server has it: what is being answered, and what is being read. */
+type Parsed = Socket & {
+  _httpMessage?: ServerResponse | null;
+  parser?: { incoming?: IncomingMessage | null } | null;
+};
+
+const BY_CODE: Record<string, [ErrorName, string]> = {
+  HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ["too-large", "The chunk extensions are too large."],
+  HPE_INVALID_EOF_STATE: ["invalid-request", "The request ends before it is whole."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["request-timeout", "The request did not arrive whole in time."],
+};
+const NO_REQUEST: [ErrorName, string] = ["invalid-request", "The bytes are no HTTP request."];
+const LONG_TARGET: [ErrorName, string] = ["uri-too-long", `The request target is larger than ${HEADER_LIMIT} bytes.`];
+
+/**
+ * Answers bytes that are no HTTP request, as far as the socket still can be answered. A request that came whole before them gets its
+ * answer first: theirs would be taken for it, or for a part of it.
+ */
+export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () => string; events: Events }) => {
+  const ending = new WeakSet<Socket>();
+
+  const refuse = (bytes: UnreadBytes, socket: Socket): void => {
+    const { _httpMessage: answering, parser } = socket as Parsed;
+    if (answering?.req.complete && socket.writable) {
+      if (ending.has(socket)) return;
+      ending.add(socket);
+      answering.once("close", () => {
+        ending.delete(socket);
+        refuse(bytes, socket);
+      });
+      return;
+    }
+    // Whoever never sent anything asked for nothing.
+    const isSilent = bytes.code === "ERR_HTTP_REQUEST_TIMEOUT" && socket.bytesRead === 0;
+    // The rest of a body whose request was answered before it came: nobody waits for more.
+    const isAnswered = answering?.headersSent || (!answering && parser?.incoming?.complete === false);
+    if (bytes.code === "ECONNRESET" || isSilent || !socket.writable || isAnswered) {
+      socket.destroy();
+      return;
+    }
+    const refusal = new GatewayError(...reasonOf(bytes));
+    if (answering && answering.req.listenerCount("error") > 0) {
+      // Its door waits for the rest of the body, and answers when that will not come.
+      answering.shouldKeepAlive = false;
+      answering.req.emit("error", refusal);
+    } else answer(refusal, socket, Boolean(answering));
+  };
+
+  /** `isKnown`: a door has the request, and writes its access line. */
+  const answer = (refusal: GatewayError, socket: Socket, isKnown: boolean): void => {
+    const requestId = newRequestId();
+    const body = JSON.stringify(problemOf(refusal, requestId));
+    const { status } = errors[refusal.name];
+    const head = `HTTP/1.1 ${status} \r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}`;
+    socket.end(`${head}\r\nx-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`);
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    if (isKnown) return;
+    events.requestHandled({
+      surface: "public",
+      operation: "unknown",
+      status,
+      ms: 0,
+      requestId,
+      error: refusal.name,
+    });
+  };
+
+  return refuse;
+};
+
+const reasonOf = (bytes: UnreadBytes): [ErrorName, string] => {
+  if (bytes.code === "HPE_HEADER_OVERFLOW" && endsInTarget(bytes)) return LONG_TARGET;
+  return BY_CODE[bytes.code ?? ""] ?? NO_REQUEST;
+};
+
+const LINE_FEED = 10;
+/** The longest method, a space, and a first character. */
+const LINE_BEGIN = 32;
+
+/** Whether a request's first line was still being read. Only the last read is at hand: a line that began before it ends in a version. */
+const endsInTarget = ({ rawPacket, bytesParsed }: UnreadBytes): boolean => {
+  if (!rawPacket || bytesParsed === undefined) return false;
+  const begin = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf(LINE_FEED, bytesParsed - 1) + 1;
+  return (
+    /^[A-Z-]+ /.test(rawPacket.toString("latin1", begin, begin + LINE_BEGIN)) ||
+    (begin === 0 && rawPacket.toString("latin1", bytesParsed, bytesParsed + 8) === " HTTP/1.")
+  );
+};

@@ -1,0 +1,44 @@
+import { Roster } from "#kit/tables.ts";
+import type { WireCall } from "#wire/call/call.ts";
+
+/** The calls that have begun and are not answered yet. */
+export const createUnderWay = () => {
+  const calls = new Roster<WireCall>();
+  let closing = false;
+  let whenNone = () => {};
+  return {
+    add(call: WireCall): void {
+      calls.add(call);
+      if (closing) call.res.shouldKeepAlive = false;
+    },
+    delete(call: WireCall): void {
+      calls.delete(call);
+      if (calls.size === 0) whenNone();
+    },
+    /** From now on an answer ends its connection: what the caller asks next is for another gateway. */
+    closeAfterwards(): void {
+      closing = true;
+      for (const { res } of calls.list()) if (!res.headersSent) res.shouldKeepAlive = false;
+    },
+    /** Resolves when every call is answered, or after `ms`. */
+    async answered(ms: number): Promise<void> {
+      if (calls.size === 0) return;
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        whenNone = resolve;
+        timer = setTimeout(resolve, ms);
+      });
+      clearTimeout(timer);
+    },
+    /** Ends the streams of those whose key is not known any more. */
+    recheckKeys(isKnown: (hash: Buffer) => boolean): void {
+      for (const call of calls.list()) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
+    },
+    /** Ends every wait: who waits is answered with what there is, and streams end. */
+    endWaits(): void {
+      for (const call of calls.list()) call.endWait();
+    },
+  };
+};
+
+export type UnderWay = ReturnType<typeof createUnderWay>;

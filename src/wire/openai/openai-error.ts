@@ -1,0 +1,72 @@
+import type { ServerResponse } from "node:http";
+import { errors } from "#generated/errors.ts";
+import type { OpenAiError } from "#generated/rest-types.ts";
+import { type ErrorName, GatewayError } from "#kit/errors.ts";
+import { headersOf } from "#wire/call/problem.ts";
+import type { Framing } from "#wire/call/sse-frames.ts";
+import { endSoon } from "#wire/http/outbox.ts";
+
+/** Names that clients of OpenAI know; of the others ours is the code. */
+const CODES: Partial<Record<ErrorName, string>> = {
+  "agent-not-found": "model_not_found",
+  unauthenticated: "invalid_api_key",
+  "rate-limited": "rate_limit_exceeded",
+};
+
+/** An error as clients of OpenAI read it. An internal one says nothing of its cause. */
+export const openAiErrorOf = ({ name, detail, extra }: GatewayError): OpenAiError => {
+  const { status, title } = errors[name];
+  const pointer = extra.errors?.[0]?.pointer;
+  return {
+    error: {
+      message: detail === undefined || name === "internal" ? `${title}.` : `${title}: ${detail}`,
+      type: typeOf(status),
+      param: pointer ? paramOf(pointer) : null,
+      code: CODES[name] ?? name.replaceAll("-", "_"),
+      ...(extra.turnId !== undefined && { turn_id: extra.turnId }),
+    },
+  };
+};
+
+const typeOf = (status: number): OpenAiError["error"]["type"] => {
+  if (status >= 500) return "server_error";
+  if (status === 401) return "authentication_error";
+  if (status === 403) return "permission_error";
+  return status === 429 ? "rate_limit_error" : "invalid_request_error";
+};
+
+/** `/messages/0/content` as OpenAI writes it: `messages[0].content`. Of what is no place in the body, the name alone. */
+export const paramOf = (pointer: string): string =>
+  pointer
+    .replace(/^(\/|\w+:)/, "")
+    .replaceAll(/\/(\d+)(?=\/|$)/g, "[$1]")
+    .replaceAll("/", ".");
+
+export const sendOpenAiError = (res: ServerResponse, error: GatewayError, requestId: string): void => {
+  const body = JSON.stringify(openAiErrorOf(error));
+  const { status, retry } = errors[error.name];
+  res.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    "x-request-id": requestId,
+    // Else they would send a turn that failed a second and a third time.
+    "x-should-retry": String(retry),
+    ...headersOf(error),
+  });
+  endSoon(res, body);
+};
+
+/** Tells of it in a stream that is under way. */
+export const endWithOpenAiError = (res: ServerResponse, error: GatewayError): unknown =>
+  res.end(frameOf(openAiErrorOf(error)));
+
+const frameOf = (event: unknown): string => `data: ${JSON.stringify(event)}\n\n`;
+
+const STOPPED = new GatewayError("shutting-down", "The stream ends here, as the gateway stops; its turn is kept.");
+
+/** How they read a stream. What ends without a word looks whole to them. */
+export const OPENAI_FRAMING: Framing = {
+  frame: frameOf,
+  end: "data: [DONE]\n\n",
+  stopped: frameOf(openAiErrorOf(STOPPED)),
+};

@@ -1,0 +1,49 @@
+import { GatewayError } from "#kit/errors.ts";
+import { nearest } from "#kit/nearest.ts";
+
+/** What a listener has below a prefix: the paths that it serves, or why it serves none of them, as the rest of a sentence. */
+export type Place = { prefix: string; paths: readonly string[]; closed: string | undefined };
+
+/** The longest path that an error repeats. */
+const PATH_LIMIT = 200;
+
+/** The refusal of a path where nothing is: why that is so, or which path was probably meant. It tells what the contract tells everybody. */
+export const nothingAt = (path: string, places: readonly Place[]): GatewayError => {
+  const words = `There is nothing at ${path.slice(0, PATH_LIMIT)}`;
+  const closed = places.find((place) => place.closed !== undefined && leadsTo(path, place.prefix))?.closed;
+  if (closed !== undefined) return new GatewayError("not-found", `${words}: ${closed}.`);
+  const served = places.flatMap(({ paths, closed }) => (closed === undefined ? paths : []));
+  const meant = path.length > PATH_LIMIT ? undefined : meantBy(path, served);
+  return new GatewayError(
+    "not-found",
+    `${words}.${meant === undefined ? whatThereIs(path, places) : ` Did you mean ${meant}?`}`,
+  );
+};
+
+/** The few paths that a place has, or where all are listed. */
+const whatThereIs = (path: string, places: readonly Place[]): string => {
+  const { paths = [] } = places.find(({ prefix }) => leadsTo(path, prefix)) ?? {};
+  return paths.length > 1 && paths.length <= FEW ? ` There are ${paths.join(", ")}.` : " GET / lists what there is.";
+};
+const FEW = 5;
+
+/** A path is a prefix or below it. */
+export const leadsTo = (path: string, prefix: string): boolean =>
+  path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);
+const SLASH = 47;
+
+/** One that differs by slashes, one that lacks its beginning, or the nearest. */
+const meantBy = (path: string, served: readonly string[]): string | undefined => {
+  const plain = path.replaceAll(/\/+/g, "/").replace(/\/$/, "");
+  const parts = plain.split("/");
+  const filled = served.map((one) => fillIn(one, parts));
+  const isEnd = (one: string) => parts.length > 2 && one.endsWith(plain);
+  return filled.find((one) => one === plain) ?? filled.find(isEnd) ?? nearest(plain, filled);
+};
+
+/** A path of the contract with the parts that vary as they were sent. */
+const fillIn = (path: string, given: readonly string[]): string =>
+  path
+    .split("/")
+    .map((part, n) => (part.startsWith("{") ? (given[n] ?? part) : part))
+    .join("/");

@@ -1,0 +1,132 @@
+import { createHash } from "node:crypto";
+import type { Caller } from "#core/call.ts";
+import { GatewayError } from "#kit/errors.ts";
+import type { Events } from "#observe/events.ts";
+import { requireTls } from "#wire/call/address.ts";
+import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
+import { sendJson, type WireCall } from "#wire/call/call.ts";
+import type { Door } from "#wire/call/front.ts";
+import type { Documents } from "./documents.ts";
+import { indexOf, indexPageOf, type Served, wantsPage } from "./index-page.ts";
+
+export type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
+
+export type OpsParts = {
+  version: string;
+  uptimeMs: () => number;
+  readiness: () => Promise<Readiness>;
+  documents: () => Promise<Documents>;
+  /** The contract as a page. */
+  reference: () => Promise<string>;
+  /** Where the caller finds a surface. */
+  servedAt: (call: WireCall, surface: "rest" | "rpc") => string;
+  metrics: () => string;
+  metricsType: string;
+  /** Who an RPC token belongs to. */
+  identifyRpc: (hash: Buffer) => Extract<Caller, { surface: "rpc" }> | undefined;
+  guard: GuessGuard;
+  events: Events;
+};
+
+const RETRY_SECONDS = "1";
+const METRICS_TAKES =
+  "`/metrics` takes an RPC token with the permission `system.health`: `Authorization: Bearer <token>`.";
+
+/** What operators and tools ask: life, readiness, figures, and the contract itself. */
+export const createOpsDoors = (
+  parts: OpsParts,
+): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> & {
+  /** The door of a listener that serves this. */
+  index: (served: Served) => Door;
+} => {
+  const [openapiBytes, openrpcBytes] = [createBytes(), createBytes()];
+  return {
+    index: (served) =>
+      get("ops.index", (call) => {
+        if (call.path !== "/") throw new GatewayError("not-found", "Nothing is served at this path.");
+        const isPage = wantsPage(call.req.headers.accept);
+        const vary = call.res.getHeader("vary");
+        call.res.setHeader("vary", vary === undefined ? "Accept" : `${vary}, Accept`);
+        if (isPage) sendPage(call, indexPageOf(served));
+        else sendJson(call, 200, indexOf(served));
+      }),
+    healthz: get("ops.healthz", (call) =>
+      sendJson(call, 200, { status: "ok", version: parts.version, uptime_ms: Math.round(parts.uptimeMs()) }),
+    ),
+    readyz: get("ops.readyz", async (call) => {
+      const state = await parts.readiness();
+      sendJson(call, state.ready ? 200 : 503, state, state.ready ? {} : { "retry-after": RETRY_SECONDS });
+    }),
+    metrics: get("ops.metrics", (call) => {
+      requireHealthPermission(parts, call);
+      sendText(call, parts.metricsType, parts.metrics());
+    }),
+    openapi: get("ops.openapi", async (call) => {
+      const { openapi } = await parts.documents();
+      sendText(call, "application/json", openapiBytes(openapi(parts.servedAt(call, "rest"))));
+    }),
+    openrpc: get("ops.openrpc", async (call) => {
+      const { openrpc } = await parts.documents();
+      sendText(call, "application/json", openrpcBytes(openrpc(parts.servedAt(call, "rpc"))));
+    }),
+    docs: get("ops.docs", async (call) => sendPage(call, await parts.reference())),
+  };
+};
+
+/** Everybody who is sent the same text is sent the same bytes, so that a thousand slow readers hold them once. */
+const createBytes = () => {
+  let last: { text: string; bytes: Buffer } | undefined;
+  return (text: string): Buffer => {
+    if (last?.text !== text) last = { text, bytes: Buffer.from(text) };
+    return last.bytes;
+  };
+};
+
+const get =
+  (operation: string, door: Door): Door =>
+  (call) => {
+    call.operation = operation;
+    const { method } = call.req;
+    if (method !== "GET" && method !== "HEAD") {
+      throw new GatewayError("method-not-allowed", "This path takes GET.", { allow: "GET, HEAD" });
+    }
+    return door(call);
+  };
+
+const sendText = ({ res, requestId }: WireCall, type: string, text: string | Buffer): void => {
+  const headers = { "content-type": type, "content-length": Buffer.byteLength(text), "x-request-id": requestId };
+  res.writeHead(200, headers).end(text);
+};
+
+/** A page that runs nothing, loads nothing, and stands in no other page's frame: its own style is all it may use. */
+const sendPage = (call: WireCall, html: string): void => {
+  const style = /<style>([\s\S]*?)<\/style>/.exec(html)?.[1] ?? "";
+  const rules = [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  call.res.setHeader("content-security-policy", rules.join("; "));
+  call.res.setHeader("x-content-type-options", "nosniff");
+  call.res.setHeader("referrer-policy", "no-referrer");
+  sendText(call, "text/html; charset=utf-8", html);
+};
+
+const requireHealthPermission = ({ identifyRpc, guard, events }: OpsParts, call: WireCall): void => {
+  requireTls(call.peer);
+  const hash = tokenHashOf(call.req);
+  const caller = hash && identifyRpc(hash);
+  if (!caller) {
+    const { error, guessing } = guard(call.peer.network, adviceOf(METRICS_TAKES, call.req));
+    const { peer, path, requestId } = call;
+    events.authFailed({ surface: "public", address: peer.address, path, requestId, logged: !guessing });
+    if (guessing) call.res.setHeader("connection", "close");
+    throw error;
+  }
+  call.caller = caller.name;
+  if (!caller.permissions.includes("*") && !caller.permissions.includes("system.health")) {
+    throw new GatewayError("forbidden", "The token lacks the permission system.health.");
+  }
+};

@@ -1,0 +1,139 @@
+import { type IncomingHttpHeaders, IncomingMessage, type ServerResponse } from "node:http";
+import { createRequire } from "node:module";
+import { setImmediate as breathe } from "node:timers/promises";
+import type Express from "express";
+import type * as Validator from "express-openapi-validator";
+import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
+import { GatewayError } from "#kit/errors.ts";
+import { ended, foremost } from "#kit/fault-words.ts";
+import type { BodyFault } from "#wire/call/body-fault.ts";
+import type { Route } from "#wire/call/routes.ts";
+import { bodySchemaIn, type FieldsOf, type Found, fieldsIn, namedIn, toldOf } from "./contract-faults.ts";
+import { cutDown } from "./cut-down.ts";
+import { adoptPrototypes, standIn } from "./prototypes.ts";
+
+export type ValidatedRequest = { body: unknown; query: Record<string, unknown> };
+
+/** Holds a request to the contract: fills in defaults, or throws `invalid-request` with each fault. */
+export type ValidateRequest = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  body: unknown,
+  route: Route,
+) => Promise<ValidatedRequest>;
+
+const SETTLE = Symbol("settle");
+type Settled = IncomingMessage & {
+  body?: unknown;
+  query?: Record<string, unknown>;
+  [SETTLE]?: ((error?: unknown) => void) | undefined;
+};
+
+/**
+ * Loads Express and express-openapi-validator with the contract, and sends one request of each operation through them: their first use
+ * compiles the operation's schema, and a schema that they refuse would otherwise be a 500 for every caller. Takes a few hundred
+ * milliseconds, so the other doors open first, and who calls meanwhile is heard between its parts.
+ */
+export const createRequestValidation = async (document: object, routes: readonly Route[]): Promise<ValidateRequest> => {
+  // As the CommonJS that they are: imported at once, Node 20 has at times handed out one that had not been run yet, empty.
+  const require = createRequire(import.meta.url);
+  await breathe();
+  const express = require("express") as typeof Express;
+  await breathe();
+  const OpenApiValidator = require("express-openapi-validator") as typeof Validator;
+  const ofDocuments = require("express-openapi-validator/dist/framework/openapi.schema.validator.js") as object;
+  Object.assign(ofDocuments, { OpenAPISchemaValidator: NoDocumentValidator });
+  const app = express();
+  app.disable("x-powered-by");
+  app.set("etag", false);
+  app.use(
+    OpenApiValidator.middleware({
+      apiSpec: document as OpenAPIV3.DocumentV3_1,
+      validateApiSpec: false, // linted when it was generated
+      validateRequests: { removeAdditional: false, allErrors: true },
+      validateResponses: false, // the tests hold every reply to the contract, at the client's side
+      validateSecurity: false, // done before a byte of the body was read
+      validateFormats: false,
+      fileUploader: false,
+    }),
+  );
+  app.use((req: Settled) => req[SETTLE]?.());
+  app.use((error: unknown, req: Settled, _res: unknown, _next: unknown) => req[SETTLE]?.(error ?? "no error given"));
+  adoptPrototypes(app);
+
+  const named = namedIn(document);
+  const validate: ValidateRequest = (given, itsRes, body, route) =>
+    new Promise((resolve, reject) => {
+      const { req, res } = ofHttp1(given, itsRes);
+      req.body = cutDown(body, bodySchemaIn(document, route), named);
+      // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
+      if (body !== undefined) req.headers["content-type"] = "application/json";
+      else if (req.headers["content-type"] !== undefined) delete req.headers["content-type"];
+      req[SETTLE] = (error) => {
+        req[SETTLE] = undefined;
+        if (error === undefined) resolve({ body: req.body, query: req.query ?? {} });
+        else reject(translated(error, () => fieldsIn(document, route)));
+      };
+      (app as unknown as (req: IncomingMessage, res: ServerResponse) => void)(req, res);
+    });
+
+  for (const route of routes) {
+    await breathe();
+    await warmUp(validate, route);
+  }
+  return validate;
+};
+
+/**
+ * In place of its own, which compiles the schema of all OpenAPI documents also where none is held to it: a third of the time that the
+ * contract takes, and eight megabytes.
+ */
+class NoDocumentValidator {
+  validate(): { errors: [] } {
+    return { errors: [] };
+  }
+}
+
+/** The request itself, or where it is none of Node's own a copy of what is looked at. */
+const ofHttp1 = (req: Settled, res: ServerResponse): { req: Settled; res: ServerResponse } =>
+  req instanceof IncomingMessage
+    ? { req, res }
+    : standIn(req as { method: string; url: string; headers: IncomingHttpHeaders });
+
+const warmUp = async (validate: ValidateRequest, route: Route): Promise<void> => {
+  const { method, path, bodyLimit } = route;
+  const { req, res } = standIn({ method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} });
+  try {
+    await validate(req, res, bodyLimit === null ? undefined : {}, route);
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.name === "internal") {
+      throw new Error(`the contract of ${method} ${path} cannot be compiled`, { cause: error });
+    }
+  }
+};
+
+/** Nobody would answer the request if this threw. */
+const translated = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
+  try {
+    return translate(error, fieldsOf);
+  } catch (fault) {
+    return fault;
+  }
+};
+
+/** What express-openapi-validator says, in our words. */
+const translate = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
+  const { status, errors, message } = error as { status?: number; errors?: Found[]; message?: string };
+  if (status === 400 && errors) {
+    const faults = toldOf(errors, fieldsOf());
+    const first = foremost(faults) as BodyFault;
+    return new GatewayError("invalid-request", ended(`${nameOf(first.pointer)} ${first.message}`), { errors: faults });
+  }
+  if (status === 415) return new GatewayError("unsupported-media-type");
+  if (status === 404) return new GatewayError("not-found", message);
+  return error;
+};
+
+/** A pointer as people write the place: `skill_ids.0`, `query:limit`; the whole body where it points there. */
+const nameOf = (pointer: string): string =>
+  pointer === "" ? "The body" : pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;

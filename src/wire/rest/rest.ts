@@ -1,0 +1,259 @@
+import { setImmediate as breathe } from "node:timers/promises";
+import type { CallContext, Caller } from "#core/call.ts";
+import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
+import type { RestHandlers } from "#generated/rest-handlers.ts";
+import { writers } from "#generated/writers/replies.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { hopsIn } from "#kit/hops.ts";
+import { hashOf } from "#kit/secrets.ts";
+import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
+import type { Events } from "#observe/events.ts";
+import { requireTls } from "#wire/call/address.ts";
+import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
+import { parseJson, parseLargeJson, readBody } from "#wire/call/body.ts";
+import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
+import { createDelivery } from "#wire/call/delivery.ts";
+import { letGo } from "#wire/call/let-go.ts";
+import { requireJson } from "#wire/call/media-type.ts";
+import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
+import type { CountRequest } from "#wire/call/shared-rate-limit.ts";
+import { sendEvents } from "#wire/call/sse.ts";
+import type { Framing } from "#wire/call/sse-frames.ts";
+import type { ValidatedRequest, ValidateRequest } from "./rest-validation.ts";
+
+/** Holds a request to the contract of its operation. */
+export type HoldToContract = (
+  ...request: Parameters<ValidateRequest>
+) => ValidatedRequest | ReturnType<ValidateRequest>;
+
+type RestCaller = Extract<Caller, { surface: "rest" }>;
+
+/** How a door writes what is not as REST does: events, and errors before and in an answer. */
+export type Style = {
+  framing: Framing;
+  send: NonNullable<Parameters<typeof failCall>[3]>;
+  sendLate: NonNullable<Parameters<typeof failCall>[4]>;
+};
+
+export type RestDoorParts = {
+  /** Whose operations it serves. */
+  surface: "rest" | "openai";
+  handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
+  style?: Style;
+  hold: HoldToContract;
+  /** Who the token of this hash belongs to; undefined for one that REST does not know. */
+  identify: (hash: Buffer) => RestCaller | undefined;
+  guard: GuessGuard;
+  rateLimit: CountRequest;
+  bodyLimit: () => number;
+  recordBodies: () => boolean;
+  events: Events;
+  clock: Clock;
+};
+
+/** The door of REST, or another that takes its keys: authentication, then scope, then the body, then the contract, then the handler. */
+export const createRestDoor = (parts: RestDoorParts) => {
+  const { surface, hold, rateLimit, bodyLimit } = parts;
+  const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
+  const match = createMatcher(surface);
+
+  return async (call: WireCall): Promise<void> => {
+    const { req, res } = call;
+    call.surface = "rest";
+    const caller = authenticate(parts, match, call);
+    call.caller = caller.name;
+    const matched = match(req.method ?? "", call.path);
+    if (!matched) throw call.nothingThere();
+    call.operation = matched.route.operation;
+    requireScope(matched.route, caller);
+    const counted = rateLimit(caller.tokenId);
+    if (counted instanceof Promise) await counted;
+    // Each of them is there at once, as a rule.
+    const reading = readRaw(call, matched.route, bodyLimit());
+    const raw = reading instanceof Promise ? await reading : reading;
+    const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
+    const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
+    const validating = hold(req, res, parsed, matched.route);
+    const { body, query } = validating instanceof Promise ? await validating : validating;
+    // What is done with it is a stretch of its own.
+    if (isLarge) await breathe();
+    const headers = {
+      "idempotency-key": req.headers["idempotency-key"],
+      "last-event-id": req.headers["last-event-id"],
+    };
+    const handler = handlers[matched.route.operation] as Handler;
+    const context = new RestContext(parts, call, caller, matched.route, raw);
+    const reply = await handler({ path: matched.params, query, headers, body }, context);
+    // And so is its answer, which may repeat all that came.
+    if (isLarge) await breathe();
+    const answering = answer(call, matched, reply, parts);
+    if (answering) await answering;
+  };
+};
+
+type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
+
+/** Below which path a door of REST's keys is. */
+const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
+
+const authenticate = (
+  { surface, identify, guard, events }: RestDoorParts,
+  match: ReturnType<typeof createMatcher>,
+  call: WireCall,
+): RestCaller => {
+  requireTls(call.peer);
+  const hash = tokenHashOf(call.req);
+  const caller = hash && identify(hash);
+  if (caller) {
+    call.keyHash = hash;
+    return caller;
+  }
+  const takes = `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
+  const { error, guessing } = guard(call.peer.network, adviceOf(takes, call.req));
+  const { address } = call.peer;
+  const path = guessing ? undefined : placeOf(match, call, BELOW[surface]);
+  events.authFailed({ surface: "rest", address, path, requestId: call.requestId, logged: !guessing });
+  if (guessing) call.res.setHeader("connection", "close");
+  throw error;
+};
+
+/** A path of the contract: what a stranger wrote in its place may be anything, a token too. */
+const placeOf = (match: ReturnType<typeof createMatcher>, { req, path }: WireCall, below: string): string => {
+  try {
+    return match(req.method ?? "", path)?.route.path ?? `${below}/*`;
+  } catch {
+    return `${below}/*`;
+  }
+};
+
+const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
+  if (scopes.includes("console")) return;
+  if (scope === "console")
+    throw new GatewayError("forbidden", "Keys are made and revoked with the console token alone.");
+  if (scope === "admin" && !scopes.includes("admin"))
+    throw new GatewayError("forbidden", "The key lacks the scope admin.");
+};
+
+/** The body of the request, undefined where it has none. An operation that takes none refuses one. */
+const readRaw = (call: WireCall, route: Route, limit: number): Buffer | undefined | Promise<Buffer | undefined> => {
+  const { req } = call;
+  if (route.bodyLimit === null) return readNothing(call, route);
+  if (!route.needsBody) return readIfThere(call, limit);
+  requireJson(req);
+  const { whole } = req as { whole?: Buffer };
+  return whole !== undefined && whole.length <= limit ? whole : readBody(call, limit);
+};
+
+/** A handler of an operation that takes a body gets one. */
+const bodyOfNone = ({ bodyLimit }: Route): object | undefined => (bodyLimit === null ? undefined : {});
+
+const readIfThere = async (call: WireCall, limit: number): Promise<Buffer | undefined> => {
+  const raw = await readBody(call, limit);
+  if (raw.length <= NOTHING_LIMIT && NOTHING.test(raw.toString("latin1"))) return undefined;
+  requireJson(call.req);
+  return raw;
+};
+
+/** Many clients send an empty object with each POST: it says nothing, and is taken as nothing. */
+const readNothing = async (call: WireCall, { method }: Route): Promise<undefined> => {
+  const raw = await readBody(call, method === "POST" ? NOTHING_LIMIT : 0).catch(refuseBody);
+  if (!NOTHING.test(raw.toString("latin1"))) throw noBodyTaken();
+};
+const NOTHING = /^\s*(\{\s*\})?\s*$/;
+const NOTHING_LIMIT = 64;
+
+const refuseBody = (error: GatewayError): never => {
+  throw error.name === "too-large" ? noBodyTaken() : error;
+};
+
+const noBodyTaken = (): GatewayError => {
+  const errors = [{ pointer: "", message: "is not taken" }];
+  return new GatewayError("invalid-request", "This call takes no body.", { errors });
+};
+
+/** The context of one call. A class for the same reason as WireCall. */
+class RestContext implements CallContext {
+  readonly caller: RestCaller;
+  readonly requestId: string;
+  readonly idempotency: CallContext["idempotency"];
+  readonly #call: WireCall;
+  readonly #raw: Buffer | undefined;
+  readonly #parts: RestDoorParts;
+
+  constructor(parts: RestDoorParts, call: WireCall, caller: RestCaller, route: Route, raw: Buffer | undefined) {
+    const key = call.req.headers["idempotency-key"];
+    this.caller = caller;
+    this.requestId = call.requestId;
+    this.#call = call;
+    this.#raw = raw;
+    this.#parts = parts;
+    this.idempotency =
+      route.idempotent && typeof key === "string"
+        ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
+        : undefined;
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  get hops(): number {
+    return hopsIn(this.#call.req.headers);
+  }
+
+  delivery() {
+    const { clock, recordBodies } = this.#parts;
+    const { name: caller } = this.caller;
+    return createDelivery(this.#call, { now: clock.now(), caller, body: this.#raw, keepBody: recordBodies() });
+  }
+}
+
+const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toString("base64url");
+
+type Tagged = { as: string; body: unknown; replayed?: boolean };
+
+/** Sends what a handler answered; which status that is, the contract says. */
+const answer = (
+  call: WireCall,
+  { route }: Match,
+  reply: unknown,
+  { events, style }: RestDoorParts,
+): void | Promise<void> => {
+  const tagged = isTagged(reply) ? reply : undefined;
+  const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
+  call.turnId ??= turnId;
+  const headers = tagged?.replayed === true ? { "idempotent-replayed": "true" } : undefined;
+  if (tagged?.as === "events") {
+    const sent = { "x-request-id": call.requestId, ...headers };
+    const fail = (error: unknown) => failCall(call, error, events, style?.send, style?.sendLate);
+    letGo(call.req, call.res);
+    call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
+    return;
+  }
+  const { status } = replyOf(route, tagged?.as);
+  if (reply === undefined) {
+    call.res.writeHead(status, { "x-request-id": call.requestId }).end();
+  } else {
+    const text = tagged ? textOf(route, tagged) : JSON.stringify(reply);
+    if (text.length > IN_STRETCHES_FROM)
+      return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
+    sendJsonText(call, status, text, headers);
+  }
+};
+
+type Writers = Readonly<Record<string, Readonly<Record<string, (body: unknown) => string>> | undefined>>;
+
+const textOf = ({ operation }: Route, { as, body }: Tagged): string => {
+  const write = (writers as Writers)[operation]?.[as] ?? JSON.stringify;
+  return write(body);
+};
+
+/** What a handler answered, as the contract sends it: by its name, or the only one there is. */
+const replyOf = ({ replies }: Route, as: string | undefined): { status: number } => {
+  const named = as === undefined ? undefined : replies[as];
+  return named ?? (Object.values(replies)[0] as { status: number });
+};
+
+const isTagged = (reply: unknown): reply is Tagged =>
+  typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;

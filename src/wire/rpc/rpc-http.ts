@@ -1,0 +1,213 @@
+import { isUtf8 } from "node:buffer";
+import type { ServerResponse } from "node:http";
+import { setImmediate as breathe } from "node:timers/promises";
+import { errors } from "#generated/errors.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { hopsIn } from "#kit/hops.ts";
+import { IN_STRETCHES_FROM, textOfUtf8, utf8InStretches } from "#kit/utf8.ts";
+import type { Events } from "#observe/events.ts";
+import type { Delivery } from "#store/store.ts";
+import { requireTls } from "#wire/call/address.ts";
+import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
+import { parseText, readBody } from "#wire/call/body.ts";
+import { failCall, type WireCall } from "#wire/call/call.ts";
+import { createDelivery } from "#wire/call/delivery.ts";
+import type { DoorAt } from "#wire/call/front.ts";
+import { requireJson } from "#wire/call/media-type.ts";
+import { headersOf } from "#wire/call/problem.ts";
+import { endSoon } from "#wire/http/outbox.ts";
+import { CallText } from "./call-text.ts";
+import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
+import { failureText } from "./rpc-answer.ts";
+import { idOf } from "./rpc-envelope.ts";
+
+export type RpcHttpParts = {
+  dispatch: RpcDispatch;
+  /** Who the token of this hash belongs to; undefined for one that RPC does not know. */
+  identify: (hash: Buffer) => RpcCaller | undefined;
+  guard: GuessGuard;
+  /** Where the caller finds RPC. */
+  servedAt: (call: WireCall) => string;
+  bodyLimit: () => number;
+  recordBodies: () => boolean;
+  events: Events;
+  clock: Clock;
+};
+
+const PATH = "/rpc";
+const TAKES = "`/rpc` takes an RPC token: `Authorization: Bearer <token>`.";
+/** Of the body of somebody unknown only so much is read, to echo the id. */
+const STRANGER_LIMIT = 4096;
+
+/** `POST /rpc`: authentication, then the body, then the dispatcher. What the door itself refuses is a JSON-RPC error too. */
+export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
+  const { dispatch, bodyLimit, events } = parts;
+
+  const door = async (call: WireCall): Promise<void> => {
+    call.surface = "rpc";
+    requirePost(call);
+    const caller = authenticate(parts, call);
+    if (caller instanceof GatewayError) {
+      failCall(call, caller, events, sendFailure(await idOfStranger(call)));
+      return;
+    }
+    call.caller = caller.name;
+    requireJson(call.req);
+    const raw = await readBody(call, bodyLimit());
+    if (!isUtf8(raw)) {
+      call.error = "parse-error";
+      const error = new GatewayError("parse-error", "The body is not UTF-8.");
+      sendText(call.res, 200, failureText(error, call.requestId, "null"), { "x-request-id": call.requestId });
+      return;
+    }
+    const text = textOfUtf8(raw);
+    // A large one is read in stretches: others are heard in between.
+    if (raw.length > IN_STRETCHES_FROM) await breathe();
+    const answer = dispatch(text, new HttpExchange(parts, call, caller, raw));
+    const written = answer instanceof Promise ? await answer : answer;
+    send(call, written !== undefined && written.length > IN_STRETCHES_FROM ? await utf8InStretches(written) : written);
+  };
+
+  return { prefix: PATH, door, fail: (call, error) => failRpc(call, error, events) };
+};
+
+const failRpc = (call: WireCall, error: unknown, events: Events): void => {
+  call.surface = "rpc";
+  failCall(call, error, events, sendFailure("null"));
+};
+
+const requirePost = (call: WireCall): void => {
+  if (call.path !== PATH) throw call.nothingThere();
+  if (call.req.method !== "POST")
+    throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
+};
+
+/** The caller, or why it is none: what is sent then waits for the id. */
+const authenticate = ({ identify, guard, events }: RpcHttpParts, call: WireCall): RpcCaller | GatewayError => {
+  const { peer, requestId } = call;
+  try {
+    requireTls(peer);
+  } catch (error) {
+    return GatewayError.from(error);
+  }
+  const hash = tokenHashOf(call.req);
+  const caller = hash && identify(hash);
+  if (caller) return caller;
+  const { error, guessing } = guard(peer.network, adviceOf(TAKES, call.req));
+  events.authFailed({ surface: "rpc", address: peer.address, path: PATH, requestId, logged: !guessing });
+  if (guessing) call.res.setHeader("connection", "close");
+  return error;
+};
+
+/** The id of a call that is not let in, as JSON; null where it cannot be told from a small body that is there already. */
+const idOfStranger = async (call: WireCall): Promise<string> => {
+  // Who waits to be asked for the body is not asked.
+  if (call.req.headers.expect !== undefined) return "null";
+  try {
+    const text = (await readBody(call, STRANGER_LIMIT)).toString("utf8");
+    return idOf(parseText(text), new CallText(text), -1) ?? "null";
+  } catch {
+    return "null";
+  }
+};
+
+const sendFailure =
+  (id: string) =>
+  (res: ServerResponse, error: GatewayError, requestId: string): void => {
+    const headers = { "x-request-id": requestId, ...headersOf(error) };
+    sendText(res, errors[error.name].status, failureText(error, requestId, id), headers);
+  };
+
+const send = ({ res, requestId }: WireCall, answer: string | Buffer | undefined): void => {
+  if (answer === undefined) res.writeHead(204, { "x-request-id": requestId }).end();
+  else {
+    const length = Buffer.byteLength(answer);
+    res.writeHead(200, { "content-type": "application/json", "content-length": length, "x-request-id": requestId });
+    endSoon(res, answer);
+  }
+};
+
+const sendText = (res: ServerResponse, status: number, text: string, headers: Record<string, string>): void => {
+  res.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    ...headers,
+  });
+  endSoon(res, text);
+};
+
+/** One body's exchange with the dispatcher. What that finds out goes to the access line, also when the caller has left by then. */
+class HttpExchange implements RpcExchange {
+  readonly caller: RpcCaller;
+  readonly idempotencyKey: string | undefined;
+  changes = false;
+  readonly #call: WireCall;
+  readonly #raw: Buffer;
+  readonly #parts: RpcHttpParts;
+
+  constructor(parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer) {
+    this.caller = caller;
+    this.idempotencyKey = call.req.headers["idempotency-key"] as string | undefined;
+    this.#call = call;
+    this.#raw = raw;
+    this.#parts = parts;
+  }
+
+  get requestId(): string {
+    return this.#call.requestId;
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  get hops(): number {
+    return hopsIn(this.#call.req.headers);
+  }
+
+  get servedAt(): string {
+    return this.#parts.servedAt(this.#call);
+  }
+
+  get operation(): string {
+    return this.#call.operation;
+  }
+
+  set operation(name: string) {
+    this.#call.operation = name;
+  }
+
+  get error(): string | undefined {
+    return this.#call.error;
+  }
+
+  set error(name: string | undefined) {
+    this.#call.error = name;
+  }
+
+  get reason(): string | undefined {
+    return this.#call.reason;
+  }
+
+  set reason(words: string | undefined) {
+    this.#call.reason = words;
+  }
+
+  get turnId(): string | undefined {
+    return this.#call.turnId;
+  }
+
+  set turnId(turnId: string | undefined) {
+    this.#call.turnId = turnId;
+  }
+
+  delivery(operation: string, entry: string | undefined): Delivery {
+    const { clock, recordBodies } = this.#parts;
+    const body = entry === undefined ? this.#raw : Buffer.from(entry);
+    const given = { now: clock.now(), caller: this.caller.name, body, keepBody: recordBodies() };
+    const delivery = createDelivery(this.#call, given);
+    delivery.operation = operation;
+    return delivery;
+  }
+}

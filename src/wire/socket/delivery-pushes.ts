@@ -1,0 +1,57 @@
+import type { DeliveryFeed, DeliveryNews } from "#core/recorder/delivery-feed.ts";
+import type { PushFrames } from "./pushes.ts";
+import type { Subscriber } from "./subscriber.ts";
+
+/** Pushes what the flight recorder records, as droppable as the pieces of a reply: a slow reader is told that it has to list again. */
+export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; frames: PushFrames }) => {
+  let made: { news: readonly DeliveryNews[]; seq: number; texts: string[] } | undefined;
+  /** Readers that are at the same place of the gateway's stream share the frames. */
+  const framesOf = (news: readonly DeliveryNews[], seq: number): string[] => {
+    if (made?.news !== news || made.seq !== seq)
+      made = { news, seq, texts: news.map((one) => frames.delivery(one, seq)) };
+    return made.texts;
+  };
+
+  return {
+    /** Nothing is pushed before `start`, so that the answer to the call comes first. With `isReset` a `stream.reset` is the first. */
+    async join(subscriber: Subscriber): Promise<{ start(isReset: boolean): void; stop(): void }> {
+      const { sink } = subscriber;
+      let isStarted = false;
+      let isMissing = false;
+      const push = (news: readonly DeliveryNews[]): void => {
+        // Where it is in the gateway's stream: a cursor of anything newer would pass over what it was not sent.
+        const seq = subscriber.gateway?.sent;
+        if (!isStarted || seq === undefined) return;
+        if (isMissing && sink.hasRoom) {
+          isMissing = false;
+          sink.push(frames.reset(frames.gatewayCursor(seq), undefined));
+        }
+        if (news.length === 0) return;
+        for (const frame of framesOf(news, seq)) {
+          isMissing ||= sink.isFull;
+          if (isMissing) return;
+          sink.push(frame);
+        }
+      };
+      const unfollow = await feed.follow({
+        tell: (news) => void setImmediate(push, news),
+        miss: () => {
+          isMissing = true;
+        },
+      });
+      return {
+        start(isReset) {
+          isStarted = true;
+          isMissing ||= isReset;
+        },
+        stop() {
+          isStarted = false;
+          unfollow();
+        },
+      };
+    },
+  };
+};
+
+export type DeliveryPushes = ReturnType<typeof createDeliveryPushes>;
+export type DeliveryReader = Awaited<ReturnType<DeliveryPushes["join"]>>;

@@ -1,0 +1,120 @@
+import type { DeliveryNews } from "#core/recorder/delivery-feed.ts";
+import { errors } from "#generated/errors.ts";
+import type { Pushes, PushName } from "#generated/push-types.ts";
+import { showCompleted, showUsage } from "#kit/usages.ts";
+import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
+import { cursorOf } from "./stream-cursors.ts";
+import { textFrame } from "./ws-frames.ts";
+
+/** What a session's pushes say of the session itself. */
+export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
+
+/** A piece of a reply that is being written. */
+export type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
+
+const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
+  textFrame(`{"jsonrpc":"2.0","method":"${method}","params":${JSON.stringify(params)}}`);
+
+/** Journal entries as the frames that push them. The epochs name what the streams remember. */
+export const createPushFrames = (epochs: { sessions: string; gateway: string }) => {
+  const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
+  const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
+
+  return {
+    sessionCursor,
+    gatewayCursor,
+
+    entry(session: PushedSession, entry: Entry): string {
+      const { seq } = entry;
+      const place = { seq, cursor: sessionCursor(session, seq), sessionId: session.sessionId };
+      const at = timeOf(entry.at);
+      if (entry.name === "session.compacted") {
+        const { before, after } = entry;
+        return frameOf(entry.name, { ...place, at, before, after });
+      }
+      const base = { ...place, turnId: entry.turnId, at };
+      switch (entry.name) {
+        case "message.created": {
+          const { messageId, role, text } = entry;
+          return frameOf(entry.name, { ...base, messageId, role, text });
+        }
+        case "message.completed":
+          return frameOf(entry.name, { ...base, messageId: entry.messageId, text: entry.text });
+        case "turn.queued":
+          return frameOf(entry.name, base);
+        case "turn.started":
+          return frameOf(entry.name, { ...base, attempt: entry.attempt });
+        case "turn.failed": {
+          const { name, detail } = entry.error;
+          const error = { name, title: errors[name].title, ...(detail !== undefined && { detail }) };
+          return frameOf(entry.name, { ...base, error, usage: showUsage(entry.usage) });
+        }
+        case "turn.completed":
+          return frameOf(entry.name, { ...base, reply: entry.reply, usage: showCompleted(entry.usage) });
+        case "turn.cancelled":
+          return frameOf(entry.name, { ...base, reply: entry.reply, usage: showUsage(entry.usage) });
+      }
+    },
+
+    delta(session: PushedSession, { turnId, messageId, seq, offset, text }: Delta): string {
+      const { sessionId } = session;
+      const cursor = sessionCursor(session, seq);
+      return frameOf("message.delta", { seq, cursor, sessionId, turnId, messageId, offset, text });
+    },
+
+    deleted(session: PushedSession, { seq, at }: { seq: number; at: number }): string {
+      const { sessionId } = session;
+      return frameOf("session.deleted", { seq, cursor: sessionCursor(session, seq), sessionId, at: timeOf(at) });
+    },
+
+    gateway({ name, seq, at, ...news }: GatewayEntry): string {
+      const params = { seq, cursor: gatewayCursor(seq), at: timeOf(at), ...news };
+      // Its fields are those of the push, but for a time.
+      const shown =
+        "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
+      return frameOf(name, shown as Pushes[typeof name]);
+    },
+
+    delivery({ name, at, delivery }: DeliveryNews, seq: number): string {
+      const cursor = gatewayCursor(seq);
+      return frameOf(name, { seq, cursor, at: timeOf(at), delivery: showDelivery(delivery) });
+    },
+
+    reset: (cursor: string, sessionId: string | undefined): string =>
+      frameOf("stream.reset", sessionId === undefined ? { cursor } : { cursor, sessionId }),
+  };
+};
+
+export type PushFrames = ReturnType<typeof createPushFrames>;
+
+/** As REST lists it, but for how names are written. Heartbeats begin in the gateway, and bring no request. */
+const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.recorded"]["delivery"] => ({
+  deliveryId: delivery.deliveryId,
+  at: timeOf(delivery.at),
+  surface: delivery.surface as Pushes["delivery.recorded"]["delivery"]["surface"],
+  operation: delivery.operation,
+  method: delivery.method,
+  path: delivery.path,
+  address: delivery.address,
+  requestId: delivery.requestId,
+  caller: delivery.caller === "" ? null : delivery.caller,
+  bytes: delivery.bytes,
+  outcome: delivery.outcome,
+  status: delivery.status ?? null,
+  mapping: delivery.mapping ?? null,
+  replayOf: delivery.replayOf ?? null,
+  senderId: delivery.senderId ?? null,
+  sessionId: delivery.sessionId ?? null,
+  turnId: delivery.turnId ?? null,
+  eventId: delivery.eventId ?? null,
+});
+
+let lastMs = Number.NaN;
+let lastTime = "";
+const timeOf = (ms: number): string => {
+  if (ms !== lastMs) {
+    lastMs = ms;
+    lastTime = new Date(ms).toISOString();
+  }
+  return lastTime;
+};

@@ -1,0 +1,54 @@
+import type { Subscribe, Unsubscribe } from "#generated/push-types.ts";
+import { socketCalls } from "#generated/validators/socket-calls.js";
+import { GatewayError } from "#kit/errors.ts";
+import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
+import type { RpcCall } from "#wire/rpc/rpc-call.ts";
+import { paramFault } from "#wire/rpc/rpc-params.ts";
+import type { SocketExchange } from "./ws-exchange.ts";
+
+/** What a token needs to be told of sessions and their agents, and of the gateway. */
+export const SESSION_PERMISSION = "session.get";
+export const GATEWAY_PERMISSION = "system.health";
+/** The flight recorder is for those who may do everything, as REST asks for the scope `admin`. */
+export const DELIVERIES_PERMISSION = "*";
+
+/** The calls that only a WebSocket takes. */
+const socketRows: readonly RpcMethodRow[] = [
+  row("rpc.subscribe", async (params: Subscribe, exchange) => {
+    const { caller, connection } = exchange;
+    if (params.sessions || params.agents) require(caller, SESSION_PERMISSION);
+    if (params.gateway !== undefined) require(caller, GATEWAY_PERMISSION);
+    if (params.deliveries) require(caller, DELIVERIES_PERMISSION);
+    return connection.parts.subscriptions.subscribe(connection, params);
+  }),
+  row("rpc.unsubscribe", async (params: Unsubscribe, { connection }) => {
+    await connection.parts.subscriptions.unsubscribe(connection, params);
+    return {};
+  }),
+];
+
+export const withSocketCalls = (methods: RpcMethods): RpcMethods =>
+  new Map([...methods, ...socketRows.map((one) => [one.name, one] as const)]);
+
+function row<Params>(
+  name: "rpc.subscribe" | "rpc.unsubscribe",
+  run: (params: Params, exchange: SocketExchange) => unknown,
+): RpcMethodRow {
+  const validate = socketCalls[name];
+  return {
+    name,
+    // What it needs depends on what is asked for.
+    permission: null,
+    required: [],
+    check: (given) => (validate(given) ? undefined : paramFault(name, validate)),
+    run: (params, call: RpcCall) => run(params, call.exchange as SocketExchange),
+  };
+}
+
+function require(caller: SocketExchange["caller"], permission: string): void {
+  if (!mayCall(caller, permission))
+    throw new GatewayError(
+      "forbidden",
+      `The token \`${caller.name}\` may not subscribe to that: it lacks ${permission === "*" ? "`*`, the permission for everything" : permission}.`,
+    );
+}
