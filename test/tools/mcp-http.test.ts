@@ -176,7 +176,7 @@ describe("a server of tools over HTTP", () => {
     async (how, reason) => {
       const played: Played = { how, count: 20_000 };
       await using server = await serve(played);
-      await using files = open(server.reach);
+      await using files = open(server.reach, { callMs: 60_000 });
       await expect(files.call("say", { text: "a" })).rejects.toThrow(`The call failed: ${reason}.`);
       expect(server.answers.length).toBeLessThanOrEqual(20);
       server.calm();
