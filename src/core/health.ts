@@ -186,7 +186,7 @@ const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): H
   const { name } = agent;
   const counts = store.agentCounts(name);
   const restMs = restMsOf(agent);
-  // While it is paused, what a beat had begun to hand over waits as all else does.
+  // While it is paused, the events of a beat that has begun wait, too.
   const isDelayed = delayedBy !== undefined && counts.pausedAt === undefined;
   const said = [
     counts.failing ? "Its backend failed in its last turn; the log has backend.failed." : "",

@@ -28,7 +28,7 @@ export type EndingKey = {
   name: string;
   expiresAt: number;
   replacedBy: string | undefined;
-  /** Whether the configuration holds it: such a key cannot be rotated. */
+  /** It is in the configuration, so it cannot be rotated. */
   isConfigured: boolean;
 };
 export const NEAR_END = { ahead: 14 * DAY_MS, ago: 7 * DAY_MS };

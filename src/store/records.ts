@@ -250,7 +250,7 @@ export type AgentCounts = {
   pausedAt: number | undefined;
 };
 
-/** What came of pausing or resuming an agent. */
+/** The result of pausing or resuming an agent. */
 export type Pause = { pausedAt: number | undefined; isChanged: boolean };
 
 export type ApiKey = {

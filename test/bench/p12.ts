@@ -15,7 +15,7 @@ const LIST = rpcCall("session.list", { limit: 50 });
 export const measureManySessions = (options: BenchOptions): Promise<Figure[]> =>
   measureManyOn(options, "", { many: 100_000 });
 
-/** What a thousand times the sessions cost in a file. */
+/** The cost of a thousand times the sessions, in a file. */
 export const measureManyOnSqlite = (options: BenchOptions): Promise<Figure[]> =>
   measureManyOn(options, " on SQLite", { many: 1_000_000, store: SQLITE });
 

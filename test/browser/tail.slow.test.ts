@@ -35,7 +35,7 @@ browserTests(({ open }) => {
       const follow = async (seconds: number) => {
         await sendSteadily(gateway, { perSecond: PER_SECOND, seconds });
         await untilIdle(gateway);
-        // What came last is shown: nothing waits to be read any more.
+        // The newest is shown: nothing waits to be read any more.
         for (const page of Object.values(pages)) {
           await page
             .locator("td[data-name='When'] time", { hasText: /^([0-5]s ago|now)$/ })

@@ -22,7 +22,7 @@ type Item = { id: string; state: string };
 const item = (id: number | string, state = "queued"): Item => ({ id: String(id), state });
 const keyOf = ({ id }: Item) => id;
 const ids = (items: readonly Item[]) => items.map(keyOf).join(" ");
-/** So many items, counting down from the first. */
+/** A number of items, counting down from the first. */
 const down = (from: number, count: number): Item[] => Array.from({ length: count }, (_, n) => item(from - n));
 const ends = ({ items }: LiveList<Item>) => [items[0]?.id, items.at(-1)?.id, items.length];
 

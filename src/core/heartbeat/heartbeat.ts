@@ -229,8 +229,8 @@ export const createHeartbeat = (parts: BeatParts & { agents: Agents; node: strin
     expect,
 
     /**
-     * Plans a beat of the agent for now if events wait for it, none runs and it is not paused; whichever gateway has the agent claims it. Where two gateways
-     * see no beat at once, both plan the same one. Throws `agent-not-found`.
+     * Plans a beat of the agent for now if events wait for it, none runs and it is not paused. Any gateway that has the agent claims it.
+     * Two gateways that see no beat at once plan the same one. Throws `agent-not-found`.
      */
     async beatNow(name: string): Promise<BeatStart> {
       const { name: agent } = agents.get(name);

@@ -44,16 +44,19 @@ export const replay = async (
   }
 };
 
-const bytesOfEdited = (edited: object, kept: Uint8Array): Buffer => {
+const bytesOfEdited = (edited: object, kept: Uint8Array): Buffer =>
+  Buffer.from(JSON.stringify(withKeptSecrets(edited, jsonOf(kept))));
+
+/** Undefined for a body that is no JSON: no field of it was shown as hidden. */
+const jsonOf = (body: Uint8Array): unknown => {
   try {
-    return Buffer.from(JSON.stringify(withKeptSecrets(edited, JSON.parse(Buffer.from(kept).toString("utf8")))));
+    return JSON.parse(Buffer.from(body).toString("utf8"));
   } catch {
-    // The kept body was no JSON, so no field of it was shown as hidden.
-    return Buffer.from(JSON.stringify(edited));
+    return undefined;
   }
 };
 
-/** Replies hide the secrets of a kept body: who edits one sends `[hidden]` back in the same place. */
+/** Replies hide the secrets of a kept body, so an edited body has `[hidden]` in the same place. */
 const withKeptSecrets = (edited: unknown, kept: unknown): unknown => {
   if (edited === HIDDEN) return typeof kept === "string" ? kept : edited;
   if (!isCollection(edited) || !isCollection(kept)) return edited;

@@ -68,7 +68,7 @@ export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSe
   };
 };
 
-/** What the rate of a token's senders, or of those that sign for a mapping, is counted by. */
+/** The key that counts the requests of a token's senders, or of the senders that sign for a mapping. */
 export const tokenRateKey = (hash: string): string => `token\0${hash}`;
 export const mappingRateKey = (name: string): string => `mapping\0${name}`;
 

@@ -85,7 +85,7 @@ export class DeliveryRing {
     return kept && this.#rows.read(kept.batch, kept.place);
   }
 
-  /** Of about so many below a place those in rows that hold what is sought, newest first; and the place where to go on, 0 at the end. */
+  /** Deliveries below a place, newest first, from rows that can match, of about `look` that are looked at; and the place to go on, 0 at the end. */
   below(place: number, sought: Sought, look: number): { rows: [place: number, kept: KeptDelivery][]; next: number } {
     const rows: [number, KeptDelivery][] = [];
     let next = place;

@@ -21,7 +21,7 @@ type Stored = [first: number, head: string, gone: string | null, last: number];
 
 /** Deliveries that are kept together; their places follow one another from `first` on. */
 export type DeliveryBatch = { readonly first: number; size: number; left: number; readonly gone: Set<number> };
-/** What a row must hold to be taken apart. Most rows hold none of what only few deliveries have. */
+/** The marks of a row that can match. Only such a row is parsed, as most rows match no rare filter. */
 export type Sought = {
   text: string | undefined;
   surface: Surface | undefined;
@@ -141,7 +141,7 @@ export class DeliveryRows {
     return this.#withItsSteps(wholeOf(head, bodies[at] as Exclude<InRow, 0>, at), place);
   }
 
-  /** Those of so many rows below a place, the newest first; and whether there are more. Rows without what is sought are passed over. */
+  /** Rows below a place, newest first, and if there are more. Rows that cannot match are passed over. */
   below(
     place: number,
     limit: number,
@@ -227,7 +227,7 @@ export class DeliveryRows {
   }
 }
 
-/** Of rows of version 1 the head tells no surface. */
+/** The head of a row of version 1 does not tell the surface. */
 const mayHold = ([, kinds, , , shared]: Head, { surface, kinds: [least, most] }: Sought): boolean =>
   kinds.some((kind) => kind >= least && kind <= most) &&
   (surface === undefined || shared === undefined || shared.some(([one]) => one === surface));

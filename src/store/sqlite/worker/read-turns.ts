@@ -9,7 +9,7 @@ export const hasTurn = (state: State, turnId: string): boolean =>
 export const statusOfTurn = (state: State, turnId: string): TurnStatus | undefined =>
   state.turns.get(turnId)?.status ?? endedTurn(state, turnId)?.turn.status;
 
-/** Whether a turn may have that status, at a look: most that have ended are passed over without being taken apart. */
+/** Says quickly if a turn can have that status. Most turns that have ended are passed over without being parsed. */
 export const mayHaveStatus = (state: State, turnId: string, status: string): boolean =>
   state.turns.get(turnId) !== undefined || state.ended.get(turnId)?.body.includes(`"${status}"`) === true;
 
