@@ -11,8 +11,8 @@ const alone = [
   "test/wire/ops-internal.test.ts",
   "test/wire/rest-internal.test.ts",
 ];
-/** Databases, crashes, several gateways, upgrades, and whatever takes long: `npm run test:slow`. */
-const slow = "test/**/*.slow.test.ts";
+/** Databases, crashes, several gateways, upgrades, pages in a browser, and whatever takes long: `npm run test:slow`. */
+const slow = ["test/**/*.slow.test.ts", "test/browser/*.test.ts"];
 /** They assert a time or an amount of memory, so they want a quiet machine: a part of `npm run bench`. */
 const bounds = "test/bench/bounds/*.test.ts";
 
@@ -36,10 +36,10 @@ export default defineConfig({
       {
         extends: true,
         // One process for many files: to load and compile the same modules for each takes longer than its tests.
-        test: { name: "shared", include: ["test/**/*.test.ts"], exclude: [...alone, slow, bounds], isolate: false },
+        test: { name: "shared", include: ["test/**/*.test.ts"], exclude: [...alone, ...slow, bounds], isolate: false },
       },
       { extends: true, test: { name: "alone", include: alone } },
-      { extends: true, test: { name: "slow", include: [slow], isolate: false, testTimeout: 180_000 } },
+      { extends: true, test: { name: "slow", include: slow, isolate: false, testTimeout: 180_000 } },
       { extends: true, test: { name: "bounds", include: [bounds], maxWorkers: 1, testTimeout: 300_000 } },
     ],
   },
