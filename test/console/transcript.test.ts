@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import {
   EMPTY,
+  onlyNewest,
   openTurns,
   type SessionPush,
+  startsAnew,
   type Transcript,
-  withNewest,
   withPage,
   withPush,
 } from "#console/lib/transcript.ts";
@@ -118,11 +119,25 @@ describe("a live transcript", () => {
 
   test("begins anew where the newest page does not reach what is shown", () => {
     const old = withPage(EMPTY, [stored("a", 1, "user", "Old?")]);
-    expect(texts(withNewest(old, [stored("z", 90, "user", "Far?")]))).toEqual(["Far?"]);
-    expect(texts(withNewest(old, [stored("b", 5, "user", "Next?"), stored("a", 1, "user", "Old?", true)]))).toEqual([
-      "Old?",
-      "Next?",
-    ]);
+    const far = [stored("z", 90, "user", "Far?")];
+    expect(startsAnew(old, far, false)).toBe(true);
+    expect(texts(onlyNewest(old, far))).toEqual(["Far?"]);
+    expect(startsAnew(old, [stored("b", 5, "user", "Next?"), stored("a", 1, "user", "Old?", true)], false)).toBe(false);
+  });
+
+  test("begins anew where the end of a long conversation is followed, and keeps what has not ended", () => {
+    const pushes = Array.from({ length: 300 }, (_, n) => [
+      ...[asked(`t${n}`, n * 10 + 1), begun(`t${n}`, n * 10 + 2)],
+      push("turn.completed", { turnId: `t${n}`, seq: n * 10 + 3, reply: "Yes" }),
+    ]).flat();
+    const long = replayed([...pushes, asked("open", 9001, "Still?"), begun("open", 9002), piece("open", 0, "Wai")]);
+    const page = [stored("t299", 2992, "assistant", "Yes"), stored("t299", 2991, "user", "Hi")];
+    expect(startsAnew(long, page, false)).toBe(false);
+    expect(startsAnew(long, page, true)).toBe(true);
+    const newest = onlyNewest(long, page);
+    expect(texts(newest)).toEqual(["Hi", "Yes", "Wai"]);
+    expect(Object.keys(newest.turns).sort()).toEqual(["open", "t299"]);
+    expect(startsAnew(newest, page, true)).toBe(false);
   });
 
   test("asks to be read again after a compaction or a reset, and knows when its session is gone", () => {

@@ -55,11 +55,25 @@ export const withPage = (transcript: Transcript, page: readonly Message[]): Tran
   return { ...transcript, messages: inOrder([...kept, ...stored.values()]) };
 };
 
-/** The newest page, read again. Where it does not reach what is shown, what lies between is not known, and only the page is kept. */
-export const withNewest = (transcript: Transcript, page: readonly Message[]): Transcript => {
-  const shown = new Set(transcript.messages.map(({ messageId }) => messageId));
-  if (page.some(({ messageId }) => shown.has(messageId))) return withPage(transcript, page);
-  return withPage({ ...transcript, messages: transcript.messages.filter(({ isOpen }) => isOpen) }, page);
+/** A conversation that is followed for hours keeps this many messages; the older ones can be read again. */
+const MOST_FOLLOWED = 400;
+
+/**
+ * Whether only the newest page is kept: it does not reach what is shown, so that what lies between is not known, or the reader `follows` the end
+ * of a conversation that has become long.
+ */
+export const startsAnew = ({ messages }: Transcript, page: readonly Message[], follows: boolean): boolean => {
+  if (follows && messages.length > MOST_FOLLOWED) return true;
+  const shown = new Set(messages.map(({ messageId }) => messageId));
+  return !page.some(({ messageId }) => shown.has(messageId));
+};
+
+/** The newest page and the replies that are being written, with the turns of these and those that have not ended. */
+export const onlyNewest = (transcript: Transcript, page: readonly Message[]): Transcript => {
+  const newest = withPage({ ...transcript, messages: transcript.messages.filter(({ isOpen }) => isOpen) }, page);
+  const shown = new Set(newest.messages.map(({ turnId }) => turnId));
+  const turns = Object.entries(transcript.turns).filter(([turnId, turn]) => shown.has(turnId) || !hasEnded(turn));
+  return { ...newest, turns: Object.fromEntries(turns) };
 };
 
 const ENDED: ReadonlySet<TurnStatus> = new Set(["completed", "failed", "cancelled"]);

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { rpc, troubleOf } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
@@ -23,7 +24,8 @@ import { type Details, useTranscript } from "./use-transcript.ts";
 
 /** One conversation: what was said, what is being said, and how to go on. */
 export const Inspector = ({ id, back }: { id: string; back: () => void }) => {
-  const conversation = useTranscript(id);
+  const isAtEnd = useRef(true);
+  const conversation = useTranscript(id, () => isAtEnd.current);
   const { transcript, loaded } = conversation;
   const details = loaded.value.value;
   if (transcript.value.isDeleted || (loaded.error.value !== undefined && isGone(loaded.error.value)))
@@ -31,7 +33,7 @@ export const Inspector = ({ id, back }: { id: string; back: () => void }) => {
   if (loaded.error.value !== undefined && !details)
     return <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />;
   if (!details) return <Skeleton rows={10} />;
-  return <Shown details={details} back={back} {...conversation} />;
+  return <Shown details={details} back={back} isAtEnd={isAtEnd} {...conversation} />;
 };
 
 const isGone = (error: unknown): boolean => troubleOf(error).name === "session-not-found";
@@ -58,9 +60,9 @@ const Gone = ({ id, back, wasDeleted }: { id: string; back: () => void; wasDelet
   </div>
 );
 
-type ShownOf = ReturnType<typeof useTranscript> & { details: Details; back: () => void };
+type ShownOf = ReturnType<typeof useTranscript> & { details: Details; back: () => void; isAtEnd: RefObject<boolean> };
 
-const Shown = ({ details, back, transcript, loaded, older, isLoadingOlder, olderError, readOlder }: ShownOf) => {
+const Shown = ({ details, back, isAtEnd, transcript, loaded, older, isLoadingOlder, olderError, readOlder }: ShownOf) => {
   const { session, summary } = details;
   const asking = useSignal<"compact" | "delete" | undefined>(undefined);
   const close = () => (asking.value = undefined);
@@ -134,7 +136,7 @@ const Shown = ({ details, back, transcript, loaded, older, isLoadingOlder, older
         .map((turn) => (
           <TurnLine key={turn.turnId} turn={turn} />
         ))}
-      <Tail transcript={transcript.value} />
+      <Tail transcript={transcript.value} isAtEnd={isAtEnd} />
       <div class="session-composer">
         <Composer
           label={`Message to ${session.agentName}`}
@@ -170,9 +172,8 @@ const keepPlace = async (read: () => Promise<void>): Promise<void> => {
 };
 
 /** The end of the conversation. Whoever reads there stays there while it grows; whoever reads above is not moved. */
-const Tail = ({ transcript }: { transcript: Transcript }) => {
+const Tail = ({ transcript, isAtEnd }: { transcript: Transcript; isAtEnd: RefObject<boolean> }) => {
   const end = useRef<HTMLDivElement>(null);
-  const isAtEnd = useRef(true);
   useEffect(() => {
     const scroller = scrollerOf(end.current);
     const target = scroller === document.scrollingElement ? document : scroller;

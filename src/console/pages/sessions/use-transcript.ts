@@ -4,9 +4,10 @@ import { rest, rpc } from "#console/app/api.ts";
 import { gathered, hold, onReturn } from "#console/app/live.ts";
 import {
   EMPTY,
+  onlyNewest,
   type SessionPush,
+  startsAnew,
   type Transcript,
-  withNewest,
   withPage,
   withPush,
   withTurn,
@@ -19,8 +20,8 @@ export type Details = RpcMethods["session.get"]["result"];
 /** Questions without an answer on the page: their turns are asked how they are. More than these are not. */
 const MOST_ASKED = 20;
 
-/** A session's conversation: its newest page, older ones on demand, and what is said from now on. */
-export const useTranscript = (sessionId: string) => {
+/** A session's conversation: its newest page, older ones on demand, and what is said from now on. `isAtEnd`: the reader follows its end. */
+export const useTranscript = (sessionId: string, isAtEnd: () => boolean) => {
   const transcript = useSignal<Transcript>(EMPTY);
   const older = useSignal<string | null>(null);
   const isLoadingOlder = useSignal(false);
@@ -32,12 +33,9 @@ export const useTranscript = (sessionId: string) => {
   const loaded = useLoaded(
     async (signal) => {
       const details = await rpc().session.get({ sessionId, includeCompacted: true }, { signal });
-      const isFirst = transcript.peek().messages.length === 0;
-      const reached = details.messages.some(({ messageId }) =>
-        transcript.peek().messages.some((one) => one.messageId === messageId),
-      );
-      transcript.value = withNewest(transcript.peek(), details.messages);
-      if (isFirst || !reached) older.value = details.nextCursor;
+      const isAnew = startsAnew(transcript.peek(), details.messages, isAtEnd());
+      transcript.value = (isAnew ? onlyNewest : withPage)(transcript.peek(), details.messages);
+      if (isAnew) older.value = details.nextCursor;
       void askTurns(transcript, details);
       return details;
     },
