@@ -62,7 +62,17 @@ const Gone = ({ id, back, wasDeleted }: { id: string; back: () => void; wasDelet
 
 type ShownOf = ReturnType<typeof useTranscript> & { details: Details; back: () => void; isAtEnd: RefObject<boolean> };
 
-const Shown = ({ details, back, isAtEnd, transcript, loaded, older, isLoadingOlder, olderError, readOlder }: ShownOf) => {
+const Shown = ({
+  details,
+  back,
+  isAtEnd,
+  transcript,
+  loaded,
+  older,
+  isLoadingOlder,
+  olderError,
+  readOlder,
+}: ShownOf) => {
   const { session, summary } = details;
   const asking = useSignal<"compact" | "delete" | undefined>(undefined);
   const close = () => (asking.value = undefined);
