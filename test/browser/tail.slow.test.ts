@@ -45,7 +45,7 @@ browserTests(({ open }) => {
         }
       };
       // A list that fills up to the rows that it keeps is no growth, and neither are compiled scripts.
-      await follow(12);
+      await follow(Math.max(12, SECONDS / 10));
       const before = [await heapOf(pages.live), await heapOf(pages.activity)];
       await follow(SECONDS);
       const after = [await heapOf(pages.live), await heapOf(pages.activity)];
