@@ -32,15 +32,8 @@ export type TokenReport = {
   events: number;
   /** Streams that were not answered, broke off, or were not what they should be. */
   wrong: number;
-  /** From a request to its first piece, in microseconds. */
-  first: { p50: number; p99: number };
-  /** How late the last piece of a stream came after its first, in microseconds. */
-  late: { p50: number; p99: number };
-  /** How late pieces came after their time in the plan, which begins with the request, in whole milliseconds. */
-  pieceLate: { p50: number; p99: number };
-  /** How long it took, and the share of its core that this client used. */
-  micros: number;
-  clientBusy: number;
+  /** The median time from a request to its first piece, in microseconds. */
+  first: number;
 };
 
 const wish = JSON.parse(process.argv[2] ?? "{}") as TokenWish;
@@ -52,12 +45,7 @@ const QUOTE = '"';
 const DUE_MS = wish.perSecond === undefined ? 0 : ((wish.pieces - 1) * 1_000) / wish.perSecond;
 const STUCK_MS = 60_000;
 
-const EVERY_MS = wish.perSecond === undefined ? 0 : 1_000 / wish.perSecond;
-/** How many pieces came so many milliseconds late; the last stands for all that were later. */
-const lateness = new Uint32Array(10_000);
-
 const firsts: number[] = [];
-const lates: number[] = [];
 let pieces = 0;
 let events = 0;
 let wrong = 0;
@@ -150,24 +138,12 @@ class Stream {
     }
     events++;
     if (!this.#expected.startsWith(text, this.#got)) wrong++;
-    if (EVERY_MS > 0) this.#countLate(text.length);
     this.#got += text.length;
-  }
-
-  #countLate(length: number): void {
-    const each = this.#expected.length / wish.pieces;
-    const since = performance.now() - this.#began;
-    for (let at = this.#got; at < this.#got + length; at += each) {
-      const ms = Math.floor(since - (at / each) * EVERY_MS);
-      const slot = Math.min(lateness.length - 1, Math.max(0, ms));
-      lateness[slot] = (lateness[slot] as number) + 1;
-    }
   }
 
   #end(isWhole: boolean): void {
     const all = this.#expected.length;
     if (!isWhole || this.#got !== all) wrong++;
-    else lates.push((performance.now() - this.#first - DUE_MS) * 1_000);
     pieces += Math.floor((this.#got * wish.pieces) / all);
     this.#turns = isWhole ? this.#turns + 1 : wish.turns;
     if (this.#turns < wish.turns) setImmediate(() => this.begin());
@@ -178,31 +154,9 @@ class Stream {
   }
 }
 
-const atShare = (values: number[], share: number): number =>
-  values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN;
-const spread = (values: number[]) => {
-  values.sort((a, b) => a - b);
-  return { p50: atShare(values, 0.5), p99: atShare(values, 0.99) };
-};
-
-/** The same of values that were counted. */
-const atShareOf = (counts: Uint32Array, share: number): number => {
-  let left = counts.reduce((sum, count) => sum + count, 0) * share;
-  return counts.findIndex((count) => {
-    left -= count;
-    return left < 0;
-  });
-};
-
-let began = 0;
-let cpu = process.cpuUsage();
 const report = (): void => {
-  const micros = (performance.now() - began) * 1_000;
-  const { user, system } = process.cpuUsage(cpu);
-  const clientBusy = (user + system) / micros;
-  const [first, late] = [spread(firsts), spread(lates)];
-  const pieceLate = { p50: atShareOf(lateness, 0.5), p99: atShareOf(lateness, 0.99) };
-  const found: TokenReport = { pieces, events, wrong, first, late, pieceLate, micros, clientBusy };
+  firsts.sort((a, b) => a - b);
+  const found: TokenReport = { pieces, events, wrong, first: firsts[firsts.length >> 1] ?? Number.NaN };
   process.send?.(found);
 };
 
@@ -210,8 +164,7 @@ const streams = Array.from({ length: wish.streams }, (_, n) => new Stream(String
 for (const stream of streams) await stream.open();
 
 process.once("message", () => {
-  began = performance.now();
-  cpu = process.cpuUsage();
+  const began = performance.now();
   const begin = (at: number): void => {
     const due = Math.ceil(((performance.now() - began) / wish.rampMs) * streams.length);
     let next = at;

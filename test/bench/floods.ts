@@ -1,11 +1,10 @@
 import { once } from "node:events";
 import { type ClientHttp2Session, connect } from "node:http2";
-import { startBare } from "./bare.ts";
 import { buildClient } from "./builds.ts";
 import { nextMessage, startChild, stopChild } from "./children.ts";
 import type { Flood } from "./clients/http2-flood.ts";
-import { compare, type Figure, median, unmeasured } from "./figures.ts";
-import { type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { compare, type Figure, type Gate, median } from "./figures.ts";
+import { type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
 import { CLIENT_CORE, pinned, whyNoCores } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 
@@ -31,9 +30,7 @@ const SETTLE_MS = 500;
 const PAUSE_MS = 5;
 
 /** P18: how long somebody else waits while the server is flooded over HTTP/2, beside a bare node:http2 under the same flood. */
-export const measureFloods = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
-  const why = whyNoCores();
-  if (why) return SHAPES.map(({ figure }) => unmeasured("P18", figure, why));
+const measureFloods = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
   const figures: Figure[] = [];
   for (const shape of SHAPES) {
     const [own, bare]: [number[], number[]] = [[], []];
@@ -94,3 +91,7 @@ const ask = async (session: ClientHttp2Session): Promise<number> => {
 };
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export const FLOOD_GATES: readonly Gate[] = [
+  { gate: "P18", figure: "another's request under a flood", lack: whyNoCores, measure: measureFloods },
+];

@@ -1,14 +1,11 @@
 import { type Call, hookTurnCall, messageCall, PASSING_SESSION, wakeCall } from "./calls.ts";
-import { requireNoneLost } from "./events.ts";
-import { type Figure, measure, unmeasured } from "./figures.ts";
+import { type Figure, type Gate, measure, showNumber } from "./figures.ts";
 import { type GatewayWish, readMetrics, SQLITE, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { BEATING } from "./http.ts";
 import { CONNECTIONS, type Cost, type Report, requireClean, runLoad, runWrk, withCost } from "./load.ts";
-import { machine, rssOf, whyNoLoad } from "./machine.ts";
+import { rssOf, whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
-import { BEATING } from "./p2.ts";
-import { slopeOf } from "./slope.ts";
-import { showNumber } from "./table.ts";
-import { requireEnded } from "./turns.ts";
+import { requireEnded, requireNoneLost } from "./work.ts";
 
 /** How long the load lasts, what is kept, and from when on memory may not grow. */
 type Plan = { seconds: number; keptSeconds: number; fromSeconds: number };
@@ -33,26 +30,37 @@ const HEAP = 'nodejs_heap_bytes{kind="used"}';
 type Look = { atMs: number; rss: number; heap: number; store: number; sessions: number };
 type Soaked = { loads: readonly { rate: number; full: number }[]; cost: Cost; looks: readonly Look[] };
 
+/** One look at something that changes. */
+export type Sample = { atMs: number; value: number };
+
+const MINUTE_MS = 60_000;
+
+/** By how much a minute the values grow: the straight line that is nearest to them (least squares). */
+export const slopeOf = (samples: readonly Sample[]): number => {
+  if (samples.length < 2) throw new Error("a slope needs two values");
+  const mean = (pick: (sample: Sample) => number) => samples.reduce((sum, of) => sum + pick(of), 0) / samples.length;
+  const [at, value] = [mean(({ atMs }) => atMs), mean((sample) => sample.value)];
+  const both = mean((sample) => (sample.atMs - at) * (sample.value - value));
+  const spread = mean(({ atMs }) => (atMs - at) ** 2);
+  if (spread === 0) throw new Error("a slope needs two times");
+  return (both / spread) * MINUTE_MS;
+};
+
 /** P16: whether memory grows under half the load that the gateway can take, once what it keeps goes as fast as it comes. */
-export const measureSoak = (options: BenchOptions): Promise<Figure[]> => measureSoakOn(options, "");
-
-/** The same with the sessions and events in a file. */
-export const measureSoakOnSqlite = (options: BenchOptions): Promise<Figure[]> =>
-  measureSoakOn(options, " on SQLite", SQLITE);
-
-const measureSoakOn = async ({ only, short, say }: BenchOptions, where: string, store?: object): Promise<Figure[]> => {
+const measureSoak = async (
+  where: string,
+  store: object | undefined,
+  { short, say }: BenchOptions,
+): Promise<Figure[]> => {
   const plan = short ? LOOK : REAL;
-  const name = `memory at half load, with a retention of ${plan.keptSeconds} s${where}`;
-  const why = whyNoLoad() ?? (machine.hasProc ? undefined : "needs Linux's /proc");
-  if (why) return [unmeasured("P16", name, why)];
-  if (!short && !only) return [unmeasured("P16", name, "it takes 11 minutes: npm run bench -- --only P16,P16-SQLITE")];
   const kept = `${plan.keptSeconds}s`;
   const sessions = { retention: kept, webhookRetention: kept, eventRetention: kept };
   const how = { ...BEATING, sessions, ...(store && { store }) };
-  say(`P16: what full load is${where}`);
+  say(`P16: what full load is ${where}`);
   const full: number[] = [];
   for (const call of CALLS) full.push(await fullRate(how, call));
   say(`P16: ${plan.seconds} s at half of that`);
+  const name = `memory at half load, with a retention of ${kept} ${where}`;
   return [figureOf(name, plan, await soak(how, plan, full))];
 };
 
@@ -127,3 +135,21 @@ const figureOf = (figure: string, { seconds, fromSeconds }: Plan, { loads, cost,
     note: words.join("; "),
   });
 };
+
+const whyNoSoak = ({ short, only }: BenchOptions): string | undefined =>
+  whyNoLoad() ?? (short || only ? undefined : "it takes 11 minutes: npm run bench -- --only P16,P16-SQLITE");
+
+export const SOAK_GATES: readonly Gate[] = [
+  {
+    gate: "P16",
+    figure: "memory at half load",
+    lack: whyNoSoak,
+    measure: (options) => measureSoak("in memory", undefined, options),
+  },
+  {
+    gate: "P16-SQLITE",
+    figure: "memory at half load on SQLite",
+    lack: whyNoSoak,
+    measure: (options) => measureSoak("on SQLite", SQLITE, options),
+  },
+];

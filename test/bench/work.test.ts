@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { EVENTS } from "./events.ts";
+import { EVENTS } from "./work.ts";
 
 type Told = { accepted: number; queued?: number; refused?: number; died?: number; dead?: number; statuses: string[] };
 

@@ -1,8 +1,6 @@
-import { readFileSync } from "node:fs";
 import { connect } from "node:net";
-import { type Figure, measure, unmeasured } from "./figures.ts";
+import { type Figure, type Gate, measure } from "./figures.ts";
 import { startGateway, untilAnswers } from "./gateways.ts";
-import { machine } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 
 const PLACES = {
@@ -10,23 +8,18 @@ const PLACES = {
   "/hooks/wake": { figure: "body of a stranger that /hooks/wake waits for", atMost: 0 },
 } as const;
 type Path = keyof typeof PLACES;
-const PATHS = Object.keys(PLACES) as Path[];
 const MOST = 64 * 1024;
 const PART = 32;
 const EVERY_MS = 2;
 const ATTEMPTS = 10;
-const FLOOD = 8 * 1024 * 1024;
 
 /**
  * P14: how much of an unauthenticated body is read. It is sent in small parts, one after another, until the answer comes: the last part
  * before that is what was too much. An answer that is late makes this more, never less, so that the least of several is what holds.
  */
-export const measureStranger = async ({ say }: BenchOptions): Promise<Figure[]> => {
-  if (!machine.hasProc) return PATHS.map((path) => unmeasured("P14", PLACES[path].figure, "needs Linux's /proc"));
+const measureStranger = async ({ say }: BenchOptions): Promise<Figure[]> => {
   say("P14: bodies of strangers");
-  const figures: Figure[] = [];
-  for (const path of PATHS) figures.push(await measureAt(path));
-  return figures;
+  return [await measureAt("/rpc"), await measureAt("/hooks/wake")];
 };
 
 const measureAt = async (path: Path): Promise<Figure> => {
@@ -36,18 +29,13 @@ const measureAt = async (path: Path): Promise<Figure> => {
   const { figure, atMost } = PLACES[path];
   const sent: number[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) sent.push(await trickle(port, path));
-  const before = bytesReadBy(gateway.pid);
-  await pour(port, path);
-  const poured = bytesReadBy(gateway.pid) - before;
   // Who answers at once answers before the first part; who reads some answers when a part was too much.
   return measure([atMost === 0 ? Math.min(...sent) : Math.min(...sent) - PART], {
     gate: "P14",
     figure,
     unit: "bytes",
     bound: { atMost },
-    note:
-      `in parts of ${PART} bytes, the least of ${ATTEMPTS}; of ${FLOOD / 2 ** 20} MiB poured in at once the process took ` +
-      `${Math.round(poured / 1024)} KiB out of the system's buffer`,
+    note: `in parts of ${PART} bytes, the least of ${ATTEMPTS}`,
   });
 };
 
@@ -81,15 +69,4 @@ const trickle = (port: number, path: Path): Promise<number> =>
     });
   });
 
-/** Sends a large body as fast as it is taken; resolves when the connection has ended. */
-const pour = (port: number, path: Path): Promise<void> =>
-  new Promise((resolve) => {
-    const socket = connect({ host: "127.0.0.1", port }).on("error", () => {});
-    socket.once("close", () => resolve());
-    socket.resume();
-    socket.write(headOf(path) + chunkOf(FLOOD));
-  });
-
-/** What a process has read in all, from files and sockets alike. */
-const bytesReadBy = (pid: number): number =>
-  Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
+export const STRANGER_GATE: Gate = { gate: "P14", figure: "bodies of strangers", measure: measureStranger };

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { slopeOf } from "./slope.ts";
+import { readOptions } from "./options.ts";
+import { SOAK_GATES, slopeOf } from "./soak.ts";
 
 const every = (ms: number, values: readonly number[]) => values.map((value, n) => ({ atMs: n * ms, value }));
 
@@ -23,4 +24,14 @@ test("a leak shows below such teeth", () => {
 test("a slope needs two values at two times", () => {
   expect(() => slopeOf([{ atMs: 0, value: 1 }])).toThrow("two values");
   expect(() => slopeOf(every(0, [1, 2]))).toThrow("two times");
+});
+
+test("ten minutes are run only for a gate that is named", () => {
+  const lackOf = (...args: string[]) => {
+    const options = readOptions(args, () => {});
+    if (options === "help") throw new Error("no help was asked for");
+    return SOAK_GATES.map(({ lack }) => lack?.(options));
+  };
+  for (const lack of lackOf()) expect(lack).toBeDefined();
+  for (const lack of lackOf("--only", "P16")) expect(lack ?? "").not.toContain("11 minutes");
 });
