@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { backwards, type Seen } from "./states.ts";
+import { backwards, type Seen } from "./watching.ts";
 
 const turn = (
   status: "queued" | "running" | "completed" | "failed",
