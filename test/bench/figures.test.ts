@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compare, holds, measure, median, ratiosOf, showNumber, tableOf, unmeasured } from "./figures.ts";
+import { compare, holds, median, ratiosOf, showNumber, tableOf } from "./figures.ts";
 
 test("a median is the middle value, whatever the order", () => {
   expect(median([9, 1, 5])).toBe(5);
@@ -9,13 +9,6 @@ test("a median is the middle value, whatever the order", () => {
 
 test("a median of an even count lies between the two middle values", () => {
   expect(median([1, 2, 4, 100])).toBe(3);
-});
-
-test("a median needs a value, and leaves what it is given as it is", () => {
-  expect(() => median([])).toThrow("needs a value");
-  const values = [3, 1, 2];
-  median(values);
-  expect(values).toEqual([3, 1, 2]);
 });
 
 test("ratios are taken round by round", () => {
@@ -37,21 +30,6 @@ test("a comparison is the median of the ratios, not the ratio of the medians", (
   const figure = compare([10, 50, 90], [100, 100, 100], row);
   expect(figure).toMatchObject({ value: 50, ratio: 0.5, rounds: [0.1, 0.5, 0.9], held: true });
   expect(compare([10, 50, 90], [20, 500, 200], row)).toMatchObject({ value: 50, ratio: 0.45, held: true });
-});
-
-test("a figure without a bound is neither held nor broken", () => {
-  expect(measure([1, 2, 3], { gate: "P10", figure: "heap" })).toEqual({
-    gate: "P10",
-    figure: "heap",
-    value: 2,
-    rounds: [1, 2, 3],
-  });
-});
-
-test("a figure that could not be measured says why and holds nothing", () => {
-  const figure = unmeasured("P4", "chat", "wrk is not installed");
-  expect(figure.note).toBe("not measured: wrk is not installed");
-  expect(figure.held).toBeUndefined();
 });
 
 test("numbers show three digits that count, and thousands apart", () => {

@@ -1,5 +1,5 @@
 import { figureOf } from "./against-bare.ts";
-import { type Call, messageCall, rpcCall, wakeCall } from "./calls.ts";
+import { type Call, messageCall, wakeCall } from "./calls.ts";
 import type { Figure, Gate } from "./figures.ts";
 import { type GatewayWish, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { BEATING } from "./http.ts";
@@ -134,12 +134,6 @@ const RPC: Refusals = {
       note: "with the same body",
     },
     {
-      figure: "-32601, a method that there is not",
-      call: rpcCall("agent.sendMassage", JSON.parse(MESSAGE.body).params),
-      error: "method-not-found",
-      note: "HTTP 200",
-    },
-    {
       figure: "413, a body that is too large",
       call: { ...MESSAGE, body: MESSAGE.body.padEnd(2 * BODY_LIMIT) },
       error: "too-large",
@@ -178,12 +172,6 @@ const HOOKS: Refusals = {
       note: "with the same body",
     },
     {
-      figure: "404, a mapping that there is not",
-      call: { ...WAKE, path: "/hooks/nothing" },
-      error: "mapping-not-found",
-      note: "with the good token, as strangers are not told",
-    },
-    {
       figure: "413, a webhook that is too large",
       call: { ...WAKE, body: WAKE.body.padEnd(2 * BODY_LIMIT) },
       error: "too-large",
@@ -196,13 +184,6 @@ const HOOKS: Refusals = {
       error: "rate-limited",
       note: "with the good token",
       gateway: { ...HOOKS_GATEWAY, webhooks: { rateLimit: { maxRequests: 1, windowMs: DAY_MS } } },
-    },
-    {
-      figure: "503, past limits.events",
-      call: WAKE,
-      error: "gateway-busy",
-      note: "with the good token; the event that fills the queue is for a beat in half an hour",
-      gateway: { ...HOOKS_GATEWAY, agent: {}, limits: { ...HOOKS_GATEWAY.limits, events: 1 } },
     },
   ],
 };

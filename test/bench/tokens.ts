@@ -13,7 +13,7 @@ const STREAMS = 200;
 const PER_SECOND = 50;
 const RAMP_MS = 1_000;
 type Streams = Pick<TokenWish, "streams" | "turns" | "pieces" | "rampMs" | "perSecond">;
-type Door = Pick<TokenWish, "path" | "headers" | "body" | "event" | "text" | "end">;
+type Door = Pick<TokenWish, "path" | "headers" | "body" | "event" | "text">;
 type TokenLoad = TokenReport & Cost;
 
 /** Streams that are read one at a time. */
@@ -32,7 +32,6 @@ const GATEWAY: Door = {
   body: JSON.stringify({ message: QUESTION, stream: true }),
   event: "event: message.delta",
   text: '"text":"',
-  end: "event: turn.completed",
 };
 
 /** A turn that is answered at once, also by a stand-in that has a pace. */
@@ -45,7 +44,6 @@ const MODEL: Door = {
   body: JSON.stringify({ model: "stand-in", messages: [{ role: "user", content: QUESTION }], stream: true }),
   event: '"delta":{"content":"',
   text: '"content":"',
-  end: "data: [DONE]",
 };
 
 /** Reads streams from a server on this machine. What they cost it is told by the piece. A piece that is lost or out of order is an error. */
