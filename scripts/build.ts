@@ -3,6 +3,8 @@ import { dirname, join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
 import ts from "typescript";
 import { buildConsole } from "./build-console.ts";
+import { generateCode } from "./generate/code.ts";
+import { writeFiles } from "./generate/output.ts";
 
 const common = {
   bundle: true,
@@ -14,6 +16,9 @@ const common = {
   logLevel: "warning",
 } satisfies BuildOptions;
 const DIST = "dist";
+
+// What is generated and not committed. It is written before the build begins, so that it is not newer than the build.
+writeFiles(generateCode("specs"), "generated");
 const began = new Date();
 /** Where the build is made before it takes the place of the one before. */
 const next = join(DIST, `next-${process.pid}`);

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { reference } from "#generated/reference.ts";
+import { reference } from "#generated/reference.js";
 
 // Renders the reference of the contract into dist/docs, and holds every link of the pages to what is there.
 const pages = [

@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { isCommitted } from "./generate/code.ts";
 import { generate, generatePages } from "./generate/generate.ts";
-import type { Output } from "./generate/output.ts";
+import { type Output, writeFiles } from "./generate/output.ts";
 import { SpecError } from "./generate/spec-files.ts";
 
-/** Writes generated/ from specs/. With --check it writes nothing, and fails if what is there is not what it would write. */
+/** Writes generated/ from specs/. With --check it writes nothing, and fails if a committed file is not what it would write. */
 const { values } = parseArgs({
   options: {
     check: { type: "boolean", default: false },
@@ -18,12 +19,13 @@ const { values } = parseArgs({
 
 try {
   const output = await generate(values.specs);
-  if (values.check) check(output, values.out, filesIn(values.out));
+  const committed = Object.fromEntries(Object.entries(output).filter(([path]) => isCommitted(path)));
+  if (values.check) check(committed, values.out, filesIn(values.out).filter(isCommitted));
   else write(output, values.out);
   if (values.pages !== undefined) {
     const pages = generatePages(values.specs);
     if (values.check) check(pages, values.pages, Object.keys(pages));
-    else put(pages, values.pages);
+    else writeFiles(pages, values.pages);
   }
 } catch (error) {
   if (!(error instanceof SpecError)) throw error;
@@ -33,16 +35,7 @@ try {
 
 function write(output: Output, folder: string): void {
   for (const path of filesIn(folder)) if (output[path] === undefined) rmSync(join(folder, path));
-  put(output, folder);
-}
-
-function put(output: Output, folder: string): void {
-  for (const [path, content] of Object.entries(output)) {
-    const file = join(folder, path);
-    if (existsSync(file) && readFileSync(file, "utf8") === content) continue;
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, content);
-  }
+  writeFiles(output, folder);
 }
 
 function check(output: Output, folder: string, files: string[]): void {

@@ -1,6 +1,6 @@
 // Copied by "npm run generate" from scripts/generate/runtime/clients/follow-turn.ts; do not edit.
 import { errors } from "../errors.ts";
-import type { TurnEvent } from "../rest-client-types.ts";
+import type { TurnEvent } from "../rest-types.ts";
 import { ConnectionError } from "./connection-error.ts";
 import { ProblemError } from "./problem-error.ts";
 import { readEvents } from "./sse.ts";

@@ -1,6 +1,6 @@
 // Copied by "npm run generate" from scripts/generate/runtime/clients/problem-error.ts; do not edit.
 import type { ErrorName } from "../errors.ts";
-import type { Problem } from "../rest-client-types.ts";
+import type { Problem } from "../rest-types.ts";
 import { ConnectionError } from "./connection-error.ts";
 import { isErrorName } from "./rpc-error.ts";
 

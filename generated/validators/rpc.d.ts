@@ -17,21 +17,3 @@ export declare const params: Readonly<Record<
   | "usage.stats",
   Validate
 >>;
-/** What is answered, by method. */
-export declare const results: Readonly<Record<
-  | "agent.list"
-  | "agent.status"
-  | "agent.reload"
-  | "agent.sendMessage"
-  | "session.list"
-  | "session.get"
-  | "session.compact"
-  | "session.delete"
-  | "system.health"
-  | "system.info"
-  | "system.reload"
-  | "usage.stats",
-  Validate
->>;
-/** The `error` of a response. */
-export declare const error: Validate;

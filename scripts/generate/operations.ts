@@ -1,7 +1,7 @@
 import type { Bundle } from "./bundle.ts";
 import type { ErrorRows } from "./errors.ts";
 import { isObject, type Json, type JsonObject, list, object, text, texts } from "./json.ts";
-import type { Schema } from "./schema.ts";
+import { type Schema, shapeOf } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
 
 export type Parameter = { in: "path" | "query" | "header"; name: string; required: boolean; schema: JsonObject };
@@ -146,5 +146,8 @@ function readBody({ required, content }: JsonObject, refuse: (message: string) =
   if (first === undefined) return null;
   if (others.length > 0) refuse("a request body has one media type");
   const [type, media] = first;
-  return { type, required: required === true, schema: (object(media).schema as Schema | undefined) ?? true };
+  const schema = object(object(media).schema);
+  // What has a default is present in the types of shapes alone.
+  if (shapeOf(schema) === undefined) refuse("a request body refers to a shape");
+  return { type, required: required === true, schema };
 }

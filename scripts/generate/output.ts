@@ -1,3 +1,6 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
 /** The files to write, by their path inside generated/. */
 export type Output = Record<string, string>;
 
@@ -11,4 +14,14 @@ export function comment(words: string, indent = ""): string {
   if (lines[0] === "") return "";
   if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`;
   return `${indent}/**\n${lines.map((line) => `${indent} * ${line}`.trimEnd()).join("\n")}\n${indent} */\n`;
+}
+
+/** Writes files into a folder; one that is the same already keeps its time. */
+export function writeFiles(output: Output, folder: string): void {
+  for (const [path, content] of Object.entries(output)) {
+    const file = join(folder, path);
+    if (existsSync(file) && readFileSync(file, "utf8") === content) continue;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
 }

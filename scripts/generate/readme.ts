@@ -13,18 +13,13 @@ const files: [pattern: RegExp, name: string, what: string][] = [
     "The configuration's JSON Schema in one file. An editor that is shown it completes and checks.",
   ],
   [/^errors\.ts$/, "errors.ts", "Every error: its RPC code, HTTP status, title and meaning."],
-  [/^reference\.ts$/, "reference.ts", "The whole contract as a page for people. Served at `/docs`."],
+  [/^reference\./, "reference.js", "The whole contract as a page for people. Served at `/docs`. Not committed."],
   [/^routes\.ts$/, "routes.ts", "Every HTTP operation: its path, scope, errors, limits and replies."],
   [/^methods\.ts$/, "methods.ts", "Every RPC method: its permission, params and errors."],
   [
     /^rest-types\.ts$/,
     "rest-types.ts",
-    "Types of REST and webhooks as handlers see them: what has a default is present.",
-  ],
-  [
-    /^rest-client-types\.ts$/,
-    "rest-client-types.ts",
-    "The same as callers see them: what has a default may be left out.",
+    "Types of REST and webhooks. What has a default is present, but may be left out in `…Sent`, which is what callers write.",
   ],
   [/^rpc-types\.ts$/, "rpc-types.ts", "Types of the methods' params and results."],
   [/^push-types\.ts$/, "push-types.ts", "Types of what the WebSocket pushes."],
@@ -40,9 +35,8 @@ const files: [pattern: RegExp, name: string, what: string][] = [
   [
     /^validators\//,
     "validators/",
-    "Validators compiled ahead of time, a module for each surface. They need no library.",
+    "Validators of what is received, compiled ahead of time, a module for each surface. They need no library; only their types are committed.",
   ],
-  [/^writers\//, "writers/", "What writes the replies of the busiest operations as JSON."],
   [/^clients\/rest/, "clients/rest.ts", "The REST client: `createRestClient`."],
   [/^clients\/rpc\.ts$/, "clients/rpc.ts", "The RPC client over HTTP or WebSocket: `createRpcClient`."],
   [/^clients\//, "clients/…", "What the clients are made of, copied as it is from `scripts/generate/runtime/clients`."],
@@ -53,8 +47,10 @@ export function printReadme(paths: string[]): string {
   if (unnamed !== undefined) throw new Error(`the generated file ${unnamed} has no line in the generated README`);
   return `# Generated code
 
-Everything here is written by \`npm run generate\` from \`specs/\` and committed. Do not edit it: change the specs, generate,
-and commit the result by itself. \`npm run generate:check\` says whether it is up to date. Nothing here imports from \`src/\`.
+Everything here is written by \`npm run generate\` from \`specs/\`. Do not edit it: change the specs, generate, and commit the
+result by itself. \`npm run generate:check\` says whether it is up to date. Nothing here imports from \`src/\`.
+
+JavaScript is machine code and is not committed. Every build writes it: \`npm ci\`, \`npm run build\` and \`npm test\` do.
 
 | File | What it is |
 |---|---|

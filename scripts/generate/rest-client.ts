@@ -1,22 +1,26 @@
+import type { Bundle } from "./bundle.ts";
 import { key, literal } from "./json.ts";
 import type { Operation } from "./operations.ts";
 import { comment, header } from "./output.ts";
+import { shapeOf } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
-import { typeOf } from "./types.ts";
+import { sentName, sentShapes, typeOf } from "./types.ts";
 
 const eventStream = "text/event-stream";
 
 /** Prints the REST client: what each operation takes and answers, and where it is. */
-export function printRestClient(operations: Operation[]): string {
+export function printRestClient(operations: Operation[], bundle: Bundle): string {
   const callable = operations.filter(({ replies }) => replies.some(({ type }) => type !== eventStream));
   const streamed = callable.filter(({ stream }) => stream !== null);
   const resumed = operations.find(({ id }) => id === "turns.events");
   if (resumed === undefined)
     throw new SpecError("specs/openapi.yaml", "the client takes up lost streams by turns.events");
   const shapes = new Set<string>(["paths", "TurnEvent"]);
+  const sent = sentShapes(bundle);
+  const asSent = [...sent].map((shape) => `${sentName(shape)} as ${shape}`).sort();
   const lines = callable.map(
     (operation) =>
-      `${comment(operation.summary, "  ")}  ${literal(operation.id)}: { call: ${printCall(operation, shapes)}; reply: ${printReply(operation, shapes)} };`,
+      `${comment(operation.summary, "  ")}  ${literal(operation.id)}: { call: ${printCall(operation, sent, shapes)}; reply: ${printReply(operation, shapes)} };`,
   );
   const rows = callable.map(({ id, method, path, body, replies }) => {
     const readAs = replies.some(({ type }) => type === null || type.endsWith("json")) ? "json" : "text";
@@ -24,12 +28,14 @@ export function printRestClient(operations: Operation[]): string {
   });
   return `${header("openapi.yaml")}
 import createClient, { type Client } from "openapi-fetch";
-import type { ${[...shapes].sort().join(", ")} } from "../rest-client-types.ts";
+import type { ${[...shapes].sort().join(", ")} } from "../rest-types.ts";
 import { type FollowOptions, followTurn } from "./follow-turn.ts";
 import { errorOf } from "./problem-error.ts";
 import { callOperation } from "./rest-calls.ts";
 
-export type * from "../rest-client-types.ts";
+export type * from "../rest-types.ts";
+// As a caller writes them: what has a default may be left out.
+export type { ${asSent.join(", ")} } from "../rest-types.ts";
 export { ConnectionError } from "./connection-error.ts";
 export { ProblemError } from "./problem-error.ts";
 
@@ -117,7 +123,7 @@ export function createRestClient({ baseUrl, key, fetch }: RestClientOptions): Re
 }
 
 /** As the caller writes it: header names as the contract has them, what has a default may be left out. */
-function printCall({ id, parameters, body }: Operation, shapes: Set<string>): string {
+function printCall({ id, parameters, body }: Operation, sent: Set<string>, shapes: Set<string>): string {
   const parts = (["path", "query", "header"] as const).flatMap((place) => {
     const mine = parameters.filter((parameter) => parameter.in === place);
     const fields = mine.map(({ name, required, schema }) => {
@@ -128,8 +134,10 @@ function printCall({ id, parameters, body }: Operation, shapes: Set<string>): st
     return fields.length > 0 ? [`${place === "header" ? "headers" : place}${optional}: { ${fields.join("; ")} }`] : [];
   });
   if (body !== null) {
-    const path = `NonNullable<operations[${literal(id)}]["requestBody"]>["content"][${literal(body.type)}]`;
-    parts.push(`body${body.required ? "" : "?"}: ${typeOf(body.schema, path, shapes)}`);
+    const name = shapeOf(body.schema) as string;
+    const shape = sent.has(name) ? sentName(name) : name;
+    shapes.add(shape);
+    parts.push(`body${body.required ? "" : "?"}: ${shape}`);
   }
   return parts.length > 0 ? `{ ${parts.join("; ")} }` : "Record<never, never>";
 }

@@ -1,17 +1,14 @@
-import type { ErrorRows } from "./errors.ts";
 import type { JsonObject } from "./json.ts";
 import type { Operation } from "./operations.ts";
 import { header, type Output } from "./output.ts";
 import type { Push } from "./push-types.ts";
 import type { Method } from "./rpc-types.ts";
-import { refTo, type Schema, schemasIn, shapeOf } from "./schema.ts";
-import { SpecError } from "./spec-files.ts";
+import { refTo, schemasIn, shapeOf } from "./schema.ts";
 import { type Part, printValidators } from "./validators.ts";
 
 /** Operations of REST whose bodies are held to a validator of their own before the contract's: those that are called all the time. */
 const HOT = new Set(["chat.send"]);
 
-const asSent = { defaults: false, all: false };
 const asReceived = { defaults: true, all: false };
 
 const print = (name: string, spec: string, shapes: JsonObject, parts: Part[]): Output => {
@@ -20,140 +17,44 @@ const print = (name: string, spec: string, shapes: JsonObject, parts: Part[]): O
 };
 
 export function httpValidators(shapes: JsonObject, operations: Operation[]): Output {
-  const answers = (mine: Operation[]) =>
-    Object.fromEntries(
-      mine.flatMap(({ id, answers }) => answers.map(({ status, type, schema }) => [`${id} ${status} ${type}`, schema])),
-    ) as Record<string, Schema>;
-  const bodies = (mine: Operation[]) =>
-    Object.fromEntries(mine.flatMap(({ id, body }) => (body === null ? [] : [[id, body.schema]])));
+  const bodies = (mine: Operation[]): Part["exports"] => [
+    {
+      name: "bodies",
+      about: "What is sent, by operation; fills in defaults.",
+      schemas: Object.fromEntries(mine.flatMap(({ id, body }) => (body === null ? [] : [[id, body.schema]]))),
+    },
+  ];
   const hooks = operations.filter(({ surface }) => surface === "hooks");
   const openai = operations.filter(({ surface }) => surface === "openai");
-  const others = operations.filter(({ surface }) => surface !== "hooks" && surface !== "openai");
-  const events = eventOf(others);
-  if (shapes.Problem === undefined) throw new SpecError("specs/openapi.yaml", "no shape is called Problem");
-  const replies = "Every body that an answer can have, by operation, status and media type.";
-  const sent = "What is sent, by operation; fills in defaults.";
+  const hot = operations.filter(({ id }) => HOT.has(id));
   return {
-    ...print("rest", "openapi.yaml", shapes, [
-      {
-        ...asSent,
-        exports: [
-          { name: "replies", about: replies, schemas: answers(others) },
-          { name: "events", about: "One event of a stream.", schemas: refTo(events), single: true },
-          { name: "problem", about: "What every refusal holds.", schemas: refTo("Problem"), single: true },
-        ],
-      },
-    ]),
-    ...print("rest-bodies", "openapi.yaml", shapes, [
-      {
-        ...asReceived,
-        exports: [{ name: "bodies", about: sent, schemas: bodies(others.filter(({ id }) => HOT.has(id))) }],
-      },
-    ]),
-    ...print("hooks", "openapi.yaml", shapes, [
-      {
-        ...asReceived,
-        known: true,
-        exports: [{ name: "bodies", about: sent, schemas: bodies(hooks) }],
-      },
-      { ...asSent, exports: [{ name: "replies", about: replies, schemas: answers(hooks) }] },
-    ]),
-    // What a request is held to apart from what the tests hold answers to: a gateway loads the first alone.
-    ...print("openai", "openapi.yaml", shapes, [
-      { ...asReceived, all: true, exports: [{ name: "bodies", about: sent, schemas: bodies(openai) }] },
-    ]),
-    ...print("openai-replies", "openapi.yaml", shapes, [
-      {
-        ...asSent,
-        exports: [
-          { name: "replies", about: replies, schemas: answers(openai) },
-          ...(openai.length > 0
-            ? [
-                {
-                  name: "events",
-                  about: "One event of a stream.",
-                  schemas: refTo(eventOf(openai)),
-                  single: true as const,
-                },
-              ]
-            : []),
-        ],
-      },
-    ]),
+    ...print("rest-bodies", "openapi.yaml", shapes, [{ ...asReceived, exports: bodies(hot) }]),
+    ...print("hooks", "openapi.yaml", shapes, [{ ...asReceived, known: true, exports: bodies(hooks) }]),
+    ...print("openai", "openapi.yaml", shapes, [{ ...asReceived, all: true, exports: bodies(openai) }]),
   };
 }
 
-function eventOf(operations: Operation[]): string {
-  const [event, ...more] = new Set(operations.flatMap(({ stream }) => stream ?? []));
-  if (event === undefined || more.length > 0)
-    throw new SpecError("specs/openapi.yaml", "all streams of a surface have one shape of event");
-  return event;
-}
-
-export function rpcValidators(shapes: JsonObject, methods: Method[], errors: ErrorRows): Output {
-  const byName = (part: "params" | "result") =>
-    Object.fromEntries(methods.map((method) => [method.name, method[part]]));
-  return print("rpc", "openrpc.json", shapes, [
+export const rpcValidators = (shapes: JsonObject, methods: Method[]): Output =>
+  print("rpc", "openrpc.json", shapes, [
     {
       ...asReceived,
       known: true,
-      exports: [{ name: "params", about: "What is sent, by method; fills in defaults.", schemas: byName("params") }],
-    },
-    {
-      ...asSent,
-      exports: [
-        { name: "results", about: "What is answered, by method.", schemas: byName("result") },
-        { name: "error", about: "The `error` of a response.", schemas: errorObject(errors), single: true },
-      ],
-    },
-  ]);
-}
-
-/** JSON-RPC's error object, with the codes and names of our table. */
-function errorObject(errors: ErrorRows): JsonObject {
-  const rows = Object.entries(errors).filter(([, { code }]) => code !== null);
-  return {
-    type: "object",
-    additionalProperties: false,
-    required: ["code", "message"],
-    properties: {
-      code: { type: "integer", enum: [...new Set(rows.map(([, { code }]) => code))] },
-      message: { type: "string", minLength: 1 },
-      data: {
-        type: "object",
-        additionalProperties: false,
-        required: ["name"],
-        properties: {
-          name: { type: "string", enum: rows.map(([name]) => name) },
-          detail: { type: "string" },
-          requestId: { type: "string" },
-          turnId: { type: "string" },
-          retryAfterMs: { type: "integer", minimum: 0 },
-        },
-      },
-    },
-  };
-}
-
-export const pushValidators = (shapes: JsonObject, pushes: Push[]): Output =>
-  print("pushes", "pushes.yaml", shapes, [
-    {
-      ...asSent,
       exports: [
         {
-          name: "pushes",
-          about: "The params of each push, by its name.",
-          schemas: Object.fromEntries(pushes.map(({ name, payload }) => [name, payload])),
+          name: "params",
+          about: "What is sent, by method; fills in defaults.",
+          schemas: Object.fromEntries(methods.map(({ name, params }) => [name, params])),
         },
       ],
     },
   ]);
 
-/** The calls that only a WebSocket takes: small, as the server loads them without those of the pushes. */
+/** The calls that only a WebSocket takes. */
 export const socketCallValidators = (shapes: JsonObject, calls: Push[]): Output =>
   print("socket-calls", "pushes.yaml", shapes, [
     {
-      ...asSent,
+      defaults: false,
+      all: false,
       known: true,
       exports: [
         {

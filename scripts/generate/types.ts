@@ -5,16 +5,16 @@ import { header } from "./output.ts";
 import { mapSchema, refTo, shapeOf, shapesWith } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
 
-/** Prints the types of an OpenAPI document. With `defaults`, what has a default is always there. */
-async function printTypes(document: JsonObject, defaults: boolean): Promise<string> {
+/** Prints the types of an OpenAPI document: what has a default is always there. */
+async function printTypes(document: JsonObject): Promise<string> {
   const source = withoutDiscriminators(document) as unknown as Parameters<typeof openapiTS>[0];
-  const nodes = await openapiTS(source, { defaultNonNullable: defaults, emptyObjectsUnknown: true, silent: true });
+  const nodes = await openapiTS(source, { defaultNonNullable: true, emptyObjectsUnknown: true, silent: true });
   return astToString(nodes);
 }
 
 /** An OpenAPI document that holds shapes alone, for contracts that are not HTTP. */
 export const printShapes = (shapes: JsonObject): Promise<string> =>
-  printTypes({ openapi: "3.1.0", info: { title: "", version: "" }, paths: {}, components: { schemas: shapes } }, true);
+  printTypes({ openapi: "3.1.0", info: { title: "", version: "" }, paths: {}, components: { schemas: shapes } });
 
 /** `export type Turn = components["schemas"]["Turn"]` for each shape, so that code can name them. */
 export const printAliases = (names: string[]): string =>
@@ -47,44 +47,37 @@ const plainTypes: Record<string, string> = {
   boolean: "boolean",
 };
 
-export async function restTypes({ document, components }: Bundle): Promise<Record<string, string>> {
-  const shapes = components.schemas ?? {};
-  const whole = bodiesAsShapes({ ...document, components });
-  const print = async (what: string, defaults: boolean) =>
-    [
-      header("openapi.yaml"),
-      `// ${what}`,
-      "",
-      await printTypes(whole, defaults),
-      printAliases(Object.keys(shapes)),
-      "",
-    ].join("\n");
-  return {
-    "rest-types.ts": await print("The handlers' view: what has a default is present.", true),
-    "rest-client-types.ts": await print("The caller's view: what has a default may be left out.", false),
-  };
+/** The shape that a caller writes in the place of another, which has defaults. */
+export const sentName = (shape: string): string => `${shape}Sent`;
+
+/** The shapes that a caller writes in another way than a handler sees them. */
+export const sentShapes = ({ components }: Bundle): Set<string> =>
+  withWritten(components.schemas ?? {}, sentName).differ;
+
+/** Types of REST and webhooks. What has a default is present; it may be left out in `…Sent`, which is what requests hold. */
+export async function restTypes({ document, components }: Bundle): Promise<string> {
+  const { shapes, differ } = withWritten(components.schemas ?? {}, sentName);
+  const whole = structuredClone({ ...document, components: { ...components, schemas: shapes } });
+  for (const media of bodiesOf(whole)) {
+    const shape = shapeOf(media.schema) ?? "";
+    if (differ.has(shape)) media.schema = refTo(sentName(shape));
+  }
+  return [
+    header("openapi.yaml"),
+    "// What has a default is present. It may be left out in what a caller sends: the shapes `…Sent`.",
+    "",
+    await printTypes(whole),
+    printAliases(Object.keys(shapes)),
+    "",
+  ].join("\n");
 }
 
-/**
- * Gives the body of each request a name of its own: openapi-typescript makes what has a default present in shapes, but
- * not in a schema that stands in the request itself.
- */
-function bodiesAsShapes(document: JsonObject): JsonObject {
-  const copy = structuredClone(document);
-  const shapes = object(object(copy.components).schemas);
-  for (const item of Object.values(object(copy.paths))) {
-    for (const operation of Object.values(object(item))) {
-      if (!isObject(operation) || !isObject(operation.requestBody)) continue;
-      for (const media of Object.values(object(operation.requestBody.content))) {
-        if (!isObject(media) || !isObject(media.schema) || shapeOf(media.schema) !== undefined) continue;
-        const name = `${operation.operationId}.body`;
-        shapes[name] = media.schema;
-        media.schema = refTo(name);
-      }
-    }
-  }
-  return copy;
-}
+/** Every media type of every request's body. */
+const bodiesOf = (document: JsonObject): JsonObject[] =>
+  Object.values(object(document.paths))
+    .flatMap((item) => Object.values(object(item)))
+    .flatMap((operation) => Object.values(object(object(object(operation).requestBody).content)))
+    .filter(isObject);
 
 /** Constants tell the members of a union apart; the keyword would make openapi-typescript write them a second time. */
 const withoutDiscriminators = (node: Json): Json => {
@@ -97,7 +90,7 @@ const withoutDiscriminators = (node: Json): Json => {
 
 /**
  * Adds to the shapes that hold a default a twin without it: how a person writes the value, before defaults are
- * filled in. Gives the shapes with the twins, and what says a schema in its written form.
+ * filled in. Gives the shapes with the twins, the names of those that have one, and what says a schema in its written form.
  */
 export function withWritten(shapes: JsonObject, twin: (name: string) => string) {
   const differ = shapesWith(shapes, (schema) => Object.values(object(schema.properties)).some(hasDefault));
@@ -112,7 +105,7 @@ export function withWritten(shapes: JsonObject, twin: (name: string) => string) 
   for (const name of Object.keys(twins)) {
     if (Object.hasOwn(shapes, name)) throw new SpecError(`the shape ${name}`, "another shape needs this name");
   }
-  return { shapes: { ...shapes, ...twins }, written };
+  return { shapes: { ...shapes, ...twins }, differ, written };
 }
 
 const hasDefault = (schema: Json): boolean => isObject(schema) && "default" in schema;

@@ -1,4 +1,3 @@
-import { quote } from "#generated/writers/quote.ts";
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
@@ -35,7 +34,7 @@ export const documentText = (document: TurnDocument): string => {
     ',"sessionId":' +
     orNull(document.sessionId) +
     ',"agent":' +
-    quote(document.agent) +
+    JSON.stringify(document.agent) +
     ',"attempt":' +
     document.attempt +
     ',"model":' +
@@ -45,7 +44,7 @@ export const documentText = (document: TurnDocument): string => {
     ',"skills":' +
     listText(skills) +
     ',"message":{"text":' +
-    quote(message.text) +
+    JSON.stringify(message.text) +
     ',"outside":' +
     message.outside +
     ',"context":' +
@@ -60,7 +59,7 @@ export const documentText = (document: TurnDocument): string => {
   );
 };
 
-const orNull = (text: string | null): string => (text === null ? "null" : quote(text));
+const orNull = (text: string | null): string => (text === null ? "null" : JSON.stringify(text));
 const listText = (list: readonly unknown[]): string => (list.length === 0 ? "[]" : JSON.stringify(list));
 
 /** So many characters of the conversation are told: the newest messages that fit. */

@@ -174,7 +174,7 @@ export const createDoors = (parts: DoorsParts) => {
     uptimeMs,
     readiness: () => readinessOf(parts, validation.value() !== undefined),
     documents: servedDocuments,
-    reference: async () => (await import("#generated/reference.ts")).reference,
+    reference: async () => (await import("#generated/reference.js")).reference,
     servedAt,
     metrics: registry.text,
     metricsType: METRICS_TYPE,

@@ -1,23 +1,15 @@
 import { type Bound, compare, type Figure, median } from "./figures.ts";
-import { type GatewayWish, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type BareName, type GatewayWish, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
 import { type Cost, type Report, requireClean, unlessIdle } from "./load.ts";
 import type { BenchOptions } from "./options.ts";
-import { droppedLines, TURNS, type Work } from "./turns.ts";
+import { droppedLines, TURNS, type Work } from "./work.ts";
 
 const WARM_UP_S = 2;
 
 /** A load as far as two servers are compared by it; a client may not know how long each request took. */
 export type Compared = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Partial<Pick<Report, "p99">> & Cost;
 
-export type Wish = Pick<BenchOptions, "rounds" | "say"> & {
-  gate: string;
-  bound?: Bound;
-  bare: Started;
-  /** Begins the note. */
-  note?: string;
-} & Measured;
-
-export type Measured = Pick<BenchOptions, "seconds"> & {
+export type Measured = {
   figure: string;
   gateway?: GatewayWish;
   /** How long the gateway has the load before it counts; two seconds, unless told. */
@@ -27,32 +19,41 @@ export type Measured = Pick<BenchOptions, "seconds"> & {
   run(server: Started, seconds: number, seed: number): Promise<Compared>;
 };
 
+export type Wish = Measured & {
+  gate: string;
+  bound: Bound;
+  bare: BareName;
+  /** Where the latest of a hundred answers has a bound, too. */
+  p99?: Bound;
+  /** Begins the note. */
+  note?: string;
+};
+
 /**
  * What is accepted, beside what a bare server answers to the same bytes: in each round first that one, then a gateway of its own, as what
  * a gateway holds grows with every message.
  */
-export const compareWithBare = async (wish: Wish): Promise<Figure> => {
-  const { measured, compared } = await loadBoth(wish);
-  return figureOf(measured, compared, wish);
-};
-
-/** The loads themselves, round by round, for a bench that compares more than their rates. */
-export const loadBoth = async (wish: Wish): Promise<{ measured: Compared[]; compared: Compared[] }> => {
-  const { gate, figure, rounds, seconds, say, bare, run } = wish;
+export const compareWithBare = async (wish: Wish, { rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+  const { gate, figure, run, p99 } = wish;
+  await using bare = await startBare(wish.bare);
   const compared: Compared[] = [];
   const measured: Compared[] = [];
   for (let round = 1; round <= rounds; round++) {
     say(`${gate}: ${figure}, round ${round} of ${rounds}`);
     await run(bare, WARM_UP_S, 2 * round);
     compared.push(await run(bare, seconds, 2 * round + 1));
-    measured.push(await measureGateway(wish, 2 * round));
+    measured.push(await measureGateway(wish, seconds, 2 * round));
   }
-  return { measured, compared };
+  const rates = figureOf(measured, compared, wish);
+  if (p99 === undefined) return [rates];
+  const latest = (loads: readonly Compared[]) => loads.map((load) => load.p99 ?? Number.NaN);
+  const row = { gate, figure: "the same, p99", unit: "us", bound: p99 };
+  return [rates, compare(latest(measured), latest(compared), row)];
 };
 
 /** A load on a gateway of its own. It counts when nothing was refused, all that was accepted has ended, and no log line was dropped. */
-export const measureGateway = async (measured: Measured, seed: number): Promise<Compared> => {
-  const { figure, seconds, warmUpSeconds = WARM_UP_S, gateway: how, work = TURNS, run } = measured;
+export const measureGateway = async (measured: Measured, seconds: number, seed: number): Promise<Compared> => {
+  const { figure, warmUpSeconds = WARM_UP_S, gateway: how, work = TURNS, run } = measured;
   await using gateway = await startGateway(how);
   await untilAnswers(`${gateway.url}/readyz`);
   requireClean(await run(gateway, warmUpSeconds, seed), figure);
@@ -65,22 +66,21 @@ export const measureGateway = async (measured: Measured, seed: number): Promise<
   return load;
 };
 
-type Row = Pick<Wish, "gate" | "figure" | "bound" | "note"> & { beside?: string };
+type Row = Pick<Figure, "gate" | "figure" | "bound" | "note"> & { beside?: string };
 
 /** The rates of both, round by round, with what a reader has to know of them. */
 export const figureOf = (measured: readonly Compared[], compared: readonly Compared[], row: Row): Figure => {
   const { gate, figure, bound, note, beside = "bare" } = row;
   const rates = (loads: readonly Compared[]) => loads.map(({ rate }) => rate);
   const middle = (loads: readonly Compared[], pick: (load: Compared) => number) => median(loads.map(pick));
-  const cpu = middle(measured, (load) => load.cpu);
-  const bareCpu = middle(compared, (load) => load.cpu);
-  const disturbed = Math.max(...[...measured, ...compared].map((load) => load.disturbed));
   const p99 = middle(measured, (load) => load.p99 ?? Number.NaN);
+  const cpu = (loads: readonly Compared[]) => middle(loads, (load) => load.cpu).toFixed(1);
+  const disturbed = Math.max(...[...measured, ...compared].map((load) => load.disturbed));
   const words = [
     ...(note === undefined ? [] : [note]),
     `${beside} ${Math.round(median(rates(compared)))}`,
     ...(Number.isNaN(p99) ? [] : [`p99 ${(p99 / 1_000).toFixed(1)} ms`]),
-    `CPU a request ${cpu.toFixed(cpu < 100 ? 1 : 0)} us, ${beside} ${bareCpu.toFixed(1)}: ${(bareCpu / cpu).toFixed(3)} x`,
+    `CPU a request ${cpu(measured)} us, ${beside} ${cpu(compared)}`,
     `others took at most ${(disturbed * 100).toFixed(0)} % of the core`,
   ];
   const named = { gate, figure, unit: "requests/s", ...(bound && { bound }), note: words.join("; ") };

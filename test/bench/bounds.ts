@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Figure, measure } from "./figures.ts";
+import { type Figure, type Gate, measure } from "./figures.ts";
 import type { BenchOptions } from "./options.ts";
 
 type Report = {
@@ -11,7 +11,7 @@ type Report = {
 };
 
 /** The tests of `bounds/`, which hold single pieces of work to a time or an amount of memory. */
-export const measureBounds = async ({ say }: BenchOptions): Promise<Figure[]> => {
+const measureBounds = async ({ say }: BenchOptions): Promise<Figure[]> => {
   say("BOUNDS: npx vitest run --project bounds");
   const folder = mkdtempSync(join(tmpdir(), "gateway-bounds-"));
   try {
@@ -28,3 +28,5 @@ export const measureBounds = async ({ say }: BenchOptions): Promise<Figure[]> =>
     rmSync(folder, { recursive: true });
   }
 };
+
+export const BOUND_GATES: readonly Gate[] = [{ gate: "BOUNDS", figure: "bounds", measure: measureBounds }];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compare, holds, measure, median, ratiosOf, unmeasured } from "./figures.ts";
+import { compare, holds, median, ratiosOf, showNumber, tableOf } from "./figures.ts";
 
 test("a median is the middle value, whatever the order", () => {
   expect(median([9, 1, 5])).toBe(5);
@@ -9,13 +9,6 @@ test("a median is the middle value, whatever the order", () => {
 
 test("a median of an even count lies between the two middle values", () => {
   expect(median([1, 2, 4, 100])).toBe(3);
-});
-
-test("a median needs a value, and leaves what it is given as it is", () => {
-  expect(() => median([])).toThrow("needs a value");
-  const values = [3, 1, 2];
-  median(values);
-  expect(values).toEqual([3, 1, 2]);
 });
 
 test("ratios are taken round by round", () => {
@@ -39,17 +32,40 @@ test("a comparison is the median of the ratios, not the ratio of the medians", (
   expect(compare([10, 50, 90], [20, 500, 200], row)).toMatchObject({ value: 50, ratio: 0.45, held: true });
 });
 
-test("a figure without a bound is neither held nor broken", () => {
-  expect(measure([1, 2, 3], { gate: "P10", figure: "heap" })).toEqual({
-    gate: "P10",
-    figure: "heap",
-    value: 2,
-    rounds: [1, 2, 3],
-  });
+test("numbers show three digits that count, and thousands apart", () => {
+  expect(showNumber(0.15234)).toBe("0.152");
+  expect(showNumber(28.44)).toBe("28.4");
+  expect(showNumber(300)).toBe("300");
+  expect(showNumber(999.6)).toBe("1 000");
+  expect(showNumber(45120.4)).toBe("45 120");
+  expect(showNumber(1000000)).toBe("1 000 000");
+  expect(showNumber(Number.NaN)).toBe("NaN");
 });
 
-test("a figure that could not be measured says why and holds nothing", () => {
-  const figure = unmeasured("P4", "chat", "wrk is not installed");
-  expect(figure.note).toBe("not measured: wrk is not installed");
-  expect(figure.held).toBeUndefined();
+test("a table has a line for each figure and one below for its note", () => {
+  const bound = { atLeast: 0.15, what: "x bare" };
+  const table = tableOf([
+    {
+      gate: "P4",
+      figure: "chat",
+      value: 7812.3,
+      unit: "requests/s",
+      ratio: 0.1812,
+      bound,
+      held: true,
+      note: "bare 43100",
+    },
+    { gate: "P10", figure: "session", value: 529, unit: "bytes", bound: { atMost: 450 }, held: false },
+    { gate: "P12", figure: "page", note: "not measured: one core" },
+  ]);
+  expect(table.split("\n")).toEqual([
+    "gate  figure   measured          ratio  bound           held",
+    "----  -------  ----------------  -----  --------------  ----",
+    "P4    chat     7 812 requests/s  0.181  >= 0.15 x bare  yes",
+    "      bare 43100",
+    "P10   session  529 bytes                <= 450          NO",
+    "P12   page     -                                        -",
+    "      not measured: one core",
+    "",
+  ]);
 });

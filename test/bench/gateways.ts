@@ -22,7 +22,6 @@ export type ConfigWish = {
   webhooks?: object;
   limits?: object;
   sessions?: object;
-  recorder?: object;
   providers?: object;
   /** Where everything is kept; a path is relative to a folder of the gateway's own. In memory, unless told. */
   store?: object;
@@ -97,8 +96,6 @@ export type GatewayWish = ConfigWish & {
   nodeArgs?: readonly string[];
   channel?: boolean;
   tls?: boolean;
-  /** A program in place of the gateway's own, started as that is. */
-  program?: string;
 };
 
 /** The certificate of the tests: for this machine only. */
@@ -106,8 +103,8 @@ export const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("te
 
 /** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
 export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => {
-  const { nodeArgs = [], channel = false, tls = false, program, gateway, ...config } = wish;
-  const file = program ?? (await buildGateway());
+  const { nodeArgs = [], channel = false, tls = false, gateway, ...config } = wish;
+  const file = await buildGateway();
   const port = await freePort();
   const tlsPort = tls ? await freePort() : undefined;
   const listeners = tls && { listeners: [{ port }, { port: tlsPort, tls: TLS }] };
@@ -118,16 +115,10 @@ export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => 
 };
 
 /** The gateway with a full store (servers/preloaded.ts); `ask` sends it a word and resolves with its answer. */
-export const startPreloaded = async (fill: {
-  sessions: number;
-  turns: number;
-  textBytes?: number;
-  events?: number;
-  store?: object;
-}) => {
+export const startPreloaded = async (fill: { sessions: number; turns: number; events?: number; store?: object }) => {
   const file = await buildServer("preloaded");
   const place = { ...makeFolder({ store: fill.store }), channel: true };
-  const wish = { config: place.config, textBytes: 100, events: 0, ...fill };
+  const wish = { config: place.config, events: 0, ...fill };
   const started = startServer(file, ["--max-old-space-size=8192"], [JSON.stringify(wish)], place);
   const { child } = started;
   const loaded = await nextMessage<Loaded>(child);
@@ -160,4 +151,22 @@ export const readMetrics = async (url: string): Promise<(start: string) => numbe
     lines
       .filter((line) => line.startsWith(start))
       .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+};
+
+/** The servers that the gateway is compared with, each a file in servers/. */
+export type BareName = "bare-http" | "bare-https" | "bare-http2" | "bare-http2-any" | "bare-ws" | "bare-proxy";
+
+export const startBare = async (
+  name: BareName,
+  nodeArgs: readonly string[] = [],
+  own: readonly string[] = [],
+): Promise<Started> => {
+  const isTls = name === "bare-https";
+  const files = isTls ? [TLS.cert, TLS.key] : own;
+  const [command, args] = pinned(SERVER_CORE, process.execPath, [...nodeArgs, await buildServer(name), ...files]);
+  const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const { port } = await nextMessage<{ port: number }>(child);
+  const dispose = () => stopChild(child);
+  const url = `${isTls ? "https" : "http"}://127.0.0.1:${port}`;
+  return { url, pid: child.pid as number, child, [Symbol.asyncDispose]: dispose };
 };

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { statusCall } from "./calls.ts";
-import { runStreams } from "./h2load.ts";
-import { parseReport, requireClean, runLoad, unlessIdle, withCost } from "./load.ts";
-import { runSockets } from "./socket-load.ts";
+import { parseReport, parseStreams, requireClean, runLoad, runStreams, unlessIdle, withCost } from "./load.ts";
+import { runSockets } from "./sockets.ts";
 
 const OUT = `Running 6s test @ http://127.0.0.1:1/
   1 threads and 50 connections
@@ -40,8 +39,7 @@ test("a load goes to this machine only", async () => {
   const wish = { url, pid: process.pid, call: statusCall(), seconds: 1 };
   await expect(runLoad({ ...wish, sessions: 0, seed: 1 })).rejects.toThrow("127.0.0.1 only");
   await expect(runStreams({ ...wish, connections: 1, streams: 1 })).rejects.toThrow("127.0.0.1 only");
-  const sockets = { text: "{}", sessions: 0, connections: 1, inFlight: 1, isPushed: false };
-  await expect(runSockets(wish, sockets, 1)).rejects.toThrow("127.0.0.1 only");
+  await expect(runSockets(wish, { connections: 1, inFlight: 1 }, 1)).rejects.toThrow("127.0.0.1 only");
 });
 
 test("a ratio to a server that was not kept busy is not judged", () => {
@@ -67,4 +65,30 @@ test("what a load cost its server is CPU time, by request and by time", async ()
   expect(found.cpu).toBeGreaterThan(100);
   expect(found.cpu).toBeLessThan(10_000);
   expect(found.busy).toBeGreaterThan(0);
+});
+
+const STREAMS_OUT = `starting benchmark...
+Application protocol: h2c
+
+finished in 2.00s, 10707.50 req/s, 3.21MB/s
+requests: 21415 total, 21515 started, 21415 done, 21415 succeeded, 0 failed, 0 errored, 0 timeout
+status codes: 21415 2xx, 0 3xx, 0 4xx, 0 5xx
+`;
+
+test("h2load's words give the rate and what was answered", () => {
+  expect(parseStreams(STREAMS_OUT)).toEqual({ rate: 10707.5, requests: 21415, refused: 0, broken: 0 });
+});
+
+test("what h2load saw refused or broken is counted", () => {
+  const out = STREAMS_OUT.replace("0 failed, 0 errored, 0 timeout", "9 failed, 4 errored, 3 timeout").replace(
+    "0 4xx",
+    "2 4xx",
+  );
+  expect(parseStreams(out)).toMatchObject({ refused: 2, broken: 7 });
+});
+
+test("a report of h2load that is not there, or lacks a figure, is an error", () => {
+  expect(() => parseStreams("could not resolve")).toThrow("could not resolve");
+  expect(() => parseStreams(STREAMS_OUT.replace("0 timeout", ""))).toThrow("has no timeout");
+  expect(() => parseStreams(STREAMS_OUT.replace("req/s", ""))).toThrow("has no rate");
 });

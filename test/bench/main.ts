@@ -1,92 +1,58 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { dirname } from "node:path";
-import { measureBounds } from "./bounds.ts";
+import { BOUND_GATES } from "./bounds.ts";
 import { buildGateway } from "./builds.ts";
-import { type Figure, unmeasured } from "./figures.ts";
+import { type Figure, type Gate, tableOf, unmeasured } from "./figures.ts";
+import { FLOOD_GATES } from "./floods.ts";
+import { FULL_STORE_GATES } from "./full-stores.ts";
+import { HTTP_GATES } from "./http.ts";
 import { machine, pinSelf } from "./machine.ts";
+import { MEMORY_GATES } from "./memory.ts";
+import { MODEL_GATES } from "./models.ts";
+import { NODE_GATES } from "./nodes.ts";
 import { type BenchOptions, HELP, readOptions } from "./options.ts";
-import { measureRpc } from "./p1.ts";
-import { measureWakes } from "./p2.ts";
-import { measureKeptWakes } from "./p3.ts";
-import { measureChat } from "./p4.ts";
-import { measureSockets } from "./p5.ts";
-import { measureHttp2 } from "./p6.ts";
-import { measureAdded } from "./p7.ts";
-import { measureProxied } from "./p8.ts";
-import { measureTokens } from "./p9.ts";
-import { measureIdleSockets } from "./p10-sockets.ts";
-import { measureStoreWeight } from "./p10-store.ts";
-import { measureIdleStreams } from "./p10-streams.ts";
-import { measureLoop, measureLoopOnSqlite } from "./p11.ts";
-import { measureManyOnSqlite, measureManySessions } from "./p12.ts";
-import { measureInstall } from "./p13-install.ts";
-import { measureStart } from "./p13-start.ts";
-import { measureRefusals } from "./p14.ts";
-import { measureHookRefusals } from "./p14-hooks.ts";
-import { measureStranger } from "./p14-stranger.ts";
-import { measureBeat } from "./p15.ts";
-import { measureSoak, measureSoakOnSqlite } from "./p16.ts";
-import { measureNodeTurns, measureNodeWakes } from "./p17.ts";
-import { measureFloods } from "./p18.ts";
-import { measureRecorder } from "./recorder.ts";
-import { measureStores } from "./stores.ts";
-import { tableOf } from "./table.ts";
+import { REFUSAL_GATES } from "./refusals.ts";
+import { SOAK_GATES } from "./soak.ts";
+import { SOCKET_GATES } from "./sockets.ts";
+import { START_GATES } from "./starting.ts";
+import { TOKEN_GATES } from "./tokens.ts";
 
-type Bench = (options: BenchOptions) => Promise<Figure[]>;
-
-/** In this order, and each by itself: a figure taken beside another is none. */
-const GATES: readonly [gate: string, bench: Bench][] = [
-  ["BOUNDS", measureBounds],
-  ["P1", measureRpc],
-  ["P2", measureWakes],
-  ["P3", measureKeptWakes],
-  ["P4", measureChat],
-  ["P5", measureSockets],
-  ["P6", measureHttp2],
-  ["P7", measureAdded],
-  ["P8", measureProxied],
-  ["P9", measureTokens],
-  ["P10", measureStoreWeight],
-  ["P10", measureIdleStreams],
-  ["P10", measureIdleSockets],
-  ["P11", measureLoop],
-  ["P11-SQLITE", measureLoopOnSqlite],
-  ["P12", measureManySessions],
-  ["P12-SQLITE", measureManyOnSqlite],
-  ["P13", measureStart],
-  ["P13", measureInstall],
-  ["P14", measureRefusals],
-  ["P14", measureHookRefusals],
-  ["P14", measureStranger],
-  ["P15", measureBeat],
-  ["RECORDER", measureRecorder],
-  ["P17", measureNodeWakes],
-  ["P17", measureNodeTurns],
-  ["P18", measureFloods],
-  ["STORES", measureStores],
-  ["P16", measureSoak],
-  ["P16-SQLITE", measureSoakOnSqlite],
+/** Each by itself: a figure taken beside another is none. */
+const GATES: readonly Gate[] = [
+  ...BOUND_GATES,
+  ...HTTP_GATES,
+  ...SOCKET_GATES,
+  ...MODEL_GATES,
+  ...TOKEN_GATES,
+  ...MEMORY_GATES,
+  ...FULL_STORE_GATES,
+  ...START_GATES,
+  ...REFUSAL_GATES,
+  ...NODE_GATES,
+  ...FLOOD_GATES,
+  ...SOAK_GATES,
 ];
 
 const run = async (options: BenchOptions): Promise<boolean> => {
   const { only, json, short, seconds, rounds, say } = options;
-  const unknown = [...(only ?? [])].filter((gate) => !GATES.some(([known]) => known === gate));
-  if (unknown.length > 0)
-    throw new Error(`--only ${unknown.join(",")}: there is ${[...new Set(GATES.map(([gate]) => gate))].join(", ")}`);
+  const known = new Set(GATES.map(({ gate }) => gate));
+  const unknown = [...(only ?? [])].filter((gate) => !known.has(gate));
+  if (unknown.length > 0) throw new Error(`--only ${unknown.join(",")}: there is ${[...known].join(", ")}`);
   say("building what is stale");
   await buildGateway(options.build);
   pinSelf();
   const began = new Date();
   const figures: Figure[] = [];
   let failed = false;
-  for (const [gate, bench] of GATES) {
+  for (const { gate, figure, lack, measure } of GATES) {
     if (only && !only.has(gate)) continue;
+    const why = lack?.(options);
     try {
-      figures.push(...(await bench(options)));
+      figures.push(...(why === undefined ? await measure(options) : [unmeasured(gate, figure, why)]));
     } catch (error) {
       failed = true;
-      figures.push(unmeasured(gate, bench.name, (error as Error).message));
+      figures.push(unmeasured(gate, figure, (error as Error).message));
     }
   }
   const report = { at: began.toISOString(), machine, load: loadavg(), seconds, rounds, short, figures };

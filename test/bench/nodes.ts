@@ -1,15 +1,16 @@
 import { type PostgresServer, startPostgres } from "#test/harness/postgres-server.ts";
-import { type Call, messageCall, wakeCall } from "./calls.ts";
-import { type GatewayWish, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { wakeCall } from "./calls.ts";
+import { compare, type Figure, type Gate, measure, median } from "./figures.ts";
+import { type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { BEATING } from "./http.ts";
 import { type Report, requireClean, runWrk } from "./load.ts";
-import { busyOf, cpuOf, cpuOfAll, SERVER_CORE } from "./machine.ts";
-import { BEATING } from "./p2.ts";
-import { ALL_ENDED_MS } from "./turns.ts";
+import { busyOf, cpuOf, cpuOfAll, SERVER_CORE, whyNoLoad } from "./machine.ts";
+import type { BenchOptions } from "./options.ts";
+import { ALL_ENDED_MS } from "./work.ts";
 
 /** What several gateways took in together. Times in microseconds. */
-export type Taken = {
+type Taken = {
   rate: number;
-  requests: number;
   cpu: number;
   databaseCpu: number;
   p99: number;
@@ -17,9 +18,9 @@ export type Taken = {
   disturbed: number;
 };
 
-/** Of all callers of one gateway; a third of them is a whole number. */
-export const CONNECTIONS = 48;
-const SESSIONS = 1_000;
+/** The callers of each gateway. */
+const CONNECTIONS = 48;
+const MANY = 3;
 /**
  * Each gateway has taken in so many before it counts, however long that takes. V8 compiles what a batch goes through, and there are fewer
  * batches than requests: till then the CPU a request falls from 180 us to 90, for one gateway as for each of three.
@@ -31,44 +32,31 @@ const WARM_UP_SLICE_S = 4;
  * Each load is counted after so long of the same: what was idle while others were measured costs up to twice as much at first, and three
  * that were idle have three times that to make up for.
  */
-export const RUN_IN_S = 3;
+const RUN_IN_S = 3;
 /** A request has three digits for its seed. */
 const LAST_SEED = 990;
 
-type Kind = keyof typeof LOADS;
-
-export const LOADS = {
-  wakes: { call: wakeCall(), how: BEATING },
-  turns: { call: messageCall(), how: {} },
-} satisfies Record<string, { call: Call; how: GatewayWish }>;
-
-/** How the database tells what became of a load: what one gateway knows of the others is a second old. */
-const LEFT: Record<Kind, string> = {
-  wakes: `select count(*) filter (where state = 'queued') as open, count(*) filter (where state = 'handled') as well,
-    count(*) filter (where state = 'dead') as ill from events`,
-  turns: `select count(*) filter (where status in ('queued', 'running')) as open, count(*) filter (where status = 'completed') as well,
-    count(*) filter (where status = 'failed') as ill from turns`,
-};
+/** What became of the load, as the database has it: what one gateway knows of the others is a second old. */
+const LEFT = `select count(*) filter (where state = 'queued') as open, count(*) filter (where state = 'handled') as well,
+  count(*) filter (where state = 'dead') as ill from events`;
 
 /**
  * So many gateways with one database of their own: they share the server's core, as one would have it alone, and the database waits for
  * its disk. They stay, so that they can be measured by turns with others; meanwhile they are idle.
  */
-export class Nodes implements AsyncDisposable {
-  readonly #kind: Kind;
+class Nodes implements AsyncDisposable {
   readonly #server: PostgresServer;
   readonly #gateways: Started[] = [];
   /** How many each of them has taken in. */
   readonly #taken: number[] = [];
   #seeds = 0;
 
-  private constructor(kind: Kind, server: PostgresServer) {
-    this.#kind = kind;
+  private constructor(server: PostgresServer) {
     this.#server = server;
   }
 
-  static async start(kind: Kind, count: number): Promise<Nodes> {
-    const nodes = new Nodes(kind, await startPostgres({ fsync: true }));
+  static async start(count: number): Promise<Nodes> {
+    const nodes = new Nodes(await startPostgres({ fsync: true }));
     try {
       for (let n = 0; n < count; n++) await nodes.#add();
       return nodes;
@@ -79,24 +67,24 @@ export class Nodes implements AsyncDisposable {
   }
 
   /** Again after others were measured or warmed up: who was idle for half a minute costs a fifth more for some seconds. */
-  async warmUp(connections: number, short: boolean): Promise<void> {
+  async warmUp(short: boolean): Promise<void> {
     const enough = short ? WARM_UP_SHORT : WARM_UP;
-    do await this.#run(connections, WARM_UP_SLICE_S);
+    do await this.#run(WARM_UP_SLICE_S);
     while (Math.min(...this.#taken) < enough);
     await this.#untilEnded();
   }
 
   /**
-   * One load, `connections` on each gateway, after a run-in. It counts when nothing was refused and all of it has ended 2 s later, and what it costs
+   * One load, after a run-in. It counts when nothing was refused and all of it has ended 2 s later, and what it costs
    * until then is its cost; the database's is that of the load itself, as to ask it costs, too.
    */
-  async load(connections: number, seconds: number): Promise<Taken> {
-    await this.#run(connections, RUN_IN_S);
+  async load(seconds: number): Promise<Taken> {
+    await this.#run(RUN_IN_S);
     await this.#untilEnded();
     const cpu = () => sumOf(this.#gateways, ({ pid }) => cpuOf(pid));
     const databaseFrom = await cpuOfServer(this.#server);
     const from = { cpu: cpu(), busy: busyOf(SERVER_CORE), at: performance.now() };
-    const reports = await this.#run(connections, seconds);
+    const reports = await this.#run(seconds);
     const databaseSpent = (await cpuOfServer(this.#server)) - databaseFrom;
     await this.#untilEnded();
     const spent = cpu() - from.cpu;
@@ -105,7 +93,6 @@ export class Nodes implements AsyncDisposable {
     const requests = sumOf(reports, (report) => report.requests);
     return {
       rate: sumOf(reports, ({ rate }) => rate),
-      requests,
       cpu: spent / requests,
       databaseCpu: databaseSpent / requests,
       p99: Math.max(...reports.map(({ p99 }) => p99)),
@@ -120,17 +107,17 @@ export class Nodes implements AsyncDisposable {
 
   async #add(): Promise<void> {
     const store = { type: "postgres", url: this.#server.url() };
-    const gateway = await startGateway({ ...LOADS[this.#kind].how, store });
+    const gateway = await startGateway({ ...BEATING, store });
     this.#gateways.push(gateway);
     this.#taken.push(0);
     await untilAnswers(`${gateway.url}/readyz`);
   }
 
-  async #run(connections: number, seconds: number): Promise<Report[]> {
+  async #run(seconds: number): Promise<Report[]> {
     const first = this.#seeds;
     this.#seeds += this.#gateways.length;
     if (this.#seeds > LAST_SEED) throw new Error(`${this.#what}: too slow, ${this.#taken.join(", ")} so far`);
-    const wish = { call: LOADS[this.#kind].call, sessions: SESSIONS, seconds, connections };
+    const wish = { call: wakeCall(), sessions: 0, seconds, connections: CONNECTIONS };
     const reports = await Promise.all(this.#gateways.map(({ url }, n) => runWrk({ ...wish, url, seed: first + n })));
     for (const [n, report] of reports.entries()) {
       requireClean(report, this.#what);
@@ -143,7 +130,7 @@ export class Nodes implements AsyncDisposable {
     const accepted = sumOf(this.#taken, (taken) => taken);
     const end = performance.now() + ALL_ENDED_MS;
     for (;;) {
-      const [row] = await this.#server.query(LEFT[this.#kind]);
+      const [row] = await this.#server.query(LEFT);
       const [open, well, ill] = [Number(row?.open), Number(row?.well), Number(row?.ill)];
       if (ill > 0) throw new Error(`${this.#what}: ${ill} ended badly`);
       if (open === 0 && well >= accepted) return;
@@ -154,7 +141,7 @@ export class Nodes implements AsyncDisposable {
   }
 
   get #what(): string {
-    return `${this.#kind} on ${this.#gateways.length} gateways`;
+    return `wakes on ${this.#gateways.length} gateways`;
   }
 }
 
@@ -166,3 +153,57 @@ const cpuOfServer = async (server: PostgresServer): Promise<number> => {
   const [parent, ...children] = await server.pids();
   return cpuOfAll(parent as number, children);
 };
+
+/** Slices of a load in a round: the shorter they are, the less has changed on the machine between those that are compared. */
+const SLICES = 4;
+
+/** P17: wakes that one gateway and three take in, each on a PostgreSQL of its own. */
+const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> => {
+  say("P17: warming up");
+  await using one = await Nodes.start(1);
+  await using many = await Nodes.start(MANY);
+  for (let turn = 0; turn < 2; turn++) {
+    await many.warmUp(short);
+    await one.warmUp(short);
+  }
+  const found = { one: [] as Taken[], many: [] as Taken[] };
+  const slice = Math.ceil((seconds * 2) / SLICES);
+  for (let round = 1; round <= rounds; round++) {
+    say(`P17: round ${round} of ${rounds}`);
+    // There and back: what changes with time, as other work on this machine does, is no difference between them.
+    for (let n = 0; n < SLICES; n += 2) {
+      found.one.push(await one.load(slice));
+      found.many.push(await many.load(slice), await many.load(slice));
+      found.one.push(await one.load(slice));
+    }
+  }
+  const list = (taken: readonly Taken[], pick: (one: Taken) => number) => taken.map(pick);
+  const noteOf = (taken: readonly Taken[]) =>
+    `${Math.round(median(list(taken, ({ databaseCpu }) => databaseCpu)))} us CPU a request of the database, which shares the client's core; ` +
+    `p99 ${(median(list(taken, ({ p99 }) => p99)) / 1_000).toFixed(1)} ms; ` +
+    `others took at most ${Math.round(Math.max(...list(taken, ({ disturbed }) => disturbed)) * 100)} % of the core`;
+  const cpu = (taken: Taken) => taken.cpu;
+  return [
+    measure(
+      list(found.one, ({ rate }) => rate),
+      {
+        gate: "P17",
+        figure: "wakes on PostgreSQL, one gateway",
+        unit: "a second",
+        bound: { atLeast: 2_000 },
+        note: noteOf(found.one),
+      },
+    ),
+    compare(list(found.many, cpu), list(found.one, cpu), {
+      gate: "P17",
+      figure: `CPU a request of wakes, ${MANY} gateways on one core, ${CONNECTIONS} callers each`,
+      unit: "us",
+      bound: { atMost: 1.5, what: "x one" },
+      note: noteOf(found.many),
+    }),
+  ];
+};
+
+export const NODE_GATES: readonly Gate[] = [
+  { gate: "P17", figure: "wakes on PostgreSQL", lack: whyNoLoad, measure: measureNodes },
+];

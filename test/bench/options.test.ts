@@ -22,11 +22,6 @@ test("--only takes gates in any case", () => {
   expect(read("--only", "p4, P13")).toMatchObject({ only: new Set(["P4", "P13"]) });
 });
 
-test("--build names a gateway that is built already; without it dist is built when it is stale", () => {
-  expect(read()).toMatchObject({ build: undefined });
-  expect(read("--build", "/tmp/before/dist")).toMatchObject({ build: "/tmp/before/dist" });
-});
-
 test("what would not end by itself is refused", () => {
   for (const value of ["0", "-1", "3600", "1.5", "soon"])
     expect(() => read(`--seconds=${value}`)).toThrow("give 1 to 60");

@@ -24,8 +24,7 @@ export const HELP = `npm run bench -- [options]
   --rounds N      how often each load runs, in turn with what it is compared with (default 3)
   --short         a quick look: one round of 2 s, stores of a tenth, a minute of P16; not to be quoted
   --build DIR     start the built gateway of this folder as it is (default dist, built when it is stale); the full stores of
-                  P11, P12 and P15 and the gateways of RECORDER are built from the sources all the same, and what is
-                  installed is what would be packed
+                  P11, P12 and P15 are built from the sources all the same, and what is installed is what would be packed
   --portkey DIR   where Portkey's gateway is installed (npm install @portkey-ai/gateway), to be compared with in P7 and P8
   --json FILE     where the figures go as JSON (default bench-results/latest.json)
   --help          print this

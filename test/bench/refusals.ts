@@ -1,22 +1,25 @@
 import { figureOf } from "./against-bare.ts";
-import type { Call } from "./calls.ts";
-import type { Figure } from "./figures.ts";
+import { type Call, messageCall, wakeCall } from "./calls.ts";
+import type { Figure, Gate } from "./figures.ts";
 import { type GatewayWish, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { BEATING } from "./http.ts";
 import { type Load, requireClean, runLoad } from "./load.ts";
+import { whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
-import type { Work } from "./turns.ts";
+import { STRANGER_GATE } from "./stranger.ts";
+import { EVENTS, TURNS, type Work } from "./work.ts";
 
 const WARM_UP_S = 1;
 const SESSIONS = 1_000;
 const ON_ITS_OWN = { connection: "close" };
-export const DAY_MS = 86_400_000;
+const DAY_MS = 86_400_000;
 
 // Who fails to authenticate 20 times a minute is told to wait: so all come through a proxy that is believed, from many addresses.
-export const BEHIND_PROXY = { gateway: { trustedProxies: ["127.0.0.1"] } } satisfies GatewayWish;
+const BEHIND_PROXY = { gateway: { trustedProxies: ["127.0.0.1"] } } satisfies GatewayWish;
 const FROM_MANY = { "x-forwarded-for": "{address}", "x-forwarded-proto": "https" };
 
 /** A token that nobody has, another each time. */
-export const WRONG_TOKEN = { authorization: "Bearer wrong-token-{guess}" };
+const WRONG_TOKEN = { authorization: "Bearer wrong-token-{guess}" };
 
 const withHeaders = (call: Call, headers: Readonly<Record<string, string>>): Call => ({
   ...call,
@@ -24,7 +27,7 @@ const withHeaders = (call: Call, headers: Readonly<Record<string, string>>): Cal
 });
 
 /** A call that is refused, and in which way it is told so; `error` is its name in the metrics. */
-export type Refusal = {
+type Refusal = {
   figure: string;
   call: Call;
   error: string;
@@ -34,7 +37,7 @@ export type Refusal = {
   endsConnection?: boolean;
 };
 
-export type Refusals = {
+type Refusals = {
   surface: "rpc" | "hooks";
   /** The call that is accepted, what it starts, and where. */
   accepted: Call;
@@ -44,7 +47,7 @@ export type Refusals = {
 };
 
 /** What is refused, beside what is accepted; all with the same headers and from the same changing addresses. */
-export const compareRefusals = async (wish: Refusals, options: BenchOptions): Promise<Figure[]> => {
+const compareRefusals = async (wish: Refusals, options: BenchOptions): Promise<Figure[]> => {
   const { surface, refusals, gateway } = wish;
   const { rounds, seconds, say } = options;
   const accepted: { kept: Load[]; own: Load[] } = { kept: [], own: [] };
@@ -106,3 +109,92 @@ const measureRefusal = async (
     throw new Error(`${figure}: of ${run.requests} only ${refusals} were refused as ${error}`);
   return run;
 };
+
+// What is announced as larger is refused by that, whatever the limit is: a low one keeps the transfer of the body out of the figure.
+const BODY_LIMIT = 4 * 1024;
+const RPC_GATEWAY = { ...BEHIND_PROXY, limits: { rpcBody: BODY_LIMIT } };
+const MESSAGE = messageCall();
+
+const RPC: Refusals = {
+  surface: "rpc",
+  accepted: MESSAGE,
+  work: TURNS,
+  gateway: RPC_GATEWAY,
+  refusals: [
+    {
+      figure: "401, /rpc with a wrong token",
+      call: { ...MESSAGE, headers: { ...MESSAGE.headers, ...WRONG_TOKEN } },
+      error: "unauthenticated",
+      note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
+    },
+    {
+      figure: "404, a path below /rpc",
+      call: { ...MESSAGE, path: "/rpc/nothing" },
+      error: "not-found",
+      note: "with the same body",
+    },
+    {
+      figure: "413, a body that is too large",
+      call: { ...MESSAGE, body: MESSAGE.body.padEnd(2 * BODY_LIMIT) },
+      error: "too-large",
+      note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
+      endsConnection: true,
+    },
+    {
+      figure: "-32004, past gateway.rpc.rateLimit",
+      call: MESSAGE,
+      error: "rate-limited",
+      note: "429's code, in HTTP 200",
+      gateway: { ...RPC_GATEWAY, rpc: { rateLimit: { maxRequests: 1, windowMs: DAY_MS } } },
+    },
+  ],
+};
+
+const HOOKS_GATEWAY = { ...BEATING, ...BEHIND_PROXY, limits: { ...BEATING.limits, webhookBody: BODY_LIMIT } };
+const WAKE = wakeCall();
+
+const HOOKS: Refusals = {
+  surface: "hooks",
+  accepted: WAKE,
+  work: EVENTS,
+  gateway: HOOKS_GATEWAY,
+  refusals: [
+    {
+      figure: "401, /hooks/wake with a wrong token",
+      call: { ...WAKE, headers: { ...WAKE.headers, ...WRONG_TOKEN } },
+      error: "unauthenticated",
+      note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
+    },
+    {
+      figure: "404, a path below /hooks",
+      call: { ...WAKE, path: "/hooks/wake/nothing" },
+      error: "not-found",
+      note: "with the same body",
+    },
+    {
+      figure: "413, a webhook that is too large",
+      call: { ...WAKE, body: WAKE.body.padEnd(2 * BODY_LIMIT) },
+      error: "too-large",
+      note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
+      endsConnection: true,
+    },
+    {
+      figure: "429, past webhooks.rateLimit",
+      call: WAKE,
+      error: "rate-limited",
+      note: "with the good token",
+      gateway: { ...HOOKS_GATEWAY, webhooks: { rateLimit: { maxRequests: 1, windowMs: DAY_MS } } },
+    },
+  ],
+};
+
+/** P14: what is refused, beside what is accepted, and how much of a stranger's body is read. */
+export const REFUSAL_GATES: readonly Gate[] = [
+  ...[RPC, HOOKS].map((refusals) => ({
+    gate: "P14",
+    figure: `refusals on ${refusals.surface}`,
+    lack: whyNoLoad,
+    measure: (options: BenchOptions) => compareRefusals(refusals, options),
+  })),
+  STRANGER_GATE,
+];

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { buildGateway } from "#test/bench/builds.ts";
 import { showBroken } from "#test/crash/breaches.ts";
-import { reportOf } from "#test/crash/report.ts";
+import { reportOf } from "#test/crash/run.ts";
 import { runChaos } from "./run.ts";
 
 const HELP = `npm run test:chaos -- [options]

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { buildGateway } from "#test/bench/builds.ts";
 import { showBroken } from "./breaches.ts";
 import { PROOFS, prove, whyNot } from "./proofs.ts";
-import { reportOf } from "./report.ts";
+import { reportOf } from "./run.ts";
 
 const HELP = `npm run test:crash -- [options]
 

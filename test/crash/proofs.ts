@@ -2,10 +2,9 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { systemBins } from "#test/harness/postgres-bins.ts";
-import { startPostgres } from "#test/harness/postgres-server.ts";
+import { type PostgresServer, startPostgres } from "#test/harness/postgres-server.ts";
 import { createRandom } from "#test/harness/random.ts";
 import { createWallClock, whyNoClock } from "#test/harness/wall-clock.ts";
-import { failovers, withStandby } from "./failover.ts";
 import type { Fleet } from "./fleet.ts";
 import { withPassword } from "./requests.ts";
 import { type CrashReport, type CrashWish, killOne, runCrash } from "./run.ts";
@@ -25,58 +24,19 @@ export type Proof = {
   failover?: boolean;
 };
 
+const onSqlite = { engine: "sqlite", gateways: 1 } as const;
+const onPostgres = { engine: "postgres", gateways: 3 } as const;
+
 export const PROOFS: readonly Proof[] = [
-  { name: "sqlite", words: "SQLite, killed", engine: "sqlite", gateways: 1, kills: 50 },
-  { name: "postgres-1", words: "PostgreSQL, one gateway, killed", engine: "postgres", gateways: 1, kills: 50 },
-  { name: "postgres-3", words: "PostgreSQL, three gateways, killed", engine: "postgres", gateways: 3, kills: 50 },
-  {
-    name: "sqlite-stopped",
-    words: "SQLite, its clock stopped",
-    engine: "sqlite",
-    gateways: 1,
-    kills: 10,
-    clock: "stopped",
-  },
-  {
-    name: "sqlite-jumping",
-    words: "SQLite, its clock jumping",
-    engine: "sqlite",
-    gateways: 1,
-    kills: 10,
-    clock: "jumping",
-  },
-  {
-    name: "postgres-stopped",
-    words: "PostgreSQL, clocks stopped",
-    engine: "postgres",
-    gateways: 3,
-    kills: 10,
-    clock: "stopped",
-  },
-  {
-    name: "postgres-jumping",
-    words: "PostgreSQL, clocks jumping",
-    engine: "postgres",
-    gateways: 3,
-    kills: 10,
-    clock: "jumping",
-  },
-  {
-    name: "postgres-paused",
-    words: "PostgreSQL, paused past its leases",
-    engine: "postgres",
-    gateways: 3,
-    kills: 5,
-    paused: true,
-  },
-  {
-    name: "postgres-failover",
-    words: "PostgreSQL, failed over to its standby, and the old primary back",
-    engine: "postgres",
-    gateways: 3,
-    kills: 15,
-    failover: true,
-  },
+  { name: "sqlite", words: "SQLite, killed", kills: 50, ...onSqlite },
+  { name: "postgres-1", words: "PostgreSQL, one gateway, killed", kills: 50, ...onPostgres, gateways: 1 },
+  { name: "postgres-3", words: "PostgreSQL, three gateways, killed", kills: 50, ...onPostgres },
+  { name: "sqlite-stopped", words: "SQLite, its clock stopped", kills: 10, clock: "stopped", ...onSqlite },
+  { name: "sqlite-jumping", words: "SQLite, its clock jumping", kills: 10, clock: "jumping", ...onSqlite },
+  { name: "postgres-stopped", words: "PostgreSQL, clocks stopped", kills: 10, clock: "stopped", ...onPostgres },
+  { name: "postgres-jumping", words: "PostgreSQL, clocks jumping", kills: 10, clock: "jumping", ...onPostgres },
+  { name: "postgres-paused", words: "PostgreSQL, paused past its leases", kills: 5, paused: true, ...onPostgres },
+  { name: "postgres-failover", words: "PostgreSQL, failed over and back", kills: 15, failover: true, ...onPostgres },
 ];
 
 type Wish = Pick<CrashWish, "main" | "folder" | "seed"> & Partial<CrashWish>;
@@ -141,3 +101,41 @@ const failOver =
     await pause(random.below(400));
     await killOne(random.pick(fleet.nodes), random);
   };
+
+/** A primary and a standby that follows it in step, so that what was acknowledged is on both. */
+const withStandby = async (primary: PostgresServer): Promise<PostgresServer> => {
+  const standby = await primary.standby();
+  await primary.query("alter system set synchronous_standby_names = '*'");
+  await primary.query("select pg_reload_conf()");
+  const inStep = "select 1 from pg_stat_replication where sync_state = 'sync'";
+  while ((await primary.query(inStep)).length === 0) await pause(100);
+  return standby;
+};
+
+const AWAY_MS = 1_500;
+
+/**
+ * What happens to the two of them, a step at a call: the primary dies and its standby takes its place; it comes back as it was, and
+ * takes writes, too; the new one is away for a while; all connections to it end.
+ */
+const failovers = (primary: PostgresServer, standby: PostgresServer): (() => Promise<void>)[] => [
+  async () => {
+    await primary.kill();
+    await standby.promote();
+  },
+  async () => {
+    await primary.start();
+    await primary.query("alter system reset synchronous_standby_names");
+    await primary.query("select pg_reload_conf()");
+  },
+  async () => {
+    await standby.stop("fast");
+    await pause(AWAY_MS);
+    await standby.start();
+  },
+  async () => {
+    await standby.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway'",
+    );
+  },
+];

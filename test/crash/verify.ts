@@ -1,8 +1,6 @@
 import { type Broken, breach } from "./breaches.ts";
-import type { Found, FoundMessage } from "./found.ts";
+import type { Found, FoundJournal, FoundMessage, FoundSession } from "./found.ts";
 import { markersIn, type Order } from "./orders.ts";
-import { verifyJournal } from "./verify-journal.ts";
-import { verifySession } from "./verify-session.ts";
 
 export type Place = FoundMessage & { sessionId: string };
 
@@ -133,3 +131,134 @@ const verifyTurns = ({ turns, sessions }: Found): Broken[] => {
   }
   return broken;
 };
+
+const IN_ORDER = "order in each session";
+
+/** The messages of one session: in order, once each, a reply behind what it answers, and in the order in which they were acknowledged. */
+const verifySession = (session: FoundSession, { turns }: Found, ordersOf: ReadonlyMap<string, Order>): Broken[] => {
+  const { sessionId, messages, messageCount } = session;
+  const broken: Broken[] = [];
+  const say = (words: string, ...ids: string[]) => broken.push(breach(IN_ORDER, words, sessionId, ...ids));
+  if (messages.length !== messageCount) say(`it counts ${messageCount} messages and shows ${messages.length}`);
+  const ids = new Set<string>();
+  const replies = new Map<string, number>();
+  const asked = new Set<string>();
+  let before = 0;
+  for (const { messageId, seq, role, turnId } of messages) {
+    if (ids.has(messageId)) say("a message is there twice", messageId);
+    ids.add(messageId);
+    if (seq <= before) say(`a message with seq ${seq} is behind one with ${before}`, messageId);
+    before = Math.max(before, seq);
+    if (role === "user") asked.add(turnId);
+    else if (!asked.has(turnId)) say("a reply is before its message", messageId, turnId);
+    else replies.set(turnId, (replies.get(turnId) ?? 0) + 1);
+  }
+  for (const turnId of asked) {
+    const turn = turns.get(turnId);
+    const count = replies.get(turnId) ?? 0;
+    if (!turn)
+      broken.push(breach("every acknowledged id exists", "a message's turn cannot be read", turnId, sessionId));
+    else if (count > 1)
+      broken.push(breach("each turn ends exactly once", `it has ${count} replies`, turnId, sessionId));
+    else if (turn.status === "completed" && count === 0) say("a turn that completed has no reply", turnId);
+  }
+  return [...broken, ...verifySentOrder(session, ordersOf)];
+};
+
+/** What was acknowledged before something else was sent is before it. */
+const verifySentOrder = ({ sessionId, messages }: FoundSession, ordersOf: ReadonlyMap<string, Order>): Broken[] => {
+  const broken: Broken[] = [];
+  let [soonest, soonestMarker] = [Number.POSITIVE_INFINITY, ""];
+  for (const { role, text } of messages.toReversed()) {
+    if (role !== "user") continue;
+    // A beat's message holds many; their order is their own matter.
+    const [marker = "", ...others] = markersIn(text);
+    const order = ordersOf.get(marker);
+    if (!order || others.length > 0 || order.kind === "wake") continue;
+    if (order.sentAt > soonest)
+      broken.push(
+        breach(
+          IN_ORDER,
+          "what was sent later is before what was acknowledged sooner",
+          sessionId,
+          marker,
+          soonestMarker,
+        ),
+      );
+    if (order.ackedAt !== undefined && order.ackedAt < soonest) [soonest, soonestMarker] = [order.ackedAt, marker];
+  }
+  return broken;
+};
+
+const ENDS: Readonly<Record<string, string>> = {
+  "turn.completed": "completed",
+  "turn.failed": "failed",
+  "turn.cancelled": "cancelled",
+};
+
+/**
+ * The stream of one session: no gap, no repeat; each turn begun once per attempt, each time from the queue; ended once and as the turn
+ * says; and never two of them at a time.
+ */
+const verifyJournal = ({ sessionId, from, entries }: FoundJournal, { turns }: Found): Broken[] => {
+  const broken: Broken[] = [];
+  const say = (words: string, ...ids: (string | undefined)[]) =>
+    broken.push(breach("order in each session", words, sessionId, ...ids));
+  const told = new Map<string, Told>();
+  let due = from;
+  let running: string | undefined;
+  for (const { seq, turnId, name, attempt } of entries) {
+    if (seq !== due) say(`seq ${seq} came where ${due} was due`);
+    due = seq + 1;
+    if (turnId === undefined) continue;
+    // Of a turn that began before what is kept, the beginning is unknown.
+    const turn = told.get(turnId) ?? new Told(from === 1 || name === "message.created");
+    told.set(turnId, turn);
+    if (name === "turn.queued" && !turn.mayQueue(running === turnId)) say("a turn was queued that did not run", turnId);
+    if (name === "turn.started") {
+      if (!turn.mayStart(attempt)) say(`attempt ${attempt} began where it could not`, turnId);
+      if (running !== undefined && running !== turnId) say("a turn began while another ran", turnId, running);
+      running = turnId;
+    } else if (running === turnId && (name === "turn.queued" || name in ENDS)) running = undefined;
+    turn.note(name);
+  }
+  for (const [turnId, { ends }] of told) {
+    const status = turns.get(turnId)?.status;
+    if (ends.length === 1 && (status === undefined || ends[0] === status)) continue;
+    const words =
+      ends.length === 1 ? `it is ${status}, and its stream says ${ends[0]}` : `its stream has ${ends.length} ends`;
+    broken.push(breach("each turn ends exactly once", words, turnId, sessionId, ...ends));
+  }
+  return broken;
+};
+
+/** What a stream has told of one turn so far. */
+class Told {
+  readonly ends: string[] = [];
+  readonly #isWhole: boolean;
+  #isQueued = false;
+  #attempts = 0;
+
+  constructor(isWhole: boolean) {
+    this.#isWhole = isWhole;
+  }
+
+  /** It is new, or was given back while it ran. */
+  mayQueue(isRunning: boolean): boolean {
+    return !this.#isWhole || (!this.#isQueued && (isRunning || this.#attempts === 0));
+  }
+
+  mayStart(attempt: number | undefined): boolean {
+    return !this.#isWhole || (this.#isQueued && attempt === this.#attempts + 1);
+  }
+
+  note(name: string): void {
+    const end = ENDS[name];
+    if (end !== undefined) this.ends.push(end);
+    if (name === "turn.queued") this.#isQueued = true;
+    if (name === "turn.started") {
+      this.#isQueued = false;
+      this.#attempts++;
+    }
+  }
+}

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { loadConfig } from "#config/load.ts";
 import { BUILT } from "#gateway/gateway.ts";
 import bundled from "#generated/config.schema.json" with { type: "json" };
-import { reference } from "#generated/reference.ts";
+import { reference } from "#generated/reference.js";
 import { folder } from "#test/config/configs.ts";
 import { root } from "#test/harness/process.ts";
 import { generatePages } from "../../scripts/generate/generate.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { errors } from "#generated/errors.ts";
 import { methods } from "#generated/methods.ts";
-import { reference } from "#generated/reference.ts";
+import { reference } from "#generated/reference.js";
 import { routes } from "#generated/routes.ts";
 import { inline, prose } from "../../scripts/generate/reference/words.ts";
 

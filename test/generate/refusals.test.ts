@@ -60,7 +60,7 @@ describe("refuses what it does not know, with its place", () => {
       "chat.yaml",
       "maxLength: 5",
       "maxLenght: 5",
-      'specs/chat.yaml#/send/post/requestBody/content/application~1json/schema/properties/message: the generator does not know "maxLenght"',
+      'specs/chat.yaml#/Message/properties/message: the generator does not know "maxLenght"',
     ],
     [
       "an extension of an operation",
@@ -175,6 +175,13 @@ describe("refuses a contract that does not agree with itself", () => {
       "name: Idempotency-Key",
       "name: Idempotency",
       "x-idempotent needs the header parameter Idempotency-Key",
+    ],
+    [
+      "a body that has no name",
+      "chat.yaml",
+      'schema: { $ref: "#/Message" }',
+      "schema: { type: object }",
+      "a request body refers to a shape",
     ],
     [
       "an RPC error without a code",

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const INPUTS = ["src", "generated", "scripts/build.ts", "scripts/build-console.ts", "package.json"];
+const INPUTS = ["specs", "src", "generated", "scripts", "package.json"];
 
-/** Builds dist/ once for the whole run, where it is older than what it is made from. */
+/** Builds dist/, and what is generated and not committed, once for the whole run, where they are older than what they are made from. */
 export const setup = (): void => {
   const built = join(root, "dist/main.js");
-  if (existsSync(built) && newest(INPUTS.map((path) => join(root, path))) <= statSync(built).mtimeMs) return;
+  const isWhole = [built, join(root, "generated/reference.js")].every((path) => existsSync(path));
+  if (isWhole && newest(INPUTS.map((path) => join(root, path))) <= statSync(built).mtimeMs) return;
   const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "scripts/build.ts"], {
     cwd: root,
     encoding: "utf8",

@@ -2,12 +2,9 @@ import { type ErrorName, errors } from "#generated/errors.ts";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import type { OpenAiError } from "#generated/rest-types.ts";
 import { type Route, routes } from "#generated/routes.ts";
-import { replies as hooksReplies } from "#generated/validators/hooks.js";
-import { replies as openAiReplies } from "#generated/validators/openai-replies.js";
-import { events, problem as problemShape, replies as restReplies } from "#generated/validators/rest.js";
 import type { Validate } from "#generated/validators/validate.ts";
-
-import { isOpenAiPath, openAiError, openAiErrorFaults } from "./openai-contract.ts";
+import { isOpenAiPath, openAiErrorFaults } from "./openai-contract.ts";
+import { openAiErrorShape, problemShape, replyShape, turnEventShape } from "./shapes.ts";
 
 /** Where a request went: what the contract says of its reply depends on it. */
 export type Place = { method: string; path: string };
@@ -134,8 +131,6 @@ const headerFaults = (name: string, value: string, { type, const: only, minimum 
 export const mediaOf = (headers: Headers): string | undefined =>
   headers.get("content-type")?.split(";")[0]?.trim() || undefined;
 
-const replies: Record<string, Validate> = { ...restReplies, ...hooksReplies, ...openAiReplies };
-
 const bodyFaults = (
   { path }: Place,
   route: Route | undefined,
@@ -153,7 +148,7 @@ const bodyFaults = (
     }
   }
   const isOpenAi = isOpenAiPath(path) && type === "application/json";
-  const validate = route ? replies[`${route.operation} ${status} ${type}`] : isOpenAi ? openAiError : problemShape;
+  const validate = route ? replyShape(route, status, type) : isOpenAi ? openAiErrorShape() : problemShape();
   if (!validate) return [`there is no validator for ${route?.operation} ${status} ${type}`];
   const found = validate(value) ? [] : wordsOf(validate);
   if (status >= 400 && isOpenAi && found.length === 0)
@@ -206,8 +201,11 @@ const leaks = (body: string): string[] => {
 export type StreamEvent = { event: string; id: string; data: Record<string, unknown> };
 
 /** What is wrong with one event of a turn's stream. */
-export const eventFaults = (event: unknown): string[] =>
-  events(event) ? [] : wordsOf(events).map((fault) => `the event ${JSON.stringify(event).slice(0, 200)}: ${fault}`);
+export const eventFaults = (event: unknown): string[] => {
+  const shape = turnEventShape();
+  if (shape(event)) return [];
+  return wordsOf(shape).map((fault) => `the event ${JSON.stringify(event).slice(0, 200)}: ${fault}`);
+};
 
 export const LAST_EVENTS = ["turn.completed", "turn.failed", "turn.cancelled"];
 

@@ -1,14 +1,11 @@
 import { type ErrorName, errors } from "#generated/errors.ts";
 import type { OpenAiError } from "#generated/rest-types.ts";
-import { events as chunk, replies } from "#generated/validators/openai-replies.js";
 import { wordsOf } from "./contract.ts";
+import { chunkShape, openAiErrorShape } from "./shapes.ts";
 
 // What the contract says of the doors for clients of OpenAI, beside what it says of every reply.
 
 export const isOpenAiPath = (path: string): boolean => /^\/v1(?:[/?]|$)/.test(path);
-
-/** The shape of every refusal. */
-export const openAiError = replies["models.list 500 application/json"];
 
 const NAMES: Readonly<Record<string, ErrorName>> = {
   model_not_found: "agent-not-found",
@@ -65,7 +62,7 @@ export const createChunkReader = (onFault: (fault: string) => void) => {
     }
     const data = block.slice(6);
     last = data === DONE ? DONE : JSON.parse(data);
-    const validate = isOver() ? openAiError : chunk;
+    const validate = isOver() ? openAiErrorShape() : chunkShape();
     if (last !== DONE && !validate(last)) for (const fault of wordsOf(validate)) onFault(`the event ${data}: ${fault}`);
   };
   return {

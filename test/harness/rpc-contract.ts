@@ -1,7 +1,7 @@
 import { type ErrorName, errors } from "#generated/errors.ts";
 import { methods } from "#generated/methods.ts";
-import { error as errorShape, results } from "#generated/validators/rpc.js";
 import type { Validate } from "#generated/validators/validate.ts";
+import { resultShape, rpcErrorShape } from "./shapes.ts";
 
 export type RpcFailure = {
   code: number;
@@ -35,13 +35,13 @@ export const answerFaults = (answer: unknown, method?: string): string[] => {
   const members = error === undefined ? WITH_RESULT : WITH_ERROR;
   for (const member of Object.keys(answer)) if (!members.has(member)) found.push(`it has a member ${member}`);
   if (error !== undefined) found.push(...errorFaults(error, method));
-  else if (method !== undefined && rowOf(method)) found.push(...shapeFaults(resultOf(method), result, "result"));
+  else if (method !== undefined && rowOf(method))
+    found.push(...shapeFaults(resultShape(method) as Validate, result, "result"));
   return found;
 };
 
 const rowOf = (method: string | undefined): { errors: readonly ErrorName[] } | undefined =>
   method !== undefined && Object.hasOwn(methods, method) ? methods[method as keyof typeof methods] : undefined;
-const resultOf = (method: string): Validate => results[method as keyof typeof results];
 
 const shapeFaults = (validate: Validate, value: unknown, what: string): string[] =>
   validate(value)
@@ -49,7 +49,7 @@ const shapeFaults = (validate: Validate, value: unknown, what: string): string[]
     : (validate.errors ?? []).map(({ instancePath, message }) => `${what}${instancePath} ${message}`);
 
 const errorFaults = (error: RpcFailure, method: string | undefined): string[] => {
-  const found = shapeFaults(errorShape, error, "error");
+  const found = shapeFaults(rpcErrorShape, error, "error");
   const { name, detail, requestId, retryAfterMs } = error.data ?? {};
   const row = errors[name];
   if (!row) return [...found, `${name} is no row of the error table`];

@@ -2,7 +2,7 @@ import type { Bundle } from "../bundle.ts";
 import { configurationSections, headingOf } from "../configuration.ts";
 import type { ErrorRows } from "../errors.ts";
 import { type JsonObject, object, text } from "../json.ts";
-import { header } from "../output.ts";
+import { header, type Output } from "../output.ts";
 import type { Push } from "../push-types.ts";
 import { authFields, httpGroups } from "./http.ts";
 import { pushGroup, rpcGroup } from "./rpc.ts";
@@ -33,11 +33,13 @@ export type ReferenceParts = {
 };
 
 /** The reference of the whole contract: one page without scripts that asks for nothing else. */
-export const printReference = (parts: ReferenceParts): string => {
+export const printReference = (parts: ReferenceParts): Output => {
   const html = pageOf(parts).replaceAll("\\", "\\\\").replaceAll("`", "\\`").replaceAll("${", "\\${");
-  return `${header("openapi.yaml", "openrpc.json", "pushes.yaml", "errors.yaml", "config.schema.yaml")}
-export const reference = \`${html}\`;
-`;
+  const from = header("openapi.yaml", "openrpc.json", "pushes.yaml", "errors.yaml", "config.schema.yaml");
+  return {
+    "reference.js": `${from}\nexport const reference = \`${html}\`;\n`,
+    "reference.d.ts": `${from}\nexport declare const reference: string;\n`,
+  };
 };
 
 const pageOf = ({ openapi, openrpc, asyncapi, errors, pushes, socketCalls, config }: ReferenceParts): string => {

@@ -1,5 +1,4 @@
 import { isAscii } from "node:buffer";
-import { quote } from "#generated/writers/quote.ts";
 import type {
   Delivery,
   DeliveryAnswer,
@@ -100,7 +99,7 @@ export const packDelivery = (
   const { deliveryId, at, requestId, bytes, status, mapping, replayOf, senderId } = delivery;
   const sent = `${quoteIf(mapping)},${quoteIf(replayOf)},${quoteIf(senderId)}`;
   const started = `${quoteIf(work.turnId)},${quoteIf(work.sessionId)},${quoteIf(work.eventId)}`;
-  const own = `[${quote(deliveryId)},${at},${quote(requestId)},${bytes},${status ?? null},${sent},${started}]`;
+  const own = `[${JSON.stringify(deliveryId)},${at},${JSON.stringify(requestId)},${bytes},${status ?? null},${sent},${started}]`;
   const text = `[${kind},${own},[${delivery.steps.map(jsonOfStep).join(",")}],${jsonOfBody(delivery.body)}]`;
   return [deliveryId, kind, sharedOf(delivery), text];
 };
@@ -144,7 +143,7 @@ const SHORT = 1_024;
 const jsonOfBody = (body: Uint8Array | undefined): string => {
   if (!body) return "null";
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  if (bytes.length > SHORT && isAscii(bytes) && !bytes.includes(0)) return quote(bytes.toString("latin1"));
+  if (bytes.length > SHORT && isAscii(bytes) && !bytes.includes(0)) return JSON.stringify(bytes.toString("latin1"));
   return `["${bytes.toString("base64")}"]`;
 };
 
@@ -153,7 +152,7 @@ let lastStep = { name: "", detail: undefined as string | undefined, rest: '"",nu
 /** Most deliveries have the same steps as the one before, at another time. */
 const jsonOfStep = ({ at, name, detail }: DeliveryStep): string => {
   if (name !== lastStep.name || detail !== lastStep.detail) {
-    lastStep = { name, detail, rest: `${quote(name)},${quoteIf(detail)}` };
+    lastStep = { name, detail, rest: `${JSON.stringify(name)},${quoteIf(detail)}` };
   }
   return `[${at},${lastStep.rest}]`;
 };

@@ -1,4 +1,3 @@
-import { quote } from "#generated/writers/quote.ts";
 import type { EventStatus, SystemEvent } from "#store/store.ts";
 import { quoteAll, quoteIf } from "./json.ts";
 
@@ -78,7 +77,7 @@ export const decodeStates = (text: string): EventState[] => {
 
 /** An `EventBody` in JSON. */
 export const encodeBody = (text: string, metadata: string | undefined, caller: string, createdAt: number): string =>
-  `[${quote(text)},${quoteIf(metadata)},${quote(caller)},${createdAt}]`;
+  `[${JSON.stringify(text)},${quoteIf(metadata)},${JSON.stringify(caller)},${createdAt}]`;
 
 /** An event on its way to the main side. */
 export type EventRow = readonly [

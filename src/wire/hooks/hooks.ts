@@ -1,5 +1,3 @@
-import type { WakeReply } from "#generated/rest-types.ts";
-import { writers } from "#generated/writers/replies.ts";
 import type { Events } from "#observe/events.ts";
 import { readBody } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
@@ -44,8 +42,5 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
 
 const send = (call: WireCall, { body, replayed }: HookReply): void => {
   call.turnId = (body as { turnId?: string }).turnId;
-  const write = call.operation === "hooks.wake" ? writeWake : JSON.stringify;
-  sendJsonText(call, 200, write(body as WakeReply), replayed ? REPLAYED : undefined);
+  sendJsonText(call, 200, JSON.stringify(body), replayed ? REPLAYED : undefined);
 };
-
-const writeWake = writers["hooks.wake"].ok;

@@ -2,7 +2,6 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
-import { writers } from "#generated/writers/replies.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
@@ -235,18 +234,11 @@ const answer = (
   if (reply === undefined) {
     call.res.writeHead(status, { "x-request-id": call.requestId }).end();
   } else {
-    const text = tagged ? textOf(route, tagged) : JSON.stringify(reply);
+    const text = JSON.stringify(tagged ? tagged.body : reply);
     if (text.length > IN_STRETCHES_FROM)
       return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
     sendJsonText(call, status, text, headers);
   }
-};
-
-type Writers = Readonly<Record<string, Readonly<Record<string, (body: unknown) => string>> | undefined>>;
-
-const textOf = ({ operation }: Route, { as, body }: Tagged): string => {
-  const write = (writers as Writers)[operation]?.[as] ?? JSON.stringify;
-  return write(body);
 };
 
 /** What a handler answered, as the contract sends it: by its name, or the only one there is. */

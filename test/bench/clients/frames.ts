@@ -14,19 +14,18 @@ export const maskedFrame = (text: string): Buffer => {
   return Buffer.concat([Buffer.from(head), mask, payload]);
 };
 
-/** What came back, by the only byte that is looked at: `{"jsonrpc":"2.0","result…`, `"error…`, or a push's `"method…`. */
-export type Counts = { answers: number; errors: number; pushes: number; closed: boolean };
+/** What came back, by the only byte that is looked at: `{"jsonrpc":"2.0","result…` or `"error…`. */
+export type Counts = { answers: number; errors: number; closed: boolean };
 
 const KIND_AT = '{"jsonrpc":"2.0","'.length;
 const ERROR = 101;
-const METHOD = 109;
 const NOTHING = Buffer.alloc(0);
 const TEXT = 1;
 const CLOSE = 8;
 
 /** Counts a server's frames as they come in, in whatever pieces. It parses no JSON: a client that did would be the bottleneck. */
 export class FrameCounter {
-  readonly counts: Counts = { answers: 0, errors: 0, pushes: 0, closed: false };
+  readonly counts: Counts = { answers: 0, errors: 0, closed: false };
   #rest = NOTHING;
 
   /** `bytes` is not kept. */
@@ -48,8 +47,7 @@ export class FrameCounter {
     if (opcode === CLOSE) counts.closed = true;
     if (opcode !== TEXT) return;
     const kind = all[at + ((all[at + 1] as number) === 126 ? 4 : 2) + KIND_AT];
-    if (kind === METHOD) counts.pushes++;
-    else if (kind === ERROR) counts.errors++;
+    if (kind === ERROR) counts.errors++;
     else counts.answers++;
   }
 }

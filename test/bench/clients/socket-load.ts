@@ -10,13 +10,10 @@ import { openSocket } from "./open-socket.ts";
 export type SocketWish = {
   url: string;
   token: string;
-  /** The call; `{session}` in it is one of `sessions`, at random. */
+  /** The call, the same each time. */
   text: string;
-  sessions: number;
   connections: number;
   inFlight: number;
-  /** A call has ended with its push, not with its answer. */
-  isPushed: boolean;
 };
 export type SocketRun = { seconds: number };
 /** `micros` is how long it sent; `p50` is known of calls that went one at a time. */
@@ -26,25 +23,15 @@ export type SocketReport = {
   errors: number;
   lost: number;
   p50: number;
-  /** The share of its core that this client used. */
-  clientBusy: number;
 };
 
 const wish = JSON.parse(process.argv[2] ?? "{}") as SocketWish;
-const { url, token, text, sessions, connections, inFlight, isPushed } = wish;
-const FRAMES = 2_000;
+const { url, token, text, connections, inFlight } = wish;
 const LAST_ANSWERS_MS = 2_000;
 
-/** Frames one after another, and the first of them again, so that any so many in a row are one piece. */
-const makeFrames = (): { bytes: Buffer; length: number } => {
-  const frames = Array.from({ length: FRAMES }, () => {
-    const session = String(Math.floor(Math.random() * sessions)).padStart(7, "0");
-    return maskedFrame(text.replace("{session}", session));
-  });
-  return { bytes: Buffer.concat([...frames, ...frames.slice(0, inFlight)]), length: (frames[0] as Buffer).length };
-};
-
-const { bytes: frames, length } = makeFrames();
+/** As many frames in a row as may be in flight: the first so many bytes of it are any smaller number of calls. */
+const frame = maskedFrame(text);
+const frames = Buffer.concat(Array.from({ length: inFlight }, () => frame));
 let isSending = false;
 let ended = 0;
 let times: number[] = [];
@@ -52,7 +39,6 @@ let times: number[] = [];
 class Caller {
   readonly counter = new FrameCounter();
   #socket: Socket | undefined = undefined;
-  #next = Math.floor(Math.random() * FRAMES);
   #ended = 0;
   #sentAt = 0;
   sent = 0;
@@ -65,8 +51,7 @@ class Caller {
   send(count: number): void {
     this.sent += count;
     this.#sentAt = performance.now();
-    this.#socket?.write(frames.subarray(this.#next * length, (this.#next + count) * length));
-    this.#next = (this.#next + count) % FRAMES;
+    this.#socket?.write(frames.subarray(0, count * frame.length));
   }
 
   get waiting(): number {
@@ -75,8 +60,8 @@ class Caller {
 
   #take(bytes: Buffer): void {
     this.counter.take(bytes);
-    const { answers, errors, pushes } = this.counter.counts;
-    const all = errors + (isPushed ? pushes : answers);
+    const { answers, errors } = this.counter.counts;
+    const all = errors + answers;
     const more = all - this.#ended;
     if (more === 0) return;
     this.#ended = all;
@@ -95,20 +80,17 @@ const middleTime = (): number => (times.sort((a, b) => a - b)[times.length >> 1]
 const run = async ({ seconds }: SocketRun): Promise<SocketReport> => {
   [ended, times] = [0, []];
   const errorsBefore = sum(({ counter }) => counter.counts.errors);
-  const cpu = process.cpuUsage();
   const began = performance.now();
   isSending = true;
   for (const caller of callers) caller.send(inFlight);
   await rest(seconds * 1_000);
   isSending = false;
   const [requests, micros] = [ended, (performance.now() - began) * 1_000];
-  const { user, system } = process.cpuUsage(cpu);
   const until = performance.now() + LAST_ANSWERS_MS;
   while (sum(({ waiting }) => waiting) > 0 && performance.now() < until) await rest(10);
   const errors = sum(({ counter }) => counter.counts.errors) - errorsBefore;
   const lost = sum(({ waiting, counter }) => (counter.counts.closed ? 1 : 0) + waiting);
-  const clientBusy = (user + system) / micros;
-  return { requests, micros, errors, lost, p50: middleTime(), clientBusy };
+  return { requests, micros, errors, lost, p50: middleTime() };
 };
 
 process.on("message", async (word: SocketRun) => process.send?.(await run(word)));

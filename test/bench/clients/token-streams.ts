@@ -1,10 +1,9 @@
-import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { Agent, request } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import { piecesOf } from "../stand-in-words.ts";
 
-// A client that reads streams of pieces and holds each of them to what it should be. It opens its connections, says that it is ready,
-// begins its streams one after another over `rampMs`, and reports when all have ended. Bytes are read into one buffer, and of an event
-// nothing is parsed but its text.
+// A client that reads streams of pieces and holds each of them to what it should be. It says that it is ready, begins its streams one
+// after another over `rampMs`, and reports when all have ended.
 
 export type TokenWish = {
   url: string;
@@ -21,10 +20,9 @@ export type TokenWish = {
   perSecond?: number;
   /** The stand-in names streams; without it all of them are the same. */
   isNamed: boolean;
-  /** What begins an event with a piece, what then stands before its text, and what begins the last event. */
+  /** What is in an event with a piece, and what then stands before its text. */
   event: string;
   text: string;
-  end: string;
 };
 export type TokenReport = {
   pieces: number;
@@ -32,200 +30,64 @@ export type TokenReport = {
   events: number;
   /** Streams that were not answered, broke off, or were not what they should be. */
   wrong: number;
-  /** From a request to its first piece, in microseconds. */
-  first: { p50: number; p99: number };
-  /** How late the last piece of a stream came after its first, in microseconds. */
-  late: { p50: number; p99: number };
-  /** How late pieces came after their time in the plan, which begins with the request, in whole milliseconds. */
-  pieceLate: { p50: number; p99: number };
-  /** How long it took, and the share of its core that this client used. */
-  micros: number;
-  clientBusy: number;
+  /** The median time from a request to its first piece, in microseconds. */
+  first: number;
 };
 
 const wish = JSON.parse(process.argv[2] ?? "{}") as TokenWish;
-const { hostname, port, host } = new URL(wish.url);
-const BUFFER = Buffer.allocUnsafe(256 * 1024);
-const HEAD = "HTTP/1.1 ";
-const STATUS = "200";
-const QUOTE = '"';
-const DUE_MS = wish.perSecond === undefined ? 0 : ((wish.pieces - 1) * 1_000) / wish.perSecond;
-const STUCK_MS = 60_000;
+const { url, path, headers, streams, turns, pieces: expectedPieces, rampMs, perSecond } = wish;
+const END = "\n\n";
+const STUCK_MS = 60_000 + rampMs + (perSecond === undefined ? 0 : (expectedPieces * 1_000) / perSecond);
 
-const EVERY_MS = wish.perSecond === undefined ? 0 : 1_000 / wish.perSecond;
-/** How many pieces came so many milliseconds late; the last stands for all that were later. */
-const lateness = new Uint32Array(10_000);
-
+const agent = new Agent({ keepAlive: true });
 const firsts: number[] = [];
-const lates: number[] = [];
-let pieces = 0;
-let events = 0;
-let wrong = 0;
-let left = wish.streams;
+let [pieces, events, wrong] = [0, 0, 0];
 
-const requestOf = (name: string): string => {
-  const body = wish.body.replace("{stream}", name);
-  const head = Object.entries(wish.headers).map(([key, value]) => `${key}: ${value}\r\n`);
-  return `POST ${wish.path} HTTP/1.1\r\nhost: ${host}\r\n${head.join("")}content-length: ${body.length}\r\n\r\n${body}`;
-};
-
-/** A connection and the stream that comes by it. */
-class Stream {
-  readonly #request: string;
-  readonly #expected: string;
-  #socket: Socket | undefined = undefined;
-  #rest = "";
-  #got = 0;
-  #turns = 0;
-  #began = 0;
-  #first = 0;
-  #hasHead = false;
-
-  constructor(name: string) {
-    this.#request = requestOf(name);
-    this.#expected = piecesOf(wish.isNamed ? name : undefined, wish.pieces).join("");
-  }
-
-  async open(): Promise<void> {
-    const callback = (bytes: number) => {
-      this.#take(BUFFER.toString("latin1", 0, bytes));
-      return true;
+/** Reads one stream to its end, whatever that is. */
+const read = (name: string): Promise<void> =>
+  new Promise((resolve) => {
+    const expected = piecesOf(wish.isNamed ? name : undefined, expectedPieces).join("");
+    const began = performance.now();
+    let [rest, got] = ["", 0];
+    const take = (text: string): void => {
+      if (text === "") return;
+      if (got === 0) firsts.push((performance.now() - began) * 1_000);
+      events++;
+      if (!expected.startsWith(text, got)) wrong++;
+      got += text.length;
     };
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true, onread: { buffer: BUFFER, callback } });
-    this.#socket = socket;
-    await once(socket, "connect");
-    socket.on("error", () => {});
-    socket.on("close", () => this.#turns < wish.turns && this.#end(false));
-  }
-
-  begin(): void {
-    this.#got = 0;
-    this.#first = 0;
-    this.#hasHead = false;
-    this.#rest = "";
-    this.#began = performance.now();
-    this.#socket?.write(this.#request, "latin1");
-  }
-
-  #take(part: string): void {
-    const text = this.#rest === "" ? part : this.#rest + part;
-    let at = 0;
-    if (!this.#hasHead) {
-      // Before it the last bytes of the answer to the one before may come.
-      at = text.indexOf(HEAD);
-      if (text.length < at + HEAD.length + STATUS.length || at === -1) {
-        this.#rest = text;
-        return;
-      }
-      at += HEAD.length;
-      if (!text.startsWith(STATUS, at)) {
-        this.#end(false);
-        return;
-      }
-      this.#hasHead = true;
-    }
-    for (;;) {
-      const event = text.indexOf(wish.event, at);
-      if (event === -1) break;
-      const from = text.indexOf(wish.text, event);
-      const to = from === -1 ? -1 : text.indexOf(QUOTE, from + wish.text.length);
-      if (to === -1) {
-        this.#rest = text.slice(event);
-        return;
-      }
-      this.#piece(text.slice(from + wish.text.length, to));
-      at = to;
-    }
-    const isEnd = text.indexOf(wish.end, at) !== -1;
-    // No name of an event is longer than this.
-    this.#rest = text.slice(Math.max(at, text.length - 64));
-    if (isEnd) this.#end(true);
-  }
-
-  #piece(text: string): void {
-    if (text === "") return;
-    if (this.#first === 0) {
-      this.#first = performance.now();
-      firsts.push((this.#first - this.#began) * 1_000);
-    }
-    events++;
-    if (!this.#expected.startsWith(text, this.#got)) wrong++;
-    if (EVERY_MS > 0) this.#countLate(text.length);
-    this.#got += text.length;
-  }
-
-  #countLate(length: number): void {
-    const each = this.#expected.length / wish.pieces;
-    const since = performance.now() - this.#began;
-    for (let at = this.#got; at < this.#got + length; at += each) {
-      const ms = Math.floor(since - (at / each) * EVERY_MS);
-      const slot = Math.min(lateness.length - 1, Math.max(0, ms));
-      lateness[slot] = (lateness[slot] as number) + 1;
-    }
-  }
-
-  #end(isWhole: boolean): void {
-    const all = this.#expected.length;
-    if (!isWhole || this.#got !== all) wrong++;
-    else lates.push((performance.now() - this.#first - DUE_MS) * 1_000);
-    pieces += Math.floor((this.#got * wish.pieces) / all);
-    this.#turns = isWhole ? this.#turns + 1 : wish.turns;
-    if (this.#turns < wish.turns) setImmediate(() => this.begin());
-    else {
-      this.#socket?.destroy();
-      if (--left === 0) report();
-    }
-  }
-}
-
-const atShare = (values: number[], share: number): number =>
-  values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN;
-const spread = (values: number[]) => {
-  values.sort((a, b) => a - b);
-  return { p50: atShare(values, 0.5), p99: atShare(values, 0.99) };
-};
-
-/** The same of values that were counted. */
-const atShareOf = (counts: Uint32Array, share: number): number => {
-  let left = counts.reduce((sum, count) => sum + count, 0) * share;
-  return counts.findIndex((count) => {
-    left -= count;
-    return left < 0;
+    const call = request(url + path, { method: "POST", agent, headers, signal: AbortSignal.timeout(STUCK_MS) });
+    call.on("response", (response) => {
+      if (response.statusCode !== 200) wrong++;
+      response.setEncoding("latin1").on("data", (part: string) => {
+        const all = (rest + part).split(END);
+        rest = all.pop() as string;
+        for (const event of all) {
+          if (!event.includes(wish.event)) continue;
+          const from = event.indexOf(wish.text) + wish.text.length;
+          take(event.slice(from, event.indexOf('"', from)));
+        }
+      });
+      response.on("error", () => {});
+    });
+    call.on("error", () => {});
+    call.on("close", () => {
+      if (got !== expected.length) wrong++;
+      pieces += Math.floor((got * expectedPieces) / expected.length);
+      resolve();
+    });
+    call.end(wish.body.replace("{stream}", name));
   });
+
+const readAll = async (n: number): Promise<void> => {
+  await pause((n * rampMs) / streams);
+  for (let turn = 0; turn < turns; turn++) await read(String(n).padStart(4, "0"));
 };
 
-let began = 0;
-let cpu = process.cpuUsage();
-const report = (): void => {
-  const micros = (performance.now() - began) * 1_000;
-  const { user, system } = process.cpuUsage(cpu);
-  const clientBusy = (user + system) / micros;
-  const [first, late] = [spread(firsts), spread(lates)];
-  const pieceLate = { p50: atShareOf(lateness, 0.5), p99: atShareOf(lateness, 0.99) };
-  const found: TokenReport = { pieces, events, wrong, first, late, pieceLate, micros, clientBusy };
-  process.send?.(found);
-};
-
-const streams = Array.from({ length: wish.streams }, (_, n) => new Stream(String(n).padStart(4, "0")));
-for (const stream of streams) await stream.open();
-
-process.once("message", () => {
-  began = performance.now();
-  cpu = process.cpuUsage();
-  const begin = (at: number): void => {
-    const due = Math.ceil(((performance.now() - began) / wish.rampMs) * streams.length);
-    let next = at;
-    for (; next < streams.length && next <= due; next++) streams[next]?.begin();
-    if (next < streams.length) setTimeout(begin, 1, next);
-  };
-  begin(0);
-  setTimeout(
-    () => {
-      wrong += left;
-      report();
-    },
-    DUE_MS + wish.rampMs + STUCK_MS,
-  ).unref();
+process.once("message", async () => {
+  await Promise.all(Array.from({ length: streams }, (_, n) => readAll(n)));
+  firsts.sort((a, b) => a - b);
+  process.send?.({ pieces, events, wrong, first: firsts[firsts.length >> 1] ?? Number.NaN } satisfies TokenReport);
 });
 process.on("disconnect", () => process.exit());
 process.send?.("ready");

@@ -1,9 +1,9 @@
 import { newBareId, newId } from "#kit/ids.ts";
 import type { Store } from "#store/store.ts";
 
-/** A text of its own of so many bytes, as one that came over the wire: flat, and shared with nothing. */
-export const textOf = (n: number, bytes: number): string => {
-  const buffer = Buffer.alloc(bytes, "The quick brown fox jumps over the lazy dog. ");
+/** A text of its own of 100 bytes, as one that came over the wire: flat, and shared with nothing. */
+const textOf = (n: number): string => {
+  const buffer = Buffer.alloc(100, "The quick brown fox jumps over the lazy dog. ");
   buffer.write(`${n} `, "latin1");
   return buffer.toString("latin1");
 };
@@ -26,34 +26,29 @@ const AT_ONCE = 512;
  */
 export const fillStore = async (
   store: Store,
-  { turns, sessionIds, agent = "main", textBytes = 100 }: Filling,
+  { turns, sessionIds }: { turns: number; sessionIds: readonly string[] },
 ): Promise<void> => {
   const atOnce = store.kind === "memory" ? 1 : Math.min(AT_ONCE, sessionIds.length);
   for (let n = 0; n < turns; n += atOnce) {
     const some = Array.from({ length: Math.min(atOnce, turns - n) }, (_, at) => {
       const sessionId = sessionIds[(n + at) % sessionIds.length] as string;
-      return fillTurn(store, { n: n + at, sessionId, agent, textBytes });
+      return fillTurn(store, n + at, sessionId);
     });
     await Promise.all(some);
     if (n % YIELD_EVERY === 0) await new Promise(setImmediate);
   }
 };
 
-type Filling = { turns: number; sessionIds: readonly string[]; agent?: string; textBytes?: number };
-
-const fillTurn = async (
-  store: Store,
-  { n, sessionId, agent, textBytes }: { n: number; sessionId: string; agent: string; textBytes: number },
-): Promise<void> => {
+const fillTurn = async (store: Store, n: number, sessionId: string): Promise<void> => {
   const now = Date.now();
   const { claimed } = await store.startTurn({
     now,
     turnId: newId("turn", now),
     messageId: newId("msg", now),
-    session: { sessionId, agent, channel: "rest", userId: "bench" },
+    session: { sessionId, agent: "main", channel: "rest", userId: "bench" },
     surface: "rest",
     caller: "bench",
-    text: textOf(2 * n, textBytes),
+    text: textOf(2 * n),
     outside: false,
     context: undefined,
     model: undefined,
@@ -70,20 +65,20 @@ const fillTurn = async (
   });
   if (!claimed) throw new Error("a turn was not claimed at once");
   const usage = { model: "echo", usage: { input: 25, output: 25 }, latencyMs: 0.1 };
-  const reply = textOf(2 * n + 1, textBytes);
+  const reply = textOf(2 * n + 1);
   await store.endTurn(claimed.claim, { now, status: "completed", reply, error: undefined, usage });
 };
 
 /** Queues system events, each with the recorded request that brought it, as `/hooks/wake` does. */
 export const fillEvents = async (store: Store, count: number, { beatNow = false } = {}): Promise<void> => {
-  const body = Buffer.from(JSON.stringify({ text: textOf(0, 100), metadata: { source: "bench" } }));
+  const body = Buffer.from(JSON.stringify({ text: textOf(0), metadata: { source: "bench" } }));
   for (let n = 0; n < count; n++) {
     const now = Date.now();
     await store.queueEvent({
       now,
       eventId: newId("evt", now),
       agent: "main",
-      text: textOf(n, 100),
+      text: textOf(n),
       metadata: '{"source":"bench"}',
       caller: "shared",
       beatNow,

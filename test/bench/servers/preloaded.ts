@@ -6,17 +6,13 @@ import { fillEvents, fillStore, loadSessionId } from "./filler.ts";
 // The whole gateway, as `node dist/main.js --config FILE` is, with a store that is full when it begins to answer. It speaks with the
 // bench over its channel: one word in, one answer out.
 
-export type Loaded = { url: string; fillMs: number; heapBytes: number };
+export type Loaded = { url: string };
 export type Delays = {
-  p50: number;
-  p99: number;
   p999: number;
   worst: number;
-  samples: number;
   fullCollections: number;
   worstPause: number;
 };
-export type PageTime = { micros: number };
 /** `beatMs` is null until the beat has ended, which handed over so many. */
 export type EventsLeft = { queued: number; dead: number; beatMs: number | null; handed: number };
 
@@ -24,7 +20,6 @@ const wish = JSON.parse(process.argv[2] ?? "{}") as {
   config: string;
   sessions: number;
   turns: number;
-  textBytes: number;
   events: number;
 };
 const served = await serve(["--config", wish.config, "--port", "0"], process.env);
@@ -56,11 +51,9 @@ gateway.store.watch({
   },
 });
 
-const began = performance.now();
 const sessionIds = Array.from({ length: wish.sessions }, (_, n) => loadSessionId(n));
-await fillStore(gateway.store, { turns: wish.turns, sessionIds, textBytes: wish.textBytes });
+await fillStore(gateway.store, { turns: wish.turns, sessionIds });
 await fillEvents(gateway.store, wish.events);
-const fillMs = performance.now() - began;
 
 const RESOLUTION_MS = 1;
 type Collection = PerformanceEntry & { detail: { kind: number } };
@@ -87,19 +80,11 @@ const answers: Record<string, () => unknown> = {
     return {};
   },
   delays: (): Delays => ({
-    p50: ms(delay.percentile(50)),
-    p99: ms(delay.percentile(99)),
     p999: ms(delay.percentile(99.9)),
     worst: ms(delay.max),
-    samples: delay.count,
     fullCollections,
     worstPause,
   }),
-  /** Queues the events once more. */
-  fill: async () => {
-    await fillEvents(gateway.store, wish.events);
-    return {};
-  },
   /** Has the agent beat now. */
   beat: async () => {
     [beatAt, beatMs] = [performance.now(), null];
@@ -110,25 +95,9 @@ const answers: Record<string, () => unknown> = {
     const { eventsQueued: queued, eventsDead: dead } = gateway.store.stats();
     return { queued, dead, beatMs, handed };
   },
-  page: async (): Promise<PageTime> => ({ micros: await timePages() }),
-};
-
-const PAGES = 2_000;
-const PAGE = 50;
-
-/** One page of sessions, on average over a walk from the newest on. */
-const timePages = async (): Promise<number> => {
-  let cursor: string | undefined;
-  const from = performance.now();
-  for (let page = 0; page < PAGES; page++) {
-    const { items, next } = await gateway.store.listSessions({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
-    if (items.length !== PAGE) throw new Error("a page was not full");
-    cursor = next;
-  }
-  return ((performance.now() - from) * 1_000) / PAGES;
 };
 
 process.on("message", async (word: string) => process.send?.(await answers[word]?.()));
 process.on("disconnect", () => process.exit());
-const loaded: Loaded = { url: gateway.urls[0] as string, fillMs, heapBytes: process.memoryUsage().heapUsed };
+const loaded: Loaded = { url: gateway.urls[0] as string };
 process.send?.(loaded);

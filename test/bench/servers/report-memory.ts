@@ -1,7 +1,5 @@
 // Loaded beside the gateway with --import, where its memory is weighed: collects and tells when asked, and does nothing else.
 
-export type Memory = { rss: number; heap: number };
-
 const REST_MS = 100;
 
 process.on("message", async () => {
@@ -10,7 +8,7 @@ process.on("message", async () => {
     (globalThis as { gc?: () => void }).gc?.();
     await new Promise((resolve) => setTimeout(resolve, REST_MS));
   }
-  const { rss, heapUsed, external } = process.memoryUsage();
-  process.send?.({ rss, heap: heapUsed + external } satisfies Memory);
+  const { heapUsed, external } = process.memoryUsage();
+  process.send?.(heapUsed + external);
 });
 process.on("disconnect", () => process.exit());

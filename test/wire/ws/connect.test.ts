@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { createRpcClient, RpcError } from "#generated/clients/rpc.ts";
-import { error as rpcError } from "#generated/validators/rpc.js";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
+import { rpcErrorShape } from "#test/harness/shapes.ts";
 import { type Upgrade, upgrade } from "./raw-socket.ts";
 import { openSocket, socketUrl } from "./socket.ts";
 
@@ -22,7 +22,7 @@ const refused = async (request: Upgrade, { url } = gateway) => {
   expect(answer.headers["content-type"]).toBe("application/json");
   expect(answer.headers.connection).toBe("close");
   expect(id).toBeNull();
-  expect(rpcError(error), JSON.stringify(rpcError.errors)).toBe(true);
+  expect(rpcErrorShape(error), JSON.stringify(rpcErrorShape.errors)).toBe(true);
   return { ...answer, code: error.code as number, name: error.data.name as string };
 };
 

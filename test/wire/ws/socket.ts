@@ -8,9 +8,8 @@ import {
   type RpcSocketClient,
   type WebSocketOptions,
 } from "#generated/clients/rpc.ts";
-import { pushes } from "#generated/validators/pushes.js";
-import { error as rpcError } from "#generated/validators/rpc.js";
 import { noteChecked } from "#test/harness/ledger.ts";
+import { pushShapes, rpcErrorShape } from "#test/harness/shapes.ts";
 
 type Response = {
   id: string | number | null;
@@ -27,11 +26,12 @@ export type Closed = { code: number; reason: string };
 /** Holds one message of the gateway to the contract; throws what is wrong with it. */
 export const checkMessage = (message: Response | Push): void => {
   if ("method" in message) {
-    const validate = pushes[message.method];
+    const validate = pushShapes().get(message.method);
     if (!validate) throw new Error(`a push of an unknown name: ${JSON.stringify(message)}`);
     if (!validate(message.params)) throw new Error(`${JSON.stringify(validate.errors)}: ${JSON.stringify(message)}`);
   } else if (message.error) {
-    if (!rpcError(message.error)) throw new Error(`${JSON.stringify(rpcError.errors)}: ${JSON.stringify(message)}`);
+    if (!rpcErrorShape(message.error))
+      throw new Error(`${JSON.stringify(rpcErrorShape.errors)}: ${JSON.stringify(message)}`);
     if (message.error.data.requestId) noteChecked(message.error.data.requestId);
   }
 };

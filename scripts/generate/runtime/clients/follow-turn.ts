@@ -1,5 +1,5 @@
 import { errors } from "#generated/errors.ts";
-import type { TurnEvent } from "#generated/rest-client-types.ts";
+import type { TurnEvent } from "#generated/rest-types.ts";
 import { ConnectionError } from "./connection-error.ts";
 import { ProblemError } from "./problem-error.ts";
 import { readEvents } from "./sse.ts";

@@ -1,5 +1,5 @@
 import type { ErrorName } from "#generated/errors.ts";
-import type { Problem } from "#generated/rest-client-types.ts";
+import type { Problem } from "#generated/rest-types.ts";
 import { ConnectionError } from "./connection-error.ts";
 import { isErrorName } from "./rpc-error.ts";
 

@@ -1,4 +1,3 @@
-import { quote } from "#generated/writers/quote.ts";
 import type { GatewayEntry, GatewayNews } from "#store/store.ts";
 import { type KeptNews, lengthOf, lengthOfAll, readNews } from "../gateway-codec.ts";
 import { bytesOf } from "../text.ts";
@@ -99,7 +98,7 @@ export class GatewayLog {
 const jsonOfNews = (news: KeptNews): string => {
   if (!Array.isArray(news) || typeof news[1] !== "string") return JSON.stringify(news);
   const [at, eventId, agent] = news;
-  return `[${at},${quote(eventId)},${quote(agent)}]`;
+  return `[${at},${JSON.stringify(eventId)},${JSON.stringify(agent)}]`;
 };
 
 const entriesOf = ([lastSeq, body]: Row): GatewayEntry[] => {

@@ -1,0 +1,97 @@
+import { once } from "node:events";
+import { type ClientHttp2Session, connect } from "node:http2";
+import { buildClient } from "./builds.ts";
+import { nextMessage, startChild, stopChild } from "./children.ts";
+import type { Flood } from "./clients/http2-flood.ts";
+import { compare, type Figure, type Gate, median } from "./figures.ts";
+import { type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
+import { CLIENT_CORE, pinned, whyNoCores } from "./machine.ts";
+import type { BenchOptions } from "./options.ts";
+
+type Shape = Omit<Flood, "url"> & { figure: string };
+
+const SHAPES: readonly Shape[] = [
+  {
+    figure: "another's request under heads of 900 pairs, 3 connections, 0.65 MB/s, p50",
+    ...{ connections: 3, pairs: 900, rate: 650_000, isReset: false },
+  },
+  {
+    figure: "the same under heads of 120 pairs, which Node takes, 0.15 MB/s",
+    ...{ connections: 3, pairs: 120, rate: 150_000, isReset: false },
+  },
+  {
+    figure: "the same under 20 clients that take back 1 200 requests each and come again",
+    ...{ connections: 20, pairs: 0, rate: 0, isReset: true },
+  },
+];
+/** What a request costs that finds the server at rest moves by more than that from round to round. */
+const LEAST_MS = 1;
+const SETTLE_MS = 500;
+const PAUSE_MS = 5;
+
+/** P18: how long somebody else waits while the server is flooded over HTTP/2, beside a bare node:http2 under the same flood. */
+const measureFloods = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+  const figures: Figure[] = [];
+  for (const shape of SHAPES) {
+    const [own, bare]: [number[], number[]] = [[], []];
+    for (let round = 1; round <= rounds; round++) {
+      say(`P18: ${shape.figure}, round ${round} of ${rounds}`);
+      {
+        await using server = await startBare("bare-http2-any");
+        bare.push(await waitUnder(shape, server, seconds));
+      }
+      await using server = await startGateway();
+      await untilAnswers(`${server.url}/readyz`);
+      own.push(await waitUnder(shape, server, seconds));
+    }
+    figures.push(
+      compare(own.map(atLeast), bare.map(atLeast), {
+        gate: "P18",
+        figure: shape.figure,
+        unit: "ms",
+        bound: { atMost: 2, what: "x bare" },
+        note: `a bare node:http2 ${median(bare).toFixed(2)} ms; less than ${LEAST_MS} ms counts as that`,
+      }),
+    );
+  }
+  return figures;
+};
+
+const atLeast = (ms: number): number => Math.max(ms, LEAST_MS);
+
+/** The median time of a request on a connection that is no part of the flood. */
+const waitUnder = async ({ figure: _, ...flood }: Shape, { url }: Started, seconds: number): Promise<number> => {
+  const session = connect(url);
+  await once(session, "connect");
+  const args = [await buildClient("http2-flood"), JSON.stringify({ ...flood, url } satisfies Flood)];
+  const child = startChild(...pinned(CLIENT_CORE, process.execPath, args), {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  try {
+    await nextMessage(child);
+    await pause(SETTLE_MS);
+    const waits: number[] = [];
+    for (const end = performance.now() + seconds * 1_000; performance.now() < end; await pause(PAUSE_MS))
+      waits.push(await ask(session));
+    return median(waits);
+  } finally {
+    await stopChild(child);
+    session.destroy();
+  }
+};
+
+const ask = async (session: ClientHttp2Session): Promise<number> => {
+  const began = performance.now();
+  const stream = session.request({ ":path": "/healthz" });
+  const [headers] = (await once(stream, "response")) as [{ ":status"?: number }];
+  if (headers[":status"] !== 200) throw new Error(`another's request was answered ${headers[":status"]}`);
+  stream.resume();
+  await once(stream, "close");
+  return performance.now() - began;
+};
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export const FLOOD_GATES: readonly Gate[] = [
+  { gate: "P18", figure: "another's request under a flood", lack: whyNoCores, measure: measureFloods },
+];

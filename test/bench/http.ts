@@ -1,0 +1,101 @@
+import { compareWithBare } from "./against-bare.ts";
+import { chatCall, messageCall, SAME_SESSION, wakeCall } from "./calls.ts";
+import type { Gate } from "./figures.ts";
+import { type GatewayWish, SQLITE, type Started } from "./gateways.ts";
+import { CONNECTIONS, runLoad, runStreams } from "./load.ts";
+import { whyNoLoad, whyNoStreams } from "./machine.ts";
+import { EVENTS, KEPT_EVENTS } from "./work.ts";
+
+// P1 to P4 and P6: calls over HTTP, each beside the bare server that is nearest to it.
+
+const SESSIONS = 1_000;
+const BEAT = "500ms";
+
+/** Webhooks without a limit, whose events are handed over while they come. */
+export const BEATING: GatewayWish = {
+  webhooks: { rateLimit: { maxRequests: 0 } },
+  agent: { heartbeat: { every: BEAT } },
+  limits: { events: 10_000_000 },
+};
+
+const overTls = ({ url, tlsUrl = url, pid }: Started): Pick<Started, "url" | "pid"> => ({ url: tlsUrl, pid });
+
+const message = (server: Started, seconds: number, seed: number) =>
+  runLoad({ ...overTls(server), call: messageCall(), sessions: SESSIONS, seconds, seed });
+
+const wake = ({ url, pid }: Started, seconds: number, seed: number) =>
+  runLoad({ url, pid, call: wakeCall(), sessions: 0, seconds, seed });
+
+const P1 = {
+  gate: "P1",
+  figure: "POST /rpc agent.sendMessage, over 1 000 sessions",
+  bound: { atLeast: 0.4, what: "x bare" },
+  bare: "bare-http",
+  run: message,
+} as const;
+
+const P2 = {
+  gate: "P2",
+  figure: "POST /hooks/wake, a body of its own each",
+  bound: { atLeast: 0.4, what: "x bare" },
+  bare: "bare-http",
+  gateway: BEATING,
+  work: EVENTS,
+  note: `handed over every ${BEAT} meanwhile, and all handled within 2 s of the end`,
+  run: wake,
+} as const;
+
+const P3 = {
+  gate: "P3",
+  figure: `POST /hooks/wake on SQLite, on disk before the 200, ${CONNECTIONS} connections`,
+  bound: { atLeast: 0.25, what: "x bare" },
+  p99: { atMost: 3, what: "x bare" },
+  bare: "bare-http",
+  gateway: { ...BEATING, agent: {}, store: SQLITE },
+  work: KEPT_EVENTS,
+  // The code of two threads is compiled by a third on the same core: for so long that is a good part of what is measured.
+  warmUpSeconds: 8,
+  note: "the gateway's threads share a core; the events wait for their heartbeat, and each is there in the end",
+  run: wake,
+} as const;
+
+const P4 = [0, SESSIONS].map((sessions) => ({
+  gate: "P4",
+  figure: `POST /api/v1/chat/send, ${sessions === 0 ? "a session each" : "over 1 000 sessions"}`,
+  bound: { atLeast: 0.15, what: "x bare" },
+  bare: "bare-http" as const,
+  run: ({ url, pid }: Started, seconds: number, seed: number) =>
+    runLoad({ url, pid, call: chatCall(sessions), sessions, seconds, seed }),
+}));
+
+const P6 = {
+  gate: "P6",
+  figure: "POST /rpc agent.sendMessage, clear-text HTTP/2, 10 x 10 streams",
+  bound: { atLeast: 0.4, what: "x bare" },
+  bare: "bare-http2",
+  // h2load has one body, and so one session: it may grow longer than any of a person's, and is not summed up meanwhile.
+  gateway: {
+    limits: { messagesPerSession: 10_000_000, turnsPerSession: 1_000_000 },
+    sessions: { compactAt: 0 },
+  },
+  note: "all to one session, as h2load has one body; beside a bare node:http2",
+  run: ({ url, pid }: Started, seconds: number) =>
+    runStreams({ url, pid, call: messageCall(SAME_SESSION), seconds, connections: 10, streams: 10 }),
+} as const;
+
+const P6_TLS = {
+  gate: "P6",
+  figure: "the messages of P1 over TLS, HTTP/1.1",
+  bound: { atLeast: 0.55, what: "x bare" },
+  bare: "bare-https",
+  gateway: { tls: true },
+  note: "beside a bare node:https",
+  run: message,
+} as const;
+
+export const HTTP_GATES: readonly Gate[] = [P1, P2, P3, ...P4, P6, P6_TLS].map((wish) => ({
+  gate: wish.gate,
+  figure: wish.figure,
+  lack: wish === P6 ? whyNoStreams : whyNoLoad,
+  measure: (options) => compareWithBare(wish, options),
+}));

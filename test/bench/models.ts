@@ -1,0 +1,188 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Compared, figureOf, measureGateway } from "./against-bare.ts";
+import { buildServer } from "./builds.ts";
+import type { Call } from "./calls.ts";
+import { nextMessage, startChild, stopChild } from "./children.ts";
+import { compare, type Figure, type Gate, measure, median, unmeasured } from "./figures.ts";
+import {
+  freePort,
+  type GatewayWish,
+  REST_KEY,
+  type Started,
+  startBare,
+  startGateway,
+  untilAnswers,
+} from "./gateways.ts";
+import { type Report, requireClean, runLoad } from "./load.ts";
+import { CLIENT_CORE, pinned, SERVER_CORE, whyNoLoad } from "./machine.ts";
+import type { BenchOptions } from "./options.ts";
+import type { StandInWish } from "./stand-in-words.ts";
+
+// P7 and P8: turns that a model or an agent's service answers, beside a bare proxy and Portkey's gateway.
+
+/** The pieces of an answer that comes at once. */
+export const PIECES = 10;
+/** How long each side runs before it counts: V8 compiles for seconds what a turn goes through. */
+const WARM_UP_S = 6;
+const MESSAGE = "What changed since yesterday? ".repeat(4);
+const JSON_TYPE = { "content-type": "application/json" };
+const CONCURRENCY = 4_096;
+const gateway = { openai: { enabled: true } };
+
+/** A model, and an agent's service, that stand in for what the gateway would ask (servers/stand-in.ts), on the client's core. */
+export const startStandIn = async (wish: StandInWish): Promise<Started> => {
+  const args = [await buildServer("stand-in"), JSON.stringify(wish)];
+  const child = startChild(...pinned(CLIENT_CORE, process.execPath, args), {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  const { port } = await nextMessage<{ port: number }>(child);
+  const dispose = () => stopChild(child);
+  return { url: `http://127.0.0.1:${port}`, pid: child.pid as number, child, [Symbol.asyncDispose]: dispose };
+};
+
+/** A gateway whose agent is a model. */
+export const modelAt = (url: string): GatewayWish => ({
+  gateway,
+  providers: { local: { type: "openai-compatible", baseUrl: `${url}/v1` } },
+  agent: { backend: "model", models: { one: { provider: "local", model: "stand-in" } }, concurrency: CONCURRENCY },
+});
+
+/** A gateway whose agent is a web service that keeps its conversations itself. */
+const serviceAt = (url: string): GatewayWish => ({
+  gateway,
+  agent: { backend: "http", http: { url: `${url}/turns`, history: false }, concurrency: CONCURRENCY },
+});
+
+/** A turn by the door for OpenAI's clients: what a proxy is asked, too. */
+const DOOR_CALL: Call = {
+  path: "/v1/chat/completions",
+  headers: { ...JSON_TYPE, authorization: `Bearer ${REST_KEY}` },
+  body: JSON.stringify({ model: "main", messages: [{ role: "user", content: MESSAGE }] }),
+};
+
+/** The same asked of the model itself, or of a proxy before it; the gateway asks for a stream. */
+const completionCall = (stream: boolean, headers: Readonly<Record<string, string>> = {}): Call => ({
+  path: "/v1/chat/completions",
+  headers: { ...JSON_TYPE, ...headers },
+  body: JSON.stringify({ model: "stand-in", messages: [{ role: "user", content: MESSAGE }], stream }),
+});
+
+/** The same asked of an agent's service. */
+const SERVICE_CALL: Call = {
+  path: "/turns",
+  headers: { ...JSON_TYPE, accept: "application/json" },
+  body: JSON.stringify({ message: MESSAGE }),
+};
+
+const PACKAGE = "node_modules/@portkey-ai/gateway/build/start-server.js";
+const whyNoPortkey = "Portkey is not installed (--portkey DIR)";
+
+/** Portkey's gateway from a folder where it is installed, and the call that it hands on to `model`. Nothing here needs it but a comparison. */
+const startPortkey = async (folder = ".", model: string): Promise<(Started & { call: Call }) | undefined> => {
+  const file = join(folder, PACKAGE);
+  if (!existsSync(file)) return undefined;
+  const port = await freePort();
+  const [command, args] = pinned(SERVER_CORE, process.execPath, [file, `--port=${port}`, "--headless"]);
+  const env = { ...process.env, NODE_ENV: "production", TRUSTED_CUSTOM_HOSTS: "127.0.0.1" };
+  const child = startChild(command, args, { env });
+  const url = `http://127.0.0.1:${port}`;
+  await untilAnswers(url);
+  const headers = {
+    authorization: "Bearer none",
+    "x-portkey-provider": "openai",
+    "x-portkey-custom-host": `${model}/v1`,
+  };
+  const call = completionCall(false, headers);
+  return { url, pid: child.pid as number, child, call, [Symbol.asyncDispose]: () => stopChild(child) };
+};
+
+const load = ({ url, pid }: Started, call: Call, seconds: number, connections?: number) =>
+  runLoad({ url, pid, call, sessions: 0, seed: 1, seconds, ...(connections && { connections }) });
+
+/** A load that counts, after one that warms up. */
+const warmLoad = async (
+  server: Started,
+  call: Call,
+  seconds: number,
+  connections?: number,
+): Promise<Compared & Report> => {
+  requireClean(await load(server, call, WARM_UP_S, connections), server.url);
+  const found = await load(server, call, seconds, connections);
+  requireClean(found, server.url);
+  return found;
+};
+
+/** P7: a turn whose model answers at once, less the same asked of the model itself; and what others add in the same rounds. */
+const measureAdded = async ({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> => {
+  const none = (): Report[] => [];
+  const times = { direct: none(), gateway: none(), proxy: none(), portkey: none() };
+  await using model = await startStandIn({ pieces: PIECES });
+  await using proxy = await startBare("bare-proxy", [], [model.url]);
+  await using portkey = await startPortkey(options.portkey, model.url);
+  for (let round = 1; round <= rounds; round++) {
+    say(`P7: round ${round} of ${rounds}`);
+    await using gateway = await startGateway(modelAt(model.url));
+    await untilAnswers(`${gateway.url}/readyz`);
+    times.direct.push(await warmLoad(model, completionCall(true), seconds, 1));
+    times.gateway.push(await warmLoad(gateway, DOOR_CALL, seconds, 1));
+    times.proxy.push(await warmLoad(proxy, completionCall(true), seconds, 1));
+    if (portkey) times.portkey.push(await warmLoad(portkey, portkey.call, seconds, 1));
+  }
+  const added = (of: keyof typeof times, share: "p50" | "p99"): number[] =>
+    times[of].map((time, round) => (time[share] - (times.direct[round] as Report)[share]) / 1_000);
+  const figure = (share: "p50" | "p99", shareOfPortkey: number): Figure => {
+    const theirs = portkey && median(added("portkey", share));
+    const direct = median(times.direct.map((time) => time[share])) / 1_000;
+    return measure(added("gateway", share), {
+      gate: "P7",
+      figure: `added to a model that answers at once, one connection: ${share}`,
+      unit: "ms",
+      ...(theirs !== undefined && { bound: { atMost: theirs * shareOfPortkey } }),
+      note:
+        `the model itself ${direct.toFixed(2)} ms; a bare undici proxy adds ${median(added("proxy", share)).toFixed(2)} ms, ` +
+        (theirs === undefined ? whyNoPortkey : `Portkey ${theirs.toFixed(2)} ms`),
+    });
+  };
+  return [figure("p50", 0.7), figure("p99", 1)];
+};
+
+/**
+ * P8: turns that are answered elsewhere. The gate against a bare proxy is held to an agent's service, where both ask the same: a POST, answered
+ * by one document of JSON. The gate against Portkey is held to models, as it knows nothing else.
+ */
+const measureProxied = async ({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> => {
+  const names = { service: "proxied turns of an agent's service, 50 connections", model: "proxied turns of a model" };
+  await using upstream = await startStandIn({ pieces: PIECES });
+  await using proxy = await startBare("bare-proxy", [], [upstream.url]);
+  await using portkey = await startPortkey(options.portkey, upstream.url);
+  const turns = (figure: string, how: GatewayWish) => {
+    const run = (server: Started, lasting: number) => load(server, DOOR_CALL, lasting);
+    return measureGateway({ figure, gateway: how, warmUpSeconds: WARM_UP_S, run }, seconds, 1);
+  };
+  const none = (): Compared[] => [];
+  const of = { proxy: none(), service: none(), model: none(), portkey: none() };
+  for (let round = 1; round <= rounds; round++) {
+    say(`P8: round ${round} of ${rounds}`);
+    of.proxy.push(await warmLoad(proxy, SERVICE_CALL, seconds));
+    of.service.push(await turns(names.service, serviceAt(upstream.url)));
+    if (!portkey) continue;
+    of.model.push(await turns(names.model, modelAt(upstream.url)));
+    of.portkey.push(await warmLoad(portkey, portkey.call, seconds));
+  }
+  const beside = "a bare undici proxy";
+  const bound = { atLeast: 0.4, what: `x ${beside}` };
+  const rates = (loads: readonly Compared[]) => loads.map(({ rate }) => rate);
+  const row = { gate: "P8", figure: `${names.model}, x Portkey's gateway`, unit: "requests/s" };
+  return [
+    figureOf(of.service, of.proxy, { gate: "P8", figure: names.service, bound, beside }),
+    portkey
+      ? compare(rates(of.model), rates(of.portkey), { ...row, bound: { atLeast: 3, what: "x Portkey" } })
+      : unmeasured("P8", row.figure, whyNoPortkey),
+  ];
+};
+
+export const MODEL_GATES: readonly Gate[] = [
+  { gate: "P7", figure: "added to a model that answers at once", lack: whyNoLoad, measure: measureAdded },
+  { gate: "P8", figure: "proxied turns", lack: whyNoLoad, measure: measureProxied },
+];

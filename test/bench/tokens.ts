@@ -1,0 +1,134 @@
+import { buildClient } from "./builds.ts";
+import { nextMessage, startChild, stopChild } from "./children.ts";
+import type { TokenReport, TokenWish } from "./clients/token-streams.ts";
+import { type Figure, type Gate, measure, median } from "./figures.ts";
+import { REST_KEY, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type Cost, requireOwnMachine, withCost } from "./load.ts";
+import { CLIENT_CORE, pinned, whyNoCores } from "./machine.ts";
+import { modelAt, PIECES, startStandIn } from "./models.ts";
+import type { BenchOptions } from "./options.ts";
+import { AT_ONCE_WORD, FEW_PIECES } from "./stand-in-words.ts";
+
+const STREAMS = 200;
+const PER_SECOND = 50;
+const RAMP_MS = 1_000;
+type Streams = Pick<TokenWish, "streams" | "turns" | "pieces" | "rampMs" | "perSecond">;
+type Door = Pick<TokenWish, "path" | "headers" | "body" | "event" | "text">;
+type TokenLoad = TokenReport & Cost;
+
+/** Streams that are read one at a time. */
+const ALONE: Streams = { streams: 1, turns: 2_000, pieces: PIECES, rampMs: 1 };
+/** So much is read before what counts: else V8 compiles meanwhile. */
+const WARM_UP_ALONE: Streams = { ...ALONE, turns: 4_000 };
+const WARM_UP_TURNS: Streams = { streams: 16, turns: 500, pieces: FEW_PIECES, rampMs: 1 };
+
+const JSON_TYPE = { "content-type": "application/json" };
+const QUESTION = "What changed since yesterday? #{stream}";
+
+/** A turn of the gateway, read as its events. */
+const GATEWAY: Door = {
+  path: "/api/v1/chat/send",
+  headers: { ...JSON_TYPE, authorization: `Bearer ${REST_KEY}` },
+  body: JSON.stringify({ message: QUESTION, stream: true }),
+  event: "event: message.delta",
+  text: '"text":"',
+};
+
+/** A turn that is answered at once, also by a stand-in that has a pace. */
+const QUICK: Door = { ...GATEWAY, body: JSON.stringify({ message: `Answer ${AT_ONCE_WORD}.`, stream: true }) };
+
+/** The same asked of the stand-in itself. */
+const MODEL: Door = {
+  path: "/v1/chat/completions",
+  headers: JSON_TYPE,
+  body: JSON.stringify({ model: "stand-in", messages: [{ role: "user", content: QUESTION }], stream: true }),
+  event: '"delta":{"content":"',
+  text: '"content":"',
+};
+
+/** Reads streams from a server on this machine. What they cost it is told by the piece. A piece that is lost or out of order is an error. */
+const readStreams = async (
+  { url, pid }: Pick<Started, "url" | "pid">,
+  door: Door,
+  streams: Streams,
+): Promise<TokenLoad> => {
+  requireOwnMachine(url);
+  const wish: TokenWish = { ...door, ...streams, url, isNamed: streams.perSecond !== undefined };
+  const [command, args] = pinned(CLIENT_CORE, process.execPath, [
+    await buildClient("token-streams"),
+    JSON.stringify(wish),
+  ]);
+  const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  try {
+    await nextMessage(child);
+    const load = await withCost(pid, async () => {
+      const report = nextMessage<TokenReport>(child);
+      child.send("go");
+      const found = await report;
+      return { ...found, requests: found.pieces };
+    });
+    const expected = streams.streams * streams.turns * streams.pieces;
+    if (load.wrong > 0 || load.pieces !== expected)
+      throw new Error(`P9: ${load.wrong} streams or pieces were wrong, ${load.pieces} of ${expected} pieces came`);
+    return load;
+  } finally {
+    await stopChild(child);
+  }
+};
+
+/** Reads from a gateway of its own, when it has warmed up with as much as V8 needs to compile what a stream goes through. */
+const readGateway = async (url: string, streams: Streams): Promise<TokenLoad> => {
+  await using gateway = await startGateway(modelAt(url));
+  await untilAnswers(`${gateway.url}/readyz`);
+  if (streams === ALONE) await readStreams(gateway, GATEWAY, WARM_UP_ALONE);
+  else {
+    await readStreams(gateway, QUICK, WARM_UP_TURNS);
+    // So that the gateway has opened a connection for each of them beforehand.
+    await readStreams(gateway, GATEWAY, { ...streams, rampMs: 500 });
+  }
+  return await readStreams(gateway, GATEWAY, streams);
+};
+
+/** P9: streams, each piece of which is held to be the next of its own stream. */
+const measureTokens = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+  const many = { streams: STREAMS, turns: 1, pieces: seconds * PER_SECOND, rampMs: RAMP_MS, perSecond: PER_SECOND };
+  const none = (): TokenLoad[] => [];
+  const found = { many: none(), directMany: none(), alone: none(), directAlone: none() };
+  for (let round = 1; round <= rounds; round++) {
+    say(`P9: round ${round} of ${rounds}`);
+    await using atOnce = await startStandIn({ pieces: PIECES });
+    await using paced = await startStandIn({ pieces: many.pieces, perSecond: PER_SECOND });
+    await readStreams(atOnce, MODEL, WARM_UP_ALONE);
+    found.directAlone.push(await readStreams(atOnce, MODEL, ALONE));
+    found.alone.push(await readGateway(atOnce.url, ALONE));
+    found.directMany.push(await readStreams(paced, MODEL, many));
+    found.many.push(await readGateway(paced.url, many));
+  }
+  const events = median(found.many.map((load) => load.events / load.pieces)).toFixed(2);
+  const busy = Math.round(median(found.many.map((load) => load.busy)) * 100);
+  return [
+    measure(
+      found.many.map(({ cpu }) => cpu),
+      {
+        gate: "P9",
+        figure: `CPU a token of a model, ${STREAMS} streams x ${PER_SECOND} a second`,
+        unit: "us",
+        bound: { atMost: 60 },
+        note: `none lost or out of order; ${events} events a token; the gateway used ${busy} % of its core`,
+      },
+    ),
+    firstFigure("first token, one stream at a time: added p50", found.alone, found.directAlone),
+    firstFigure(`first token, among ${STREAMS} streams: added p50`, found.many, found.directMany),
+  ];
+};
+
+const firstFigure = (figure: string, loads: readonly TokenLoad[], direct: readonly TokenLoad[]): Figure => {
+  const p50 = (of: readonly TokenLoad[]) => of.map(({ first }) => first / 1_000);
+  const added = p50(loads).map((time, round) => time - (p50(direct)[round] as number));
+  const note = `the model itself ${median(p50(direct)).toFixed(2)} ms; through the gateway ${median(p50(loads)).toFixed(2)} ms`;
+  return measure(added, { gate: "P9", figure, unit: "ms", bound: { atMost: 2 }, note });
+};
+
+export const TOKEN_GATES: readonly Gate[] = [
+  { gate: "P9", figure: "streams of tokens", lack: whyNoCores, measure: measureTokens },
+];
