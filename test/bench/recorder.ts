@@ -20,7 +20,10 @@ const LOADS: readonly Omit<Measured, "seconds">[] = [
 /** As it is; as small as it can be configured, which still makes every record; and without. All are built here, in one way. */
 const variants = async (): Promise<Record<"usual" | "least" | "none", GatewayWish>> => {
   const program = await buildServer("recorded");
-  const none = await buildServer("unrecorded", { "src/wire/call/delivery.ts": "test/bench/servers/no-delivery.ts" });
+  const none = await buildServer("unrecorded", {
+    "src/wire/call/delivery.ts": "test/bench/servers/no-delivery.ts",
+    "src/store/rules/deliveries.ts": "test/bench/servers/no-recorder.ts",
+  });
   return {
     usual: { program },
     least: { program, recorder: { entries: 1, bytes: 1, bodies: false } },

@@ -1,0 +1,32 @@
+import type { AgentRecord, CountChange, Records } from "#store/rules/records.ts";
+
+type Counts = Required<CountChange>;
+
+const NONE: Counts = { queued: 0, running: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
+const NAMES = Object.keys(NONE) as (keyof Counts)[];
+
+const isOpen = ({ queued, running, waitingEvents }: Counts): boolean => queued + running + waitingEvents > 0;
+
+export class Agents {
+  readonly #records = new Map<string, AgentRecord>();
+  readonly #counts = new Map<string, Counts>();
+  /** Of all agents together. */
+  readonly totals: Readonly<Counts> = { ...NONE };
+
+  readonly records: Records["agents"] = {
+    find: (agent) => this.#records.get(agent),
+    put: (record) => {
+      this.#records.set(record.agent, record);
+    },
+    count: (agent, change) => {
+      const counts = this.#counts.get(agent) ?? { ...NONE };
+      this.#counts.set(agent, counts);
+      for (const of of [counts, this.totals as Counts]) for (const name of NAMES) of[name] += change[name] ?? 0;
+    },
+    counts: (agent) => {
+      const { queued, running, waitingEvents } = this.#counts.get(agent) ?? NONE;
+      return { queued, running, waitingEvents };
+    },
+    open: () => [...this.#counts].flatMap(([agent, counts]) => (isOpen(counts) ? agent : [])),
+  };
+}
