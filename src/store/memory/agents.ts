@@ -3,7 +3,6 @@ import type { AgentRecord, CountChange, Records } from "#store/rules/records.ts"
 type Counts = Required<CountChange>;
 
 const NONE: Counts = { queued: 0, running: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
-const NAMES = Object.keys(NONE) as (keyof Counts)[];
 
 const isOpen = ({ queued, running, waitingEvents }: Counts): boolean => queued + running + waitingEvents > 0;
 
@@ -21,7 +20,10 @@ export class Agents {
     count: (agent, change) => {
       const counts = this.#counts.get(agent) ?? { ...NONE };
       this.#counts.set(agent, counts);
-      for (const of of [counts, this.totals as Counts]) for (const name of NAMES) of[name] += change[name] ?? 0;
+      for (const name of Object.keys(change) as (keyof Counts)[]) {
+        counts[name] += change[name] ?? 0;
+        (this.totals as Counts)[name] += change[name] ?? 0;
+      }
     },
     counts: (agent) => {
       const { queued, running, waitingEvents } = this.#counts.get(agent) ?? NONE;

@@ -3,7 +3,9 @@ import type { Stream } from "#store/rules/records.ts";
 /** Numbered entries in an array, of which the oldest go. */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   readonly #weigh: (before: E | undefined, after: E | undefined) => void;
-  #entries: E[] = [];
+  /** The first `#gone` of them were erased: they leave the array when they are half of it. */
+  #entries: (E | undefined)[] = [];
+  #gone = 0;
   first = 1;
 
   constructor(weigh: (before: E | undefined, after: E | undefined) => void) {
@@ -11,7 +13,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   }
 
   get last(): number {
-    return this.first + this.#entries.length - 1;
+    return this.first + this.#entries.length - this.#gone - 1;
   }
 
   append(entries: readonly E[]): void {
@@ -22,20 +24,30 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   }
 
   after(seq: number, limit: number): E[] {
-    const from = Math.max(seq + 1 - this.first, 0);
-    return this.#entries.slice(from, from + limit);
+    const from = this.#placeOf(seq + 1);
+    return this.#entries.slice(from, from + limit) as E[];
   }
 
   before(seq: number, limit: number): E[] {
-    const end = Math.min(Math.max(seq - this.first, 0), this.#entries.length);
-    return this.#entries.slice(Math.max(end - limit, 0), end).reverse();
+    const end = this.#placeOf(seq);
+    return this.#entries.slice(Math.max(end - limit, this.#gone), end).reverse() as E[];
   }
 
   eraseBefore(seq: number): void {
-    const gone = Math.min(seq - this.first, this.#entries.length);
-    if (gone <= 0) return;
-    for (const entry of this.#entries.slice(0, gone)) this.#weigh(entry, undefined);
-    this.#entries.splice(0, gone);
-    this.first += gone;
+    const end = this.#placeOf(seq);
+    for (let at = this.#gone; at < end; at++) {
+      this.#weigh(this.#entries[at], undefined);
+      this.#entries[at] = undefined;
+    }
+    this.first += end - this.#gone;
+    this.#gone = end;
+    if (this.#gone * 2 <= this.#entries.length) return;
+    this.#entries = this.#entries.slice(this.#gone);
+    this.#gone = 0;
+  }
+
+  /** Where the entry is, or would be. */
+  #placeOf(seq: number): number {
+    return Math.min(Math.max(seq - this.first, 0) + this.#gone, this.#entries.length);
   }
 }
