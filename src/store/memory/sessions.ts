@@ -1,8 +1,8 @@
-import type { CompactionRecord, Records, SessionRecord, TurnRecord } from "#store/rules/records.ts";
+import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord } from "#store/rules/records.ts";
 import { Ordered } from "./ordered.ts";
 import { type Scale, weighSession } from "./weights.ts";
 
-type QueuePlace = TurnRecord | CompactionRecord;
+type QueuePlace = OpenTurnRecord | CompactionRecord;
 /** A session with its unfinished turns and compactions, by their places. */
 type SessionRow = { record: SessionRecord; queue: QueuePlace[] };
 

@@ -1,4 +1,4 @@
-import type { OpenTurn, Records, TurnRecord } from "#store/rules/records.ts";
+import { isOpen, type OpenTurn, type OpenTurnRecord, type Records, type TurnRecord } from "#store/rules/records.ts";
 import { DueTimes } from "./due-times.ts";
 import { Ordered } from "./ordered.ts";
 import type { Sessions } from "./sessions.ts";
@@ -11,7 +11,7 @@ export class Turns {
   readonly #scale: Scale;
   readonly #sessions: Sessions;
   readonly #byId = new Ordered<string, TurnRecord>();
-  readonly #open = new Map<string, TurnRecord>();
+  readonly #open = new Map<string, OpenTurnRecord>();
   readonly #ready = new Map<string, Lanes>();
   readonly #due = new DueTimes();
   readonly #leases = new DueTimes();
@@ -24,10 +24,10 @@ export class Turns {
   readonly records: Records["turns"] = {
     find: (turnId) => this.#find(turnId),
     put: (record) => {
-      const { turn, open } = record;
-      const before = this.#find(turn.turnId);
-      this.#byId.set(turn.turnId, record);
-      if (open) this.#open.set(turn.turnId, record);
+      const { turnId } = record.turn;
+      const before = this.#find(turnId);
+      this.#byId.set(turnId, record);
+      if (isOpen(record)) this.#open.set(turnId, record);
       this.#move(record, before, record);
     },
     delete: (record) => {
@@ -51,7 +51,7 @@ export class Turns {
     return this.#open.get(turnId) ?? this.#byId.get(turnId);
   }
 
-  #all(turnIds: readonly string[]): TurnRecord[] {
+  #all(turnIds: readonly string[]): OpenTurnRecord[] {
     return turnIds.flatMap((turnId) => this.#open.get(turnId) ?? []);
   }
 
@@ -59,7 +59,7 @@ export class Turns {
   #move({ turn: { turnId, agent }, ordinal, place }: TurnRecord, from?: TurnRecord, to?: TurnRecord): void {
     this.#scale.weigh(from ? weighTurn(from) : 0, to ? weighTurn(to) : 0);
     const [before, after] = [from?.open, to?.open];
-    if (before || after) this.#sessions.setPlace(ordinal, place, after && to);
+    if (before || after) this.#sessions.setPlace(ordinal, place, to && isOpen(to) ? to : undefined);
     if (before && !after) this.#open.delete(turnId);
     this.#due.move(turnId, before?.dueAt, after?.dueAt);
     this.#leases.move(turnId, before?.lease?.endsAt, after?.lease?.endsAt);

@@ -1,11 +1,11 @@
 import type { AnnouncementClaim, ClaimedAnnouncement, DeliveryStep, Store } from "#store/store.ts";
 import { addDeliveryStep } from "./deliveries.ts";
 import { holds, leaseFor } from "./leases.ts";
-import type { AnnouncementRecord, Records, TurnRecord } from "./records.ts";
+import type { AnnouncementRecord, OpenTurnRecord, Records } from "./records.ts";
 
 /** The turn has completed: its reply goes to the channel that its order named, if any. */
-export const announceReply = (records: Records, { turn, ordinal, open }: TurnRecord, createdAt: number): void => {
-  if (open?.announce?.channel === undefined) return;
+export const announceReply = (records: Records, { turn, ordinal, open }: OpenTurnRecord, createdAt: number): void => {
+  if (open.announce?.channel === undefined) return;
   const { channel, hops } = open.announce;
   const { turnId, sessionId, agent, deliveryId } = turn;
   records.announcements.put({

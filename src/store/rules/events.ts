@@ -6,7 +6,7 @@ import { appendNews } from "./gateway.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
-import type { EventRecord, Pieces, Records, TurnRecord } from "./records.ts";
+import type { EventRecord, OpenTurnRecord, Pieces, Records } from "./records.ts";
 
 const EVENTS_A_LOOK = 100;
 
@@ -135,10 +135,10 @@ export const takeEvents = (records: Records, events: readonly EventRecord[], tur
 /** Ends a turn's events with it: they are handled, or go back, or are dead after as many failed turns as they may have. */
 export const endEvents = (
   records: Records,
-  { turn, open }: TurnRecord,
+  { turn, open }: OpenTurnRecord,
   { status, error, now }: Pick<TurnEnd, "status" | "error" | "now">,
 ): void => {
-  if (!open?.events) return;
+  if (!open.events) return;
   const { ids, maxAttempts, streamKeep } = open.events;
   const news: GatewayNews[] = [];
   for (const { event } of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {

@@ -69,6 +69,11 @@ export type OpenTurn = {
   readonly lease: Lease | undefined;
 };
 
+/** A turn that has not ended. */
+export type OpenTurnRecord = TurnRecord & { readonly open: OpenTurn };
+
+export const isOpen = (record: TurnRecord): record is OpenTurnRecord => record.open !== undefined;
+
 /** A compaction's place in its session's queue. */
 export type CompactionRecord = {
   readonly compactionId: string;
@@ -140,7 +145,7 @@ export type LateAttempt = {
   readonly endsAt: number;
 };
 
-/** What is known of an agent beside its counts. */
+/** The state of an agent beside its counts. */
 export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
 
 /** By how much an agent's counts move: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
@@ -154,12 +159,12 @@ export type Totals = {
   readonly eventsDead: number;
   readonly announcements: number;
   readonly deliveries: number;
-  /** What all records weigh but the recorder's; and those. */
+  /** The weight of all records but the recorder's, and the weight of those. */
   readonly bytes: number;
   readonly deliveryBytes: number;
 };
 
-/** What the rules remember from one order to the next. It belongs to the process: an engine need not keep it. */
+/** The memory of the rules from one order to the next. It belongs to the process: an engine need not keep it. */
 export type Bookmarks = {
   /** The kind of turn that is claimed next: one that somebody waits for, or another. */
   readonly isWaitedNext: boolean;
@@ -184,7 +189,7 @@ export interface Stream<E extends { seq: number }> {
   eraseBefore(seq: number): void;
 }
 
-/** What watchers are told, in this order, once the transaction is kept. */
+/** News for the watchers, who are told in this order once the transaction is kept. */
 export type News =
   | { kind: "entries"; session: SessionRef; entries: readonly Entry[] }
   | { kind: "deleted"; session: SessionRef; end: { seq: number; at: number } }
@@ -219,7 +224,7 @@ export interface Records {
   /** The journal of a session, by its ordinal. It stays when the session goes, until all of it is erased. */
   journal(ordinal: number): Stream<Entry>;
   /** Unfinished turns and compactions of a session, by their places. */
-  queue(ordinal: number): readonly (TurnRecord | CompactionRecord)[];
+  queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[];
   /** Sessions that are gone, and of whose journal some is left. */
   readonly erasures: { first(): number | undefined; add(ordinal: number): void; delete(ordinal: number): void };
   readonly summaries: {
@@ -234,19 +239,19 @@ export interface Records {
     put(record: TurnRecord): void;
     delete(record: TurnRecord): void;
     /** Those that have not ended, in any order; of one agent or of all. */
-    open(agent?: string): TurnRecord[];
+    open(agent?: string): OpenTurnRecord[];
     /** Those with a smaller id, the greatest first. */
     before(turnId: string | undefined, limit: number): TurnRecord[];
     /** Agents that have turns with a `readyOrder`. */
     readyAgents(): string[];
     /** The one with the smallest `readyOrder` of an agent and a kind. */
-    firstReady(agent: string, waited: boolean): TurnRecord | undefined;
+    firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
     /** Those with a `dueAt` of `time` or earlier, by that. */
-    dueBy(time: number): TurnRecord[];
+    dueBy(time: number): OpenTurnRecord[];
     /** The smallest `dueAt`. */
     nextDueAt(): number | undefined;
     /** Those whose lease ends at `time` or earlier, in any order. */
-    leaseEnded(time: number): TurnRecord[];
+    leaseEnded(time: number): OpenTurnRecord[];
   };
   readonly compactions: {
     find(compactionId: string): CompactionRecord | undefined;

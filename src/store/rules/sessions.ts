@@ -6,7 +6,7 @@ import { dropCompactions } from "./compactions.ts";
 import { endDelivery, eraseContent } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { refOf } from "./journal.ts";
-import type { Records, SessionRecord, TurnRecord } from "./records.ts";
+import type { OpenTurnRecord, Records, SessionRecord, TurnRecord } from "./records.ts";
 import { cancelledAt, finishTurn } from "./turn-ends.ts";
 import { countEnd, keepLateAttempt } from "./usage.ts";
 
@@ -92,10 +92,10 @@ export const forgetSession = (
 };
 
 /** Takes a running turn from its runner, which is told by nothing but its claim and the end of its session. */
-const abandonTurn = (records: Records, record: TurnRecord, now: number): void => {
+const abandonTurn = (records: Records, record: OpenTurnRecord, now: number): void => {
   const { turn, open } = record;
   countEndOfTurn(records, turn, { now, status: "cancelled", error: undefined });
-  if (open) countEnd(records, now, turn, open.countedModel, "cancelled");
+  countEnd(records, now, turn, open.countedModel, "cancelled");
   keepLateAttempt(records, record);
   records.turns.put({ ...record, turn: { ...turn, status: "cancelled", endedAt: now }, open: undefined });
   endDelivery(records, turn.deliveryId);

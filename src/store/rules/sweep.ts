@@ -39,7 +39,7 @@ export const sweep = (records: Records, request: SweepRequest): boolean => {
 const giveLostTurnsBack = (records: Records, { now, maxAttempts, lost }: SweepRequest): void => {
   for (const record of records.turns.leaseEnded(records.moment.time).sort(bySession)) {
     keepLateAttempt(records, record);
-    if (record.turn.attempt < maxAttempts || record.open?.isCancelled) requeueTurn(records, record, now, 0);
+    if (record.turn.attempt < maxAttempts || record.open.isCancelled) requeueTurn(records, record, now, 0);
     else finishTurn(records, record, { now, status: "failed", reply: "", error: lost, usage: undefined });
   }
 };

@@ -5,7 +5,7 @@ import { announceReply } from "./announcements.ts";
 import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
-import type { OpenTurn, Records, SessionRecord, TurnRecord } from "./records.ts";
+import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { withSession } from "./sessions.ts";
 import { countAttempt, countEnd } from "./usage.ts";
 
@@ -14,11 +14,10 @@ export const cancelledAt = (now: number): TurnEnd => {
 };
 
 /** Ends a queued or running turn, its events with it, and lets the next of its session begin. */
-export const finishTurn = (records: Records, before: TurnRecord, end: TurnEnd): Turn => {
+export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEnd): Turn => {
   const { now, status, usage, error, model } = end;
   const record = usage ? addUsed(records, before, now, usage) : before;
-  const { ordinal, turn } = record;
-  const open = record.open as OpenTurn;
+  const { ordinal, turn, open } = record;
   const session = records.sessions.at(ordinal) as SessionRecord;
   const isRunning = turn.status === "running";
   const reply = isRunning && (status === "completed" || end.reply !== "") ? end.reply : undefined;
@@ -66,9 +65,8 @@ const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string
 };
 
 /** Adds what an attempt used to its turn, its session and the counters. */
-export const addUsed = (records: Records, record: TurnRecord, now: number, used: UsageRow): TurnRecord => {
-  const { turn, ordinal } = record;
-  const open = record.open as OpenTurn;
+export const addUsed = (records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord => {
+  const { turn, ordinal, open } = record;
   const session = records.sessions.at(ordinal) as SessionRecord;
   const after = {
     ...record,
@@ -82,9 +80,8 @@ export const addUsed = (records: Records, record: TurnRecord, now: number, used:
 };
 
 /** Gives a running turn back to the head of its session's queue; one that was to be cancelled ends as that. */
-export const requeueTurn = (records: Records, record: TurnRecord, now: number, delayMs: number): void => {
-  const { turn, ordinal } = record;
-  const open = record.open as OpenTurn;
+export const requeueTurn = (records: Records, record: OpenTurnRecord, now: number, delayMs: number): void => {
+  const { turn, ordinal, open } = record;
   if (open.isCancelled) {
     finishTurn(records, record, cancelledAt(now));
     return;
@@ -115,6 +112,6 @@ export const passOn = (records: Records, ordinal: number): void => {
     records.notify({ kind: "compaction", compactionId: next.compactionId });
     return;
   }
-  records.turns.put({ ...next, open: { ...(next.open as OpenTurn), readyOrder: records.next("order") } });
+  records.turns.put({ ...next, open: { ...next.open, readyOrder: records.next("order") } });
   records.notify({ kind: "work" });
 };

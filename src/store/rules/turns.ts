@@ -21,7 +21,7 @@ import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { holds, leaseFor } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
-import type { OpenTurn, Records, SessionRecord, TurnRecord } from "./records.ts";
+import { isOpen, type OpenTurnRecord, type Records, type SessionRecord, type TurnRecord } from "./records.ts";
 import { newSession, withSession } from "./sessions.ts";
 import { addUsed, cancelledAt, finishTurn, requeueTurn } from "./turn-ends.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
@@ -111,7 +111,7 @@ const messageEntry = ({ now, turnId, messageId, text, outside, context }: TurnOr
   context,
 });
 
-const newTurn = (records: Records, order: TurnOrder, { session }: SessionRecord, isReady: boolean): TurnRecord => ({
+const newTurn = (records: Records, order: TurnOrder, { session }: SessionRecord, isReady: boolean): OpenTurnRecord => ({
   turn: {
     turnId: order.turnId,
     sessionId: session.sessionId,
@@ -170,7 +170,7 @@ export const claimTurns = (
     const record = firstReady(records, freeOfAgents, isWaitedNext) ?? firstReady(records, freeOfAgents, !isWaitedNext);
     if (!record) break;
     const { agent } = record.turn;
-    records.setBookmarks({ isWaitedNext: !record.open?.waited });
+    records.setBookmarks({ isWaitedNext: !record.open.waited });
     freeOfAgents.set(agent, (freeOfAgents.get(agent) ?? 0) - 1);
     turns.push(claimTurn(records, record, { ...request, replyMessageId: newMessageId() }));
   }
@@ -182,7 +182,7 @@ const wakeTurns = (records: Records): number | undefined => {
   const { time } = records.moment;
   for (const record of records.turns.dueBy(time)) {
     const readyOrder = records.next("order");
-    records.turns.put({ ...record, open: { ...(record.open as OpenTurn), dueAt: undefined, readyOrder } });
+    records.turns.put({ ...record, open: { ...record.open, dueAt: undefined, readyOrder } });
   }
   const nextDueAt = records.turns.nextDueAt();
   return nextDueAt === undefined ? undefined : nextDueAt - time;
@@ -196,8 +196,8 @@ const firstReady = (
   records: Records,
   freeOfAgents: ReadonlyMap<string, number>,
   waited: boolean,
-): TurnRecord | undefined => {
-  let first: TurnRecord | undefined;
+): OpenTurnRecord | undefined => {
+  let first: OpenTurnRecord | undefined;
   for (const [agent, free] of freeOfAgents) {
     const record = free > 0 ? records.turns.firstReady(agent, waited) : undefined;
     if (record && orderOf(record) < (first ? orderOf(first) : Infinity)) first = record;
@@ -205,18 +205,18 @@ const firstReady = (
   return first;
 };
 
-const orderOf = ({ open }: TurnRecord): number => open?.readyOrder ?? Infinity;
+const orderOf = ({ open }: OpenTurnRecord): number => open.readyOrder ?? Infinity;
 
 const claimTurn = (
   records: Records,
-  before: TurnRecord,
+  before: OpenTurnRecord,
   { now, node, leaseMs, replyMessageId }: ClaimRequest,
 ): ClaimedTurn => {
   const { ordinal } = before;
   const { turnId, sessionId, agent, seq } = before.turn;
   const turn: Turn = { ...before.turn, status: "running", attempt: before.turn.attempt + 1, startedAt: now };
   const { attempt } = turn;
-  const open = before.open as OpenTurn;
+  const { open } = before;
   const session = records.sessions.at(ordinal) as SessionRecord;
   const waiting = withSession(session, { turnsQueued: session.session.turnsQueued - 1 });
   const claimed = appendEntries(records, waiting, now, [
@@ -288,20 +288,18 @@ export const releaseTurn = (
   return true;
 };
 
-const turnOfClaim = (records: Records, claim: Claim): (TurnRecord & { open: OpenTurn }) | undefined => {
+const turnOfClaim = (records: Records, claim: Claim): OpenTurnRecord | undefined => {
   const record = records.turns.find(claim.turnId);
-  if (!record?.open) return undefined;
-  const { turn, open } = record;
-  return holds(claim, open.lease, turn.attempt) ? { ...record, open } : undefined;
+  return record && isOpen(record) && holds(claim, record.open.lease, record.turn.attempt) ? record : undefined;
 };
 
 export const cancelTurn = (records: Records, turnId: string, now: number): Turn => {
   const record = findTurn(records, turnId);
   if (!record) throw refuse("turn-not-found", `No turn has the id ${turnId}.`);
-  const { turn, open } = record;
-  if (!open) throw new GatewayError("turn-ended", `The turn is ${turn.status}.`, { turnId });
+  const { turn } = record;
+  if (!isOpen(record)) throw new GatewayError("turn-ended", `The turn is ${turn.status}.`, { turnId });
   if (turn.status === "queued") return finishTurn(records, record, cancelledAt(now));
-  records.turns.put({ ...record, open: { ...open, isCancelled: true } });
+  records.turns.put({ ...record, open: { ...record.open, isCancelled: true } });
   records.notify({ kind: "cancel", turnId });
   return turn;
 };
@@ -310,7 +308,7 @@ export const failQueuedTurns = (records: Records, agent: string, error: TurnErro
   const queued = records.turns.open(agent).filter(({ turn }) => turn.status === "queued");
   for (const { turn } of queued.sort(bySession)) {
     // The end of one makes the next of its session ready.
-    const record = records.turns.find(turn.turnId) as TurnRecord;
+    const record = records.turns.find(turn.turnId) as OpenTurnRecord;
     finishTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
   }
   return queued.length;

@@ -1,6 +1,6 @@
 import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageRow } from "#store/store.ts";
 import { createSums, HOUR } from "#store/usage-counts.ts";
-import type { Records, TurnRecord } from "./records.ts";
+import type { OpenTurnRecord, Records } from "./records.ts";
 
 /** Whom something is counted for. */
 type CountedFor = { agent: string; surface: Surface; caller: string };
@@ -40,8 +40,8 @@ export const countAttempt = (
 const KEPT_MS = 600_000;
 
 /** The running turn's claim is about to be lost: its session was deleted, or its lease ended. */
-export const keepLateAttempt = (records: Records, { turn, open }: TurnRecord): void => {
-  if (!open?.lease) return;
+export const keepLateAttempt = (records: Records, { turn, open }: OpenTurnRecord): void => {
+  if (!open.lease) return;
   const { turnId, attempt: fence, agent, surface, caller } = turn;
   const endsAt = records.moment.time + KEPT_MS;
   records.lateAttempts.put({ turnId, fence, node: open.lease.node, agent, surface, caller, endsAt });
