@@ -101,11 +101,16 @@ describe("the house", () => {
   });
 
   it("an engine or a backend never imports another one", () => {
-    const engineOf = (path: string) => /^src\/store\/(\w+)\//.exec(path)?.[1];
+    const engineOf = (path: string) => /^src\/store\/(?!rules\/)(\w+)\//.exec(path)?.[1];
     const crossed = sources.flatMap(importsOf).filter(({ from, to }) => {
       return engineOf(from) !== undefined && engineOf(to) !== undefined && engineOf(from) !== engineOf(to);
     });
     expect(crossed).toEqual([]);
+  });
+
+  it("the rules of the store know no engine", () => {
+    const rules = sources.filter((file) => file.startsWith("src/store/rules/")).flatMap(importsOf);
+    expect(rules.filter(({ to }) => /^src\/store\/(?!rules\/)\w+\//.test(to) || to.startsWith("node:"))).toEqual([]);
   });
 
   it("every folder of src has a row here", () => {

@@ -1,82 +1,63 @@
-import type { DeliveryOutcome, DeliveryQuery, RecordedDelivery, Store } from "#store/store.ts";
-import { hasWanted, KEPT, type Kept, keptAt, OUTCOMES, surfaceAt, timeAt } from "./delivery-codec.ts";
-import { wantedId } from "./packed-reader.ts";
-import { NO_SLOT } from "./record-segments.ts";
-import { scanBack } from "./scan.ts";
-import { hasTurn, type State } from "./state.ts";
+import type { DeliveryRecord, Records } from "#store/rules/records.ts";
+import { Ordered } from "./ordered.ts";
+import { weighDelivery } from "./weights.ts";
 
-type DeliveryMethods = Pick<Store, "recordDelivery" | "addDeliveryStep" | "getDelivery" | "listDeliveries">;
+type Shelf = { size: number; bytes: number; ended: Ordered<number, DeliveryRecord> };
 
-const NO_WORK = {};
+const newShelf = (): Shelf => ({ size: 0, bytes: 0, ended: new Ordered() });
 
-export const deliveryMethods = (state: State): DeliveryMethods => ({
-  recordDelivery: (delivery, recorder, work = NO_WORK) => state.deliveries.record(delivery, recorder, work),
-  addDeliveryStep: async (deliveryId, step) => state.deliveries.addStep(deliveryId, step),
-  getDelivery: async (deliveryId) => {
-    const slot = state.deliveries.slotOf(deliveryId);
-    return slot === NO_SLOT ? undefined : read(state, slot, false);
-  },
-  listDeliveries: async (query) => {
-    const { limit, cursor } = query;
-    return scanBack({
-      order: state.deliveries.order,
-      limit,
-      cursor,
-      matches: filterOf(state, query),
-      lengthOf: () => 0,
-      read: (slot) => read(state, slot, true),
-    });
-  },
-});
+export class Deliveries {
+  readonly #byId = new Map<string, DeliveryRecord>();
+  readonly #byPlace = new Ordered<number, DeliveryRecord>();
+  readonly #refused = newShelf();
+  readonly #others = newShelf();
 
-/** The delivery with its outcome, which its turn or event may have to tell. */
-const read = (state: State, slot: number, isShort: boolean): RecordedDelivery => {
-  const { bytes, from } = state.deliveries.placeOf(slot);
-  const delivery = state.deliveries.read(slot, isShort);
-  const kept = keptAt(bytes, from);
-  // In a list, only as long as something is being erased: all else has its outcome by then.
-  if ((!isShort || state.erasing.size > 0) && isErased(state, delivery)) return withoutContent(delivery);
-  if (kept === KEPT.turn) delivery.outcome = outcomeOfTurn(state, delivery.turnId ?? "");
-  if (kept === KEPT.event) delivery.outcome = outcomeOfEvent(state, delivery.eventId ?? "");
-  return delivery;
-};
+  get size(): number {
+    return this.#byId.size;
+  }
 
-/** Its session was deleted: it will be erased in a moment, or repeats one that was. */
-const isErased = (state: State, { turnId }: RecordedDelivery): boolean =>
-  turnId !== undefined && state.active.get(turnId) === undefined && !hasTurn(state, turnId);
+  get bytes(): number {
+    return this.#refused.bytes + this.#others.bytes;
+  }
 
-const withoutContent = (delivery: RecordedDelivery): RecordedDelivery => {
-  const steps = delivery.steps.map((step) => ({ ...step, detail: undefined }));
-  const outcome = delivery.answer === "accepted" ? "gone" : delivery.outcome;
-  return { ...delivery, outcome, body: undefined, steps };
-};
-
-const outcomeOfTurn = (state: State, turnId: string): DeliveryOutcome => state.active.get(turnId)?.status ?? "gone";
-
-const outcomeOfEvent = (state: State, eventId: string): DeliveryOutcome => {
-  const slot = state.events.slotOf(eventId);
-  return slot === NO_SLOT ? "gone" : state.events.statusOf(slot);
-};
-
-/** A look at a record in its place: a list of few among very many must not take each of them apart. */
-const filterOf = (state: State, query: DeliveryQuery): ((slot: number) => boolean) => {
-  const { surface, outcome, from: since = 0, to: until = Infinity, mapping, sessionId } = query;
-  const id = query.id === undefined ? undefined : wantedId(query.id);
-  const isWanted = mapping !== undefined || sessionId !== undefined || id !== undefined;
-  return (slot) => {
-    const { bytes, from } = state.deliveries.placeOf(slot);
-    const at = timeAt(bytes, from);
-    if (at < since || at >= until) return false;
-    if (surface !== undefined && surfaceAt(bytes, from) !== surface) return false;
-    if (outcome !== undefined && !mayBe(state, keptAt(bytes, from), outcome)) return false;
-    if (isWanted && !hasWanted(bytes, from, { id, sessionId, mapping })) return false;
-    return outcome === undefined || read(state, slot, true).outcome === outcome;
+  readonly records: Records["deliveries"] = {
+    find: (deliveryId) => this.#byId.get(deliveryId),
+    put: (record) => {
+      const { deliveryId, body } = record.delivery;
+      const before = this.#byId.get(deliveryId);
+      // A body is the caller's until it is kept.
+      const isCopied = before !== undefined || body === undefined;
+      const kept = isCopied ? record : { ...record, delivery: { ...record.delivery, body: Buffer.from(body) } };
+      this.#move(before, kept);
+      this.#byId.set(deliveryId, kept);
+      this.#byPlace.set(kept.place, kept);
+    },
+    delete: ({ delivery: { deliveryId }, place }) => {
+      this.#move(this.#byId.get(deliveryId), undefined);
+      this.#byId.delete(deliveryId);
+      this.#byPlace.delete(place);
+    },
+    shelf: (isRefused) => (isRefused ? this.#refused : this.#others),
+    firstEnded: (isRefused) => (isRefused ? this.#refused : this.#others).ended.first(),
+    before: (place, limit) => this.#byPlace.before(place, limit),
   };
-};
 
-/** Whether what the recorder keeps leaves that outcome open. Nearly all that is kept has ended, as is told by one byte. */
-const mayBe = (state: State, kept: Kept, outcome: DeliveryOutcome): boolean =>
-  kept === KEPT.turn ||
-  kept === KEPT.event ||
-  outcome === OUTCOMES[kept] ||
-  (outcome === "gone" && state.erasing.size > 0);
+  #move(from: DeliveryRecord | undefined, to: DeliveryRecord | undefined): void {
+    if (from) {
+      const shelf = this.#shelfOf(from);
+      shelf.size--;
+      shelf.bytes -= weighDelivery(from);
+      if (from.endedOrder !== undefined) shelf.ended.delete(from.endedOrder);
+    }
+    if (to) {
+      const shelf = this.#shelfOf(to);
+      shelf.size++;
+      shelf.bytes += weighDelivery(to);
+      if (to.endedOrder !== undefined) shelf.ended.set(to.endedOrder, to);
+    }
+  }
+
+  #shelfOf({ delivery }: DeliveryRecord): Shelf {
+    return delivery.answer === "refused" ? this.#refused : this.#others;
+  }
+}

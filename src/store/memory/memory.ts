@@ -1,66 +1,62 @@
+import { setImmediate as nextTick } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
-import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
-import type { ApiKey, Store, StoreWatcher } from "#store/store.ts";
-import { announcementMethods } from "./announcements.ts";
-import { beatMethods } from "./beats.ts";
-import { compactionMethods } from "./compactions.ts";
-import { deliveryMethods } from "./deliveries.ts";
-import { eventMethods } from "./events.ts";
-import { gatewayMethods } from "./gateway-log.ts";
-import { pauseMethods } from "./pauses.ts";
-import { readMethods } from "./reads.ts";
-import { createState } from "./state.ts";
-import { sweepMethod } from "./sweep.ts";
-import { turnListMethods } from "./turn-lists.ts";
-import { turnMethods } from "./turns.ts";
+import { countsOf } from "#store/rules/agents.ts";
+import type { Pieces } from "#store/rules/records.ts";
+import { type PiecesName, type RuleName, rules, rulesInPieces } from "#store/rules/rules.ts";
+import { notifyWatcher } from "#store/rules/watchers.ts";
+import type { Store, StoreWatcher } from "#store/store.ts";
+import { MemoryRecords } from "./records.ts";
 
 /**
- * The default engine and the reference for the others: everything in this process, gone with it. Each method does its work in one
+ * The default engine and the reference for the others: everything in this process, gone with it. Each method runs its rule in one
  * synchronous step, which makes it a transaction. It lets nothing go that was acknowledged, but by retention.
  */
 export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
-  const state = createState(clock);
-  const keys = new Map<string, ApiKey>();
+  const records = new MemoryRecords(clock);
+  const watchers = new Set<StoreWatcher>();
   return {
     kind: "memory",
     durable: false,
     epoch: newBareId(clock.now()),
-    watch: (watcher: StoreWatcher) => {
-      state.watchers.add(watcher);
-      return () => state.watchers.delete(watcher);
+    watch: (watcher) => {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
     },
     ping: async () => {},
-    ...turnMethods(state),
-    ...turnListMethods(state),
-    ...readMethods(state),
-    ...sweepMethod(state),
-    ...compactionMethods(state),
-    ...gatewayMethods(state),
-    ...eventMethods(state),
-    ...beatMethods(state),
-    ...pauseMethods(state),
-    ...announcementMethods(state),
-    ...deliveryMethods(state),
-    listKeys: async () => [...keys.values()].map((key) => ({ ...key })),
-    createKey: async (key) => {
-      if (keys.has(key.keyId)) throw new GatewayError("internal", "key id in use");
-      keys.set(key.keyId, { ...key });
+    ...methodsOf(records, watchers),
+    stats: () => {
+      const { totals } = records;
+      return { ...totals, bytes: totals.bytes + totals.deliveryBytes };
     },
-    replaceKey: async (keyId, key, endsAt) => {
-      const old = keys.get(keyId);
-      if (!old || old.replacedBy !== undefined) return false;
-      keys.set(keyId, { ...old, replacedBy: key.keyId, expiresAt: Math.min(old.expiresAt ?? endsAt, endsAt) });
-      keys.set(key.keyId, { ...key });
-      return true;
-    },
-    revokeKey: async (keyId) => keys.delete(keyId),
-    touchKey: async (keyId, now) => {
-      const key = keys.get(keyId);
-      if (key) key.lastUsedAt = Math.max(now, key.lastUsedAt ?? 0);
-    },
-    [Symbol.asyncDispose]: async () => {
-      state.watchers.clear();
-    },
+    agentCounts: (agent) => countsOf(records, agent),
+    openAgents: async () => records.agents.open(),
+    [Symbol.asyncDispose]: async () => watchers.clear(),
   };
+};
+
+type Method = (...args: unknown[]) => Promise<unknown>;
+
+/** Each method runs its rule, and tells the watchers before it answers. */
+const methodsOf = (records: MemoryRecords, watchers: ReadonlySet<StoreWatcher>): Pick<Store, RuleName | PiecesName> => {
+  const methods: Record<string, Method> = {};
+  for (const [name, rule] of Object.entries(rules)) {
+    methods[name] = async (...args) => {
+      const answer = (rule as (...args: unknown[]) => unknown)(records, ...args);
+      for (const news of records.takeNews()) for (const watcher of watchers) notifyWatcher(watcher, news);
+      return answer;
+    };
+  }
+  for (const [name, rule] of Object.entries(rulesInPieces)) {
+    methods[name] = (...args) => runPieces((rule as (...args: unknown[]) => Pieces<unknown>)(records, ...args));
+  }
+  return methods as Pick<Store, RuleName | PiecesName>;
+};
+
+/** Runs work that only reads a piece at a time, so that others run between. */
+const runPieces = async <T>(pieces: Pieces<T>): Promise<T> => {
+  for (let next = pieces.next(); ; next = pieces.next()) {
+    if (next.done) return next.value;
+    await nextTick();
+  }
 };

@@ -12,12 +12,19 @@ const openStore = () => {
   return { clock, store: createMemoryStore({ clock }) };
 };
 
-const queue = (store: Store, now: number, wish: { agent?: string; text?: string } = {}): string => {
+const queue = async (store: Store, now: number, wish: { agent?: string; text?: string } = {}): Promise<string> => {
   const eventId = newId("evt", now);
   const { agent = "main", text = "it happened" } = wish;
   const of = { now, eventId, agent, text, metadata: undefined, caller: "shared", beatNow: false };
   const limits = { events: 1e9, storeBytes: 1e15 };
-  store.queueEvent({ ...of, idempotency: undefined, delivery: undefined, limits, recorder: RECORDER, streamKeep: 100 });
+  await store.queueEvent({
+    ...of,
+    idempotency: undefined,
+    delivery: undefined,
+    limits,
+    recorder: RECORDER,
+    streamKeep: 100,
+  });
   return eventId;
 };
 
@@ -27,7 +34,7 @@ const worstOf = (act: () => Promise<unknown>, under: number) => leastOf(5, under
 it("reads a hundred events of 100 000 that wait in a moment, also when nearly all have ended", async () => {
   const { clock, store } = openStore();
   const now = clock.now();
-  for (let n = 0; n < MANY; n++) queue(store, now);
+  for (let n = 0; n < MANY; n++) await queue(store, now);
   const read = (after = 0) =>
     store.readQueuedEvents({ agent: "main", after, through: Infinity, limit: 100, bytes: 65_536 });
   expect(await worstOf(() => read(), 5)).toBeLessThan(5);
@@ -43,8 +50,8 @@ it("reads a hundred events of 100 000 that wait in a moment, also when nearly al
 
 it("looks through 100 000 events without keeping others waiting", async () => {
   const { clock, store } = openStore();
-  const first = queue(store, clock.now(), { agent: "seldom" });
-  for (let n = 0; n < MANY; n++) queue(store, clock.now());
+  const first = await queue(store, clock.now(), { agent: "seldom" });
+  for (let n = 0; n < MANY; n++) await queue(store, clock.now());
   const list = () => store.listEvents({ agent: "seldom", limit: 10 });
   expect((await list()).items.map(({ eventId }) => eventId)).toEqual([first]);
   expect(await worstOf(list, 10)).toBeLessThan(10);
@@ -53,7 +60,7 @@ it("looks through 100 000 events without keeping others waiting", async () => {
 
 it("reads a page of large events without keeping others waiting", async () => {
   const { clock, store } = openStore();
-  for (let n = 0; n < 500; n++) queue(store, clock.now(), { text: "ü".repeat(100_000) });
+  for (let n = 0; n < 500; n++) await queue(store, clock.now(), { text: "ü".repeat(100_000) });
   // A slice is read in less than a millisecond; but who holds 50 MB of texts waits for them when garbage is collected.
   expect(await worstOf(() => store.listEvents({ limit: 500 }), 20)).toBeLessThan(20);
 });
@@ -81,11 +88,11 @@ it("looks through 100 000 deliveries by whatever is asked for without keeping ot
     answer: "challenge",
     surface: "heartbeat",
   } as const;
-  store.recordDelivery(of, recorder, { turnId: newId("turn", 1), sessionId: "chat:seldom" });
+  await store.recordDelivery(of, recorder, { turnId: newId("turn", 1), sessionId: "chat:seldom" });
   for (let n = 0; n < MANY; n++) {
     const delivery = { ...deliveryOf(newId("dlv", clock.now())), requestId: newId("req", clock.now()) };
     const work = n % 2 === 0 ? { turnId: newId("turn", 1), sessionId: "chat:a" } : { eventId: newId("evt", 1) };
-    store.recordDelivery({ ...delivery, answer: "repeated" }, recorder, work);
+    await store.recordDelivery({ ...delivery, answer: "repeated" }, recorder, work);
   }
   for (const [name, query] of Object.entries(QUERIES)) {
     const list = () => store.listDeliveries({ ...query, limit: 10 });
@@ -123,13 +130,16 @@ it("deletes a session of 20 000 entries without keeping others waiting, and eras
       claim: { now, node: "node_a", leaseMs: 1e6, replyMessageId: newId("msg", now) },
     });
   const end = { now, status: "completed", reply: "hi", error: undefined, usage: undefined } as const;
+  const runTurn = async (sessionId: string, n: number): Promise<void> => {
+    const { claimed } = await start(sessionId, n);
+    if (!claimed) throw new Error("the turn was not claimed at once");
+    await store.endTurn(claimed.claim, end);
+  };
   const { bytes } = store.stats();
   const sessions = ["chat:a", "chat:b", "chat:c"];
   for (const session of sessions) {
     for (let n = 0; n < 4_000; n++) {
-      const started = start(session, n);
-      if (started instanceof Promise || !started.claimed) throw new Error("the turn was not claimed at once");
-      store.endTurn(started.claimed.claim, end);
+      await runTurn(session, n);
     }
   }
   const sweep = (sessionsBefore = 0) =>
@@ -162,9 +172,7 @@ it("deletes a session of 20 000 entries without keeping others waiting, and eras
   const left = () => store.stats().bytes - store.stats().deliveryBytes - bytes;
   expect(left()).toBeLessThan(1_000);
   for (let n = 0; n < 200; n++) {
-    const started = start("chat:aged", n);
-    if (started instanceof Promise || !started.claimed) throw new Error("the turn was not claimed at once");
-    store.endTurn(started.claimed.claim, end);
+    await runTurn("chat:aged", n);
   }
   while (await sweep(now));
   expect(left()).toBeLessThan(1_000);

@@ -1,0 +1,46 @@
+import type { AgentCounts, Pause, Turn, TurnEnd } from "#store/store.ts";
+import { appendNews } from "./gateway.ts";
+import type { AgentRecord, Records } from "./records.ts";
+
+const agentOf = (records: Records, agent: string): AgentRecord =>
+  records.agents.find(agent) ?? { agent, lastEndedAt: undefined, failing: false, pausedAt: undefined };
+
+export const isPaused = (records: Records, agent: string): boolean =>
+  records.agents.find(agent)?.pausedAt !== undefined;
+
+export const countsOf = (records: Records, agent: string): AgentCounts => {
+  const { lastEndedAt, failing, pausedAt } = agentOf(records, agent);
+  const nextBeatAt = records.beats.find(agent)?.nextAt;
+  return { ...records.agents.counts(agent), nextBeatAt, lastEndedAt, failing, pausedAt };
+};
+
+/** Counts that a turn ends, which `turn` shows as it was before. */
+export const countEndOfTurn = (
+  records: Records,
+  turn: Turn,
+  { now, status, error }: Pick<TurnEnd, "now" | "status" | "error">,
+): void => {
+  const before = agentOf(records, turn.agent);
+  const isRunning = turn.status === "running";
+  const isBackendsFault = error?.name === "turn-failed" || error?.name === "turn-timeout";
+  const failing = isRunning && (status === "completed" || isBackendsFault) ? status !== "completed" : before.failing;
+  records.agents.put({ ...before, lastEndedAt: now, failing });
+  records.agents.count(turn.agent, isRunning ? { running: -1 } : { queued: -1 });
+};
+
+export const setPaused = (
+  records: Records,
+  agent: string,
+  { paused, now, streamKeep }: { paused: boolean; now: number; streamKeep: number },
+): Pause => {
+  const before = agentOf(records, agent);
+  if ((before.pausedAt !== undefined) === paused) return { pausedAt: before.pausedAt, isChanged: false };
+  const pausedAt = paused ? now : undefined;
+  records.agents.put({ ...before, pausedAt });
+  appendNews(records, [{ name: paused ? "agent.paused" : "agent.resumed", agentName: agent }], now, streamKeep);
+  if (!paused) {
+    records.notify({ kind: "work" });
+    records.notify({ kind: "beat" });
+  }
+  return { pausedAt, isChanged: true };
+};

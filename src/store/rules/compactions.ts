@@ -1,0 +1,88 @@
+import type { Claim, Compacted, CompactionOrder, CompactionPlace, Summary } from "#store/store.ts";
+import { appendEntries, NO_SEQ } from "./journal.ts";
+import { holds, leaseFor } from "./leases.ts";
+import { checkBytes, refuse } from "./limits.ts";
+import type { CompactionRecord, Records, SessionRecord } from "./records.ts";
+import { passOn } from "./turn-ends.ts";
+
+/** A compaction is claimed once, when it is queued. */
+const FENCE = 1;
+
+export const queueCompaction = (
+  records: Records,
+  { sessionId, compactionId, node, leaseMs, limits }: CompactionOrder,
+): CompactionPlace => {
+  const found = records.sessions.find(sessionId);
+  if (!found) throw refuse("session-not-found", `No session has the id ${sessionId}.`);
+  const { ordinal, agent, lastSeq } = found.session;
+  const queue = records.queue(ordinal);
+  const waiting = queue.filter((of) => !("turn" in of) || of.turn.status === "queued").length;
+  if (waiting >= limits.turnsPerSession) {
+    throw refuse("session-busy", `${waiting} turns and compactions wait in the session.`);
+  }
+  checkBytes(records, limits.storeBytes);
+  const isFirst = queue.length === 0;
+  const lease = leaseFor(records, node, leaseMs);
+  records.compactions.put({ compactionId, ordinal, place: records.next("place"), lease });
+  return { claim: { turnId: compactionId, sessionId, node, fence: FENCE }, agent, seq: lastSeq, isFirst };
+};
+
+export const endCompaction = (
+  records: Records,
+  claim: Claim,
+  { now, compacted }: { now: number; compacted: Compacted | undefined },
+): boolean => {
+  const record = compactionOfClaim(records, claim);
+  const session = record && records.sessions.at(record.ordinal);
+  if (!record || !session) return false;
+  const isFirst = records.queue(record.ordinal)[0]?.place === record.place;
+  if (compacted && isFirst) keepSummary(records, session, compacted, now);
+  dropCompaction(records, record);
+  return isFirst || compacted === undefined;
+};
+
+const keepSummary = (records: Records, before: SessionRecord, compacted: Compacted, now: number): void => {
+  const { before: sizeBefore, after: sizeAfter, freedBytes, summary: text, outside, except } = compacted;
+  const { ordinal, contextBytes } = before.session;
+  const through = Math.max(compacted.through, records.summaries.find(ordinal)?.through ?? 0);
+  records.summaries.put({ ordinal, summary: { text, outside }, through, except });
+  const record: SessionRecord = {
+    session: { ...before.session, contextBytes: contextBytes - freedBytes },
+    compactedCount: before.compactedCount + sizeBefore.messages - sizeAfter.messages,
+    headDueAt: 0,
+  };
+  const entry = { seq: NO_SEQ, at: now, turnId: "", name: "session.compacted" } as const;
+  appendEntries(records, record, now, [{ ...entry, before: sizeBefore, after: sizeAfter }]);
+};
+
+export const readSummary = (records: Records, sessionId: string): Summary | undefined => {
+  const found = records.sessions.find(sessionId);
+  return found && records.summaries.find(found.session.ordinal)?.summary;
+};
+
+/** Tells of a session's messages by their `seq` whether its summary stands for them; it does for all below `lowest`. */
+export const marksOf = (records: Records, ordinal: number): { isCompacted(seq: number): boolean; lowest: number } => {
+  const record = records.summaries.find(ordinal);
+  if (!record) return { isCompacted: () => false, lowest: 0 };
+  const { through } = record;
+  const except = new Set(record.except);
+  const lowest = record.except.reduce((low, seq) => Math.min(low, seq), through + 1);
+  return { isCompacted: (seq) => seq <= through && !except.has(seq), lowest };
+};
+
+export const compactionOfClaim = (records: Records, claim: Claim): CompactionRecord | undefined => {
+  const record = records.compactions.find(claim.turnId);
+  return record && holds(claim, record.lease, FENCE) ? record : undefined;
+};
+
+/** Takes a compaction out of its session's queue, and lets the next begin. */
+export const dropCompaction = (records: Records, record: CompactionRecord): void => {
+  const isFirst = records.queue(record.ordinal)[0]?.place === record.place;
+  records.compactions.delete(record);
+  if (isFirst) passOn(records, record.ordinal);
+};
+
+/** Drops those of a session that is about to be erased: nobody is told but by the session's end. */
+export const dropCompactions = (records: Records, ordinal: number): void => {
+  for (const of of records.queue(ordinal).filter((of) => "compactionId" in of)) records.compactions.delete(of);
+};

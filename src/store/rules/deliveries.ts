@@ -1,0 +1,141 @@
+import type {
+  Delivery,
+  DeliveryOutcome,
+  DeliveryQuery,
+  DeliveryStep,
+  DeliveryWork,
+  Page,
+  RecordedDelivery,
+  RecorderLimits,
+} from "#store/store.ts";
+import { scanBack } from "./pages.ts";
+import type { DeliveryRecord, Pieces, Records } from "./records.ts";
+import { findTurn } from "./turns.ts";
+
+/** Strangers fill no more than this part of the recorder's bytes. */
+const REFUSED_SHARE = 8;
+/** So many go at once at most, where the limits have become much smaller: the others follow. */
+const MOST_AT_ONCE = 100;
+/** More steps than any delivery needs; then no more are kept. */
+const MOST_STEPS = 200;
+
+/** Keeps the delivery that began a turn or queued an event. It stays until that has ended. */
+export const keepDelivery = (
+  records: Records,
+  delivery: Delivery,
+  work: DeliveryWork,
+  recorder: RecorderLimits,
+  endedOrder?: number,
+): void => {
+  const { turnId, sessionId, eventId } = work;
+  records.deliveries.put({
+    delivery,
+    place: records.next("order"),
+    turnId,
+    sessionId: turnId === undefined ? undefined : sessionId,
+    eventId,
+    endedOrder,
+  });
+  records.setBookmarks({ recorderBytes: recorder.bytes });
+  if (isRefused(delivery)) letGo(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
+  else letGo(records, false, recorder.entries, recorder.bytes);
+};
+
+export const recordDelivery = (
+  records: Records,
+  delivery: Delivery,
+  recorder: RecorderLimits,
+  work: DeliveryWork = {},
+): void => keepDelivery(records, delivery, work, recorder, records.next("order"));
+
+const isRefused = ({ answer }: Delivery): boolean => answer === "refused";
+
+/** Lets the oldest go of those that have ended, until the shelf is within its limits. */
+const letGo = ({ deliveries }: Records, refused: boolean, entries: number, bytes: number): void => {
+  for (let gone = 0; gone < MOST_AT_ONCE; gone++) {
+    const shelf = deliveries.shelf(refused);
+    if (shelf.size <= entries && shelf.bytes <= bytes) return;
+    const oldest = deliveries.firstEnded(refused);
+    if (!oldest) return;
+    deliveries.delete(oldest);
+  }
+};
+
+/** The delivery's work has ended: from now on it may be let go. */
+export const endDelivery = (records: Records, deliveryId: string | undefined): void => {
+  const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
+  if (record && record.endedOrder === undefined) {
+    records.deliveries.put({ ...record, endedOrder: records.next("order") });
+  }
+};
+
+export const addDeliveryStep = (records: Records, deliveryId: string, step: DeliveryStep): void => {
+  const record = records.deliveries.find(deliveryId);
+  if (!record || record.delivery.steps.length >= MOST_STEPS) return;
+  const { delivery } = record;
+  records.deliveries.put({ ...record, delivery: { ...delivery, steps: [...delivery.steps, step] } });
+};
+
+/** Erases what came in it, and what its steps tell of that: its turn was erased. */
+export const eraseContent = (records: Records, deliveryId: string | undefined): void => {
+  const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
+  if (record) records.deliveries.put({ ...record, delivery: withoutContent(record.delivery) });
+};
+
+const withoutContent = (delivery: Delivery): Delivery => ({
+  ...delivery,
+  body: undefined,
+  steps: delivery.steps.map((step) => ({ ...step, detail: undefined })),
+});
+
+export const getDelivery = (records: Records, deliveryId: string): RecordedDelivery | undefined => {
+  const record = records.deliveries.find(deliveryId);
+  if (!record) return undefined;
+  // Its session is gone: it will be erased soon, or repeats what was.
+  const isErased = record.turnId !== undefined && !findTurn(records, record.turnId);
+  return showDelivery(records, isErased ? { ...record, delivery: withoutContent(record.delivery) } : record);
+};
+
+const showDelivery = (records: Records, record: DeliveryRecord): RecordedDelivery => {
+  const { delivery, turnId, eventId, sessionId } = record;
+  return { ...delivery, turnId, eventId, sessionId, outcome: outcomeOf(records, record) };
+};
+
+const outcomeOf = (records: Records, { delivery, turnId, eventId }: DeliveryRecord): DeliveryOutcome => {
+  if (delivery.answer !== "accepted") return delivery.answer;
+  if (eventId !== undefined) return records.events.find(eventId)?.event.status ?? "gone";
+  return (turnId === undefined ? undefined : findTurn(records, turnId)?.turn.status) ?? "gone";
+};
+
+export const listDeliveries = (records: Records, query: DeliveryQuery): Pieces<Page<RecordedDelivery>> =>
+  scanBack({
+    before: (place, limit) => records.deliveries.before(place, limit),
+    placeOf: ({ place }) => place,
+    matches: (record) => matchesDelivery(records, query, record),
+    show: (record) => ({ ...showDelivery(records, record), headers: "", body: undefined, steps: [] }),
+    bytesOf: () => 0,
+    limit: query.limit,
+    cursor: query.cursor,
+  });
+
+const matchesDelivery = (records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean => {
+  const { surface, outcome, from = 0, to = Infinity, mapping, sessionId, id } = query;
+  const { delivery } = record;
+  return (
+    delivery.at >= from &&
+    delivery.at < to &&
+    (surface === undefined || delivery.surface === surface) &&
+    (mapping === undefined || delivery.mapping === mapping) &&
+    (sessionId === undefined || record.sessionId === sessionId) &&
+    (id === undefined || hasId(record, id)) &&
+    (outcome === undefined || outcomeOf(records, record) === outcome)
+  );
+};
+
+const hasId = ({ delivery, turnId, eventId, sessionId }: DeliveryRecord, id: string): boolean =>
+  delivery.deliveryId === id ||
+  delivery.requestId === id ||
+  delivery.senderId === id ||
+  turnId === id ||
+  eventId === id ||
+  sessionId === id;

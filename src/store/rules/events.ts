@@ -1,0 +1,188 @@
+import { queuedEvent } from "#store/queued-event.ts";
+import type { EventOrder, EventStatus, GatewayNews, Page, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
+import { askForBeat } from "./beats.ts";
+import { endDelivery, keepDelivery } from "./deliveries.ts";
+import { appendNews } from "./gateway.ts";
+import { findKey, keepKey } from "./keys.ts";
+import { checkBytes, refuse } from "./limits.ts";
+import { scanBack } from "./pages.ts";
+import type { EventRecord, OpenTurnRecord, Pieces, Records } from "./records.ts";
+
+const EVENTS_A_LOOK = 100;
+
+export const queueEvent = (records: Records, order: EventOrder): { event: SystemEvent; replayed: boolean } => {
+  const known = order.idempotency && findEventReplay(records, order.idempotency, order.now);
+  if (known) return { event: known, replayed: true };
+  const { now, agent, eventId, delivery, idempotency, limits, recorder, streamKeep } = order;
+  const { eventsQueued } = records.totals;
+  if (eventsQueued >= limits.events) throw refuse("gateway-busy", `${eventsQueued} events wait, limits.events.`);
+  checkBytes(records, limits.storeBytes);
+  const event = queuedEvent(order, records.next("event"));
+  records.events.put({ event, isTaken: false });
+  records.agents.count(agent, { waitingEvents: 1, openEvents: 1 });
+  if (delivery) keepDelivery(records, delivery, { eventId }, recorder);
+  if (idempotency) keepKey(records, idempotency, { eventId });
+  appendNews(records, [{ name: "event.queued", eventId, agentName: agent }], now, streamKeep);
+  if (order.beatNow) askForBeat(records, agent);
+  return { event, replayed: false };
+};
+
+export const findEventReplay = (
+  records: Records,
+  key: { key: string; hash: string },
+  now: number,
+): SystemEvent | undefined => {
+  const known = findKey(records, key, now);
+  if (!known) return undefined;
+  if (known.eventId === undefined) throw refuse("idempotency-mismatch", "The key was used with another body.");
+  const record = records.events.find(known.eventId);
+  if (!record) throw refuse("event-not-found", "The event of this idempotency key is not kept any more.");
+  return record.event;
+};
+
+export const readQueuedEvents = (
+  records: Records,
+  {
+    agent,
+    after,
+    through,
+    limit,
+    bytes,
+  }: { agent: string; after: number; through: number; limit: number; bytes: number },
+): SystemEvent[] => {
+  const events: SystemEvent[] = [];
+  let left = bytes;
+  for (const { event } of records.events.free(agent, after, limit)) {
+    left -= bytesOf(event);
+    if (event.ordinal > through || (left < 0 && events.length > 0)) break;
+    events.push(event);
+  }
+  return events;
+};
+
+export const getEvent = (records: Records, eventId: string): SystemEvent | undefined =>
+  records.events.find(eventId)?.event;
+
+const bytesOf = ({ text, metadata }: SystemEvent): number =>
+  Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
+
+export const listEvents = (
+  { events }: Records,
+  { agent, status, limit, cursor }: { agent?: string; status?: EventStatus; limit: number; cursor?: string },
+): Pieces<Page<SystemEvent>> =>
+  scanBack({
+    before: (ordinal, most) => events.before(ordinal, most),
+    placeOf: ({ event }) => event.ordinal,
+    matches: ({ event }) =>
+      (status === undefined || event.status === status) && (agent === undefined || event.agent === agent),
+    show: ({ event }) => event,
+    bytesOf: ({ event }) => bytesOf(event),
+    limit,
+    cursor,
+  });
+
+export const requeueEvent = (
+  records: Records,
+  eventId: string,
+  { now, beatNow, streamKeep }: { now: number; beatNow: boolean; streamKeep: number },
+): SystemEvent | undefined => {
+  const record = records.events.find(eventId);
+  if (record?.event.status !== "dead") return record?.event;
+  const { agent } = record.event;
+  const ordinal = records.next("event");
+  const event: SystemEvent = { ...record.event, status: "queued", attempts: 0, endedAt: undefined, ordinal };
+  records.events.put({ event, isTaken: false });
+  records.agents.count(agent, { waitingEvents: 1, openEvents: 1, deadEvents: -1 });
+  appendNews(records, [{ name: "event.queued", eventId, agentName: agent }], now, streamKeep);
+  if (beatNow) askForBeat(records, agent);
+  return event;
+};
+
+export const failQueuedEvents = (
+  records: Records,
+  agent: string,
+  reason: string,
+  { now, streamKeep, limit }: { now: number; streamKeep: number; limit: number },
+): number => {
+  const news: GatewayNews[] = [];
+  const taken = records.events.free(agent, 0, limit);
+  for (const { event } of taken) {
+    records.agents.count(agent, { waitingEvents: -1 });
+    news.push(endEvent(records, { ...event, reason }, "dead", now));
+  }
+  appendNews(records, news, now, streamKeep);
+  return taken.length;
+};
+
+/** The events of an order, all of which must wait for the agent; nothing is kept yet. */
+export const findFreeEvents = (records: Records, agent: string, ids: readonly string[]): EventRecord[] => {
+  const found = ids.flatMap((eventId) => records.events.find(eventId) ?? []);
+  const free = found.filter(({ event, isTaken }) => event.status === "queued" && event.agent === agent && !isTaken);
+  if (free.length < ids.length || new Set(ids).size < ids.length) {
+    throw refuse("internal", "An event of the turn does not wait for its agent.");
+  }
+  return free;
+};
+
+/** The turn works on these events from now on. */
+export const takeEvents = (records: Records, events: readonly EventRecord[], turnId: string): void => {
+  for (const { event } of events) {
+    records.events.put({ event: { ...event, turnId }, isTaken: true });
+    records.agents.count(event.agent, { waitingEvents: -1 });
+  }
+};
+
+/** Ends a turn's events with it: they are handled, or go back, or are dead after as many failed turns as they may have. */
+export const endEvents = (
+  records: Records,
+  { turn, open }: OpenTurnRecord,
+  { status, error, now }: Pick<TurnEnd, "status" | "error" | "now">,
+): void => {
+  if (!open.events) return;
+  const { ids, maxAttempts, streamKeep } = open.events;
+  const news: GatewayNews[] = [];
+  for (const { event } of ids.flatMap((eventId) => records.events.find(eventId) ?? [])) {
+    if (status === "completed") {
+      news.push(endEvent(records, event, "handled", now));
+      continue;
+    }
+    const attempts = event.attempts + 1;
+    const failed = { ...event, attempts, reason: reasonOf(status, error) };
+    if (attempts < maxAttempts) {
+      records.events.put({ event: failed, isTaken: false });
+      records.agents.count(turn.agent, { waitingEvents: 1 });
+    } else {
+      news.push(endEvent(records, failed, "dead", now));
+    }
+  }
+  appendNews(records, news, now, streamKeep);
+};
+
+const reasonOf = (status: TurnEnd["status"], error: TurnError | undefined): string =>
+  error === undefined ? `The turn was ${status}.` : (error.detail ?? error.name);
+
+/** Ends an event that is not counted as waiting. Answers what the gateway's stream tells of it. */
+const endEvent = (records: Records, event: SystemEvent, status: "handled" | "dead", now: number): GatewayNews => {
+  const { eventId, agent: agentName, turnId = "", attempts, reason = "" } = event;
+  records.events.put({ event: { ...event, status, endedAt: now }, isTaken: false });
+  records.agents.count(agentName, status === "dead" ? { openEvents: -1, deadEvents: 1 } : { openEvents: -1 });
+  endDelivery(records, event.deliveryId);
+  return status === "handled"
+    ? { name: "event.handled", eventId, agentName, turnId }
+    : { name: "event.dead", eventId, agentName, attempts, reason };
+};
+
+/** Lets go of events that ended before `time`. Answers how many it looked at. */
+export const forgetEventsBefore = (records: Records, time: number, limit: number): number => {
+  let left = limit;
+  while (left > 0) {
+    const ended = records.events.endedBefore(time, Math.min(left, EVENTS_A_LOOK));
+    for (const record of ended) {
+      records.events.delete(record);
+      if (record.event.status === "dead") records.agents.count(record.event.agent, { deadEvents: -1 });
+    }
+    if (ended.length === 0) break;
+    left -= ended.length;
+  }
+  return limit - left;
+};

@@ -1,0 +1,46 @@
+import type { GatewayEntry, GatewayNews } from "#store/store.ts";
+import type { Records } from "./records.ts";
+
+/** Appends to the gateway's stream, which keeps its newest `keep` entries. */
+export const appendNews = (
+  records: Records,
+  news: readonly GatewayNews[],
+  at: number,
+  keep: number,
+): GatewayEntry[] => {
+  const { gateway } = records;
+  const first = gateway.last + 1;
+  const entries = news.map((one, n): GatewayEntry => ({ seq: first + n, at, ...one }));
+  if (entries.length === 0) return entries;
+  gateway.append(entries);
+  if (gateway.last - gateway.first >= keep) gateway.eraseBefore(gateway.last - keep + 1);
+  records.notify({ kind: "gateway", entries });
+  return entries;
+};
+
+export const appendGatewayEntry = (
+  records: Records,
+  news: GatewayNews,
+  { now, keep }: { now: number; keep: number },
+): GatewayEntry => appendNews(records, [news], now, keep)[0] as GatewayEntry;
+
+export const readGatewayEntries = (
+  { gateway }: Records,
+  { after, limit }: { after: number; limit: number },
+): { entries: GatewayEntry[]; first: number; last: number } => ({
+  entries: gateway.after(after, limit),
+  first: gateway.first,
+  last: gateway.last,
+});
+
+const AT_ONCE = 500;
+
+/** Erases what is older than `time`. */
+export const forgetNewsBefore = ({ gateway }: Records, time: number): void => {
+  for (;;) {
+    const oldest = gateway.after(0, AT_ONCE);
+    const kept = oldest.find(({ at }) => at >= time);
+    if (oldest.length > 0) gateway.eraseBefore(kept?.seq ?? (oldest.at(-1)?.seq ?? 0) + 1);
+    if (kept || oldest.length < AT_ONCE) return;
+  }
+};

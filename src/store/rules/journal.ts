@@ -1,0 +1,85 @@
+import type { Entry, Message, SessionRef, Store } from "#store/store.ts";
+import { marksOf } from "./compactions.ts";
+import type { Pieces, Records, SessionRecord } from "./records.ts";
+
+/** The `seq` of an entry that has no place in the journal yet. */
+export const NO_SEQ = 0;
+const ENTRIES_A_PIECE = 500;
+
+/**
+ * Appends new entries to a session's journal and gives them their `seq`; keeps the session as `record` says, and tells the watchers. Answers
+ * the session with its new `lastSeq`.
+ */
+export const appendEntries = (
+  records: Records,
+  record: SessionRecord,
+  at: number,
+  entries: readonly Entry[],
+): SessionRecord => {
+  const { ordinal, lastSeq } = record.session;
+  for (const [n, entry] of entries.entries()) entry.seq = lastSeq + 1 + n;
+  const session = { ...record.session, lastSeq: lastSeq + entries.length, updatedAt: at };
+  const appended = { ...record, session };
+  records.sessions.put(appended);
+  records.journal(ordinal).append(entries);
+  records.notify({ kind: "entries", session: refOf(session), entries });
+  return appended;
+};
+
+export const refOf = ({ sessionId, agent, ordinal, contextBytes }: SessionRef): SessionRef => ({
+  sessionId,
+  agent,
+  ordinal,
+  contextBytes,
+});
+
+export const readEntries = (
+  records: Records,
+  sessionId: string,
+  { after, limit }: { after: number; limit: number },
+): Entry[] => {
+  const found = records.sessions.find(sessionId);
+  return found ? records.journal(found.session.ordinal).after(Math.max(after, 0), limit) : [];
+};
+
+type MessageQuery = Parameters<Store["readMessages"]>[1];
+
+export function* readMessages(
+  records: Records,
+  sessionId: string,
+  { before = Infinity, limit, characters = Infinity, includeCompacted = false }: MessageQuery,
+): Pieces<Message[]> {
+  const messages: Message[] = [];
+  const found = records.sessions.find(sessionId);
+  if (!found || limit < 1) return messages;
+  const { ordinal } = found.session;
+  const { isCompacted, lowest } = marksOf(records, ordinal);
+  let left = characters;
+  for (let seq = before; ; ) {
+    const page = records.journal(ordinal).before(seq, ENTRIES_A_PIECE);
+    for (const entry of page) {
+      seq = entry.seq;
+      if (!includeCompacted && seq < lowest) return messages;
+      const message = messageOf(entry, isCompacted(seq));
+      if (!message || (message.compacted && !includeCompacted)) continue;
+      messages.push(message);
+      left -= message.text.length;
+      if (messages.length === limit || left <= 0) return messages;
+    }
+    if (page.length < ENTRIES_A_PIECE) return messages;
+    yield;
+  }
+}
+
+/** An entry that holds a message's whole text, as that message. */
+const messageOf = (entry: Entry, compacted: boolean): Message | undefined => {
+  const { seq, at: createdAt, turnId } = entry;
+  const of = { turnId, seq, createdAt, compacted };
+  if (entry.name === "message.completed") {
+    const { messageId, text } = entry;
+    return { messageId, role: "assistant", text, ...of, outside: false, context: undefined };
+  }
+  if (entry.name !== "message.created" || entry.role === "assistant") return undefined;
+  const { messageId, role, text, outside, context } = entry;
+  return { messageId, role, text, ...of, outside, context };
+};

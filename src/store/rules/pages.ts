@@ -1,0 +1,40 @@
+import { decodeCursor, encodeCursor } from "#store/cursors.ts";
+import type { Page } from "#store/store.ts";
+import type { Pieces } from "./records.ts";
+
+const RECORDS_A_PIECE = 500;
+/** A page ends when it holds so many bytes: it goes out as one answer. */
+const PAGE_BYTES = 1024 * 1024;
+
+/** A list of which a page is asked for. */
+type Listing<R, T> = {
+  before(place: number, limit: number): R[];
+  placeOf(record: R): number;
+  matches(record: R): boolean;
+  show(record: R): T;
+  bytesOf(record: R): number;
+  limit: number;
+  cursor: string | undefined;
+};
+
+/** A page of the records that match, newest first. */
+export function* scanBack<R, T>(listing: Listing<R, T>): Pieces<Page<T>> {
+  const { placeOf, limit, cursor } = listing;
+  const items: T[] = [];
+  let last = 0;
+  let bytes = 0;
+  for (let place = cursor === undefined ? Infinity : decodeCursor(cursor); limit > 0; ) {
+    const records = listing.before(place, RECORDS_A_PIECE);
+    for (const record of records) {
+      place = placeOf(record);
+      if (!listing.matches(record)) continue;
+      if (items.length === limit || bytes >= PAGE_BYTES) return { items, next: encodeCursor(last) };
+      items.push(listing.show(record));
+      bytes += listing.bytesOf(record);
+      last = place;
+    }
+    if (records.length < RECORDS_A_PIECE) break;
+    yield;
+  }
+  return { items, next: undefined };
+}

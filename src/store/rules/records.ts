@@ -1,0 +1,346 @@
+/**
+ * The port between the rules and an engine: what the rules ask of the records, and what an engine must guarantee.
+ *
+ * - A rule is a synchronous function `(records, order) => answer`. It runs inside one transaction, alone.
+ * - Records are immutable. A rule never changes one that it was given: it puts another in its place. So an engine sees each change by its
+ *   `put` and its `delete`, may hand its own objects out, and can compare what was with what is.
+ * - Every call sees each write that came before it in the same transaction.
+ * - A rule refuses (it throws a GatewayError) before its first write, so that an engine has nothing to undo.
+ * - A rule touches only records that its order names (a session, a turn, an agent, a key), those that these name, and the answers of the
+ *   ordered scans below. An engine that loads before it runs can tell from the order what that is.
+ * - All scans answer an array of the records at that moment, in the order that they state. A rule may write while it walks through one.
+ * - Numbers that `next` gives grow with each call and are never given twice.
+ * - `moment` is the engine's clock: `time` for leases and delays, which no jump of the wall clock touches, and `now`, the wall clock.
+ */
+import type {
+  AgentCounts,
+  Announcement,
+  ApiKey,
+  Delivery,
+  Entry,
+  GatewayEntry,
+  Session,
+  SessionRef,
+  Summary,
+  Surface,
+  SystemEvent,
+  Turn,
+  TurnOrder,
+  UsageCount,
+  UsageCounts,
+} from "#store/store.ts";
+
+/** The right of a node to work on something until `endsAt`, a monotonic time. */
+export type Lease = { readonly node: string; readonly endsAt: number };
+
+export type SessionRecord = {
+  readonly session: Session;
+  /** Messages that its summary stands for. */
+  readonly compactedCount: number;
+  /** The bound from which on the head of its journal may be erased. Undefined: not before its next compaction. */
+  readonly headDueAt: number | undefined;
+};
+
+/** A turn. `open` holds what only one that has not ended needs. */
+export type TurnRecord = {
+  readonly turn: Turn;
+  /** The ordinal of its session. */
+  readonly ordinal: number;
+  /** Its place in its session's queue: smaller than that of everything which came later. */
+  readonly place: number;
+  /** The `seq` of the entry that holds its reply; 0 where there is none. */
+  readonly replySeq: number;
+  readonly open: OpenTurn | undefined;
+};
+
+export type OpenTurn = {
+  readonly waited: boolean;
+  readonly countedModel: string;
+  readonly events: TurnOrder["events"];
+  readonly announce: TurnOrder["announce"];
+  readonly replyMessageId: string;
+  readonly spentMs: number;
+  /** To end as cancelled, whenever its runner gives it back. */
+  readonly isCancelled: boolean;
+  /** Its place among the turns that can be claimed; undefined for one that cannot. */
+  readonly readyOrder: number | undefined;
+  /** The monotonic time at which it can be claimed again, after it was given back with a delay. */
+  readonly dueAt: number | undefined;
+  readonly lease: Lease | undefined;
+};
+
+/** A turn that has not ended. */
+export type OpenTurnRecord = TurnRecord & { readonly open: OpenTurn };
+
+export const isOpen = (record: TurnRecord): record is OpenTurnRecord => record.open !== undefined;
+
+/** A compaction's place in its session's queue. */
+export type CompactionRecord = {
+  readonly compactionId: string;
+  readonly ordinal: number;
+  readonly place: number;
+  readonly lease: Lease;
+};
+
+export type SummaryRecord = {
+  readonly ordinal: number;
+  readonly summary: Summary;
+  /** It stands for all messages up to `through`, but those whose `seq` is in `except`. */
+  readonly through: number;
+  readonly except: readonly number[];
+};
+
+/** `isTaken`: a turn works on it. */
+export type EventRecord = { readonly event: SystemEvent; readonly isTaken: boolean };
+
+export type BeatRecord = {
+  readonly agent: string;
+  /** The monotonic time at which the next is due; undefined when none is planned. */
+  readonly dueAt: number | undefined;
+  /** The same by the wall clock as it was planned; while a beat runs, when that one was due. */
+  readonly nextAt: number | undefined;
+  /** One was asked for at once, and none has begun since. */
+  readonly isAsked: boolean;
+  readonly fence: number;
+  readonly lease: Lease | undefined;
+};
+
+/** It can be claimed where it has neither a lease nor a time at which it is due. */
+export type AnnouncementRecord = {
+  readonly announcement: Announcement;
+  readonly ordinal: number;
+  /** The oldest goes first. */
+  readonly place: number;
+  readonly dueAt: number | undefined;
+  readonly fence: number;
+  readonly lease: Lease | undefined;
+};
+
+export type DeliveryRecord = {
+  readonly delivery: Delivery;
+  readonly place: number;
+  readonly turnId: string | undefined;
+  readonly sessionId: string | undefined;
+  readonly eventId: string | undefined;
+  /** Its place among those that the recorder may let go; undefined while its work goes on. */
+  readonly endedOrder: number | undefined;
+};
+
+export type KeyRecord = {
+  readonly key: string;
+  readonly hash: string;
+  readonly expiresAt: number;
+  readonly turnId: string | undefined;
+  readonly eventId: string | undefined;
+};
+
+/** An attempt that lost its claim while it ran, and whose usage is still to come. */
+export type LateAttempt = {
+  readonly turnId: string;
+  readonly fence: number;
+  readonly node: string;
+  readonly agent: string;
+  readonly surface: Surface;
+  readonly caller: string;
+  readonly endsAt: number;
+};
+
+/** The state of an agent beside its counts. */
+export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
+
+/** By how much an agent's counts move: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
+export type CountChange = Partial<Record<"queued" | "running" | "waitingEvents" | "openEvents" | "deadEvents", number>>;
+
+export type Totals = {
+  readonly sessions: number;
+  readonly turnsQueued: number;
+  readonly turnsRunning: number;
+  readonly eventsQueued: number;
+  readonly eventsDead: number;
+  readonly announcements: number;
+  readonly deliveries: number;
+  /** The weight of all records but the recorder's, and the weight of those. */
+  readonly bytes: number;
+  readonly deliveryBytes: number;
+};
+
+/** The memory of the rules from one order to the next. It belongs to the process: an engine need not keep it. */
+export type Bookmarks = {
+  /** The kind of turn that is claimed next: one that somebody waits for, or another. */
+  readonly isWaitedNext: boolean;
+  /** The last session that a sweep has looked at. */
+  readonly sweptTo: number;
+  /** How much the recorder may hold, by the last order. */
+  readonly recorderBytes: number;
+};
+
+/** Numbered entries, of which the oldest may have been erased. */
+export interface Stream<E extends { seq: number }> {
+  /** The `seq` of the oldest that is kept, or of the next to come. */
+  readonly first: number;
+  /** The `seq` of the newest ever. */
+  readonly last: number;
+  append(entries: readonly E[]): void;
+  /** Those after `seq`, in order. */
+  after(seq: number, limit: number): E[];
+  /** Those before `seq`, newest first. */
+  before(seq: number, limit: number): E[];
+  /** Erases all before `seq`. */
+  eraseBefore(seq: number): void;
+}
+
+/** News for the watchers, who are told in this order once the transaction is kept. */
+export type News =
+  | { kind: "entries"; session: SessionRef; entries: readonly Entry[] }
+  | { kind: "deleted"; session: SessionRef; end: { seq: number; at: number } }
+  | { kind: "gateway"; entries: readonly GatewayEntry[] }
+  | { kind: "cancel"; turnId: string }
+  | { kind: "compaction"; compactionId: string }
+  | { kind: "work" | "beat" | "announcement" };
+
+export interface Records {
+  readonly moment: { readonly now: number; readonly time: number };
+  readonly totals: Totals;
+  readonly bookmarks: Bookmarks;
+  setBookmarks(change: Partial<Bookmarks>): void;
+  next(series: "session" | "event" | "place" | "order"): number;
+  /** The last number that `next` gave. */
+  last(series: "event"): number;
+  notify(news: News): void;
+
+  readonly sessions: {
+    find(sessionId: string): SessionRecord | undefined;
+    at(ordinal: number): SessionRecord | undefined;
+    put(record: SessionRecord): void;
+    delete(record: SessionRecord): void;
+    /** Those with a smaller ordinal, newest first; of one agent or of all. */
+    before(ordinal: number, limit: number, agent?: string): SessionRecord[];
+    /**
+     * Those with a greater ordinal, oldest first. An engine may leave out those that were used after `unusedSince` and whose head is not
+     * due before it.
+     */
+    after(ordinal: number, limit: number, unusedSince: number): SessionRecord[];
+  };
+  /** The journal of a session, by its ordinal. It stays when the session goes, until all of it is erased. */
+  journal(ordinal: number): Stream<Entry>;
+  /** Unfinished turns and compactions of a session, by their places. */
+  queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[];
+  /** Sessions that are gone, and of whose journal some is left. */
+  readonly erasures: { first(): number | undefined; add(ordinal: number): void; delete(ordinal: number): void };
+  readonly summaries: {
+    find(ordinal: number): SummaryRecord | undefined;
+    put(record: SummaryRecord): void;
+    delete(ordinal: number): void;
+  };
+
+  readonly turns: {
+    find(turnId: string): TurnRecord | undefined;
+    /** The session of a turn is put before the turn is. */
+    put(record: TurnRecord): void;
+    delete(record: TurnRecord): void;
+    /** Those that have not ended, in any order; of one agent or of all. */
+    open(agent?: string): OpenTurnRecord[];
+    /** Those with a smaller id, the greatest first. */
+    before(turnId: string | undefined, limit: number): TurnRecord[];
+    /** Agents that have turns with a `readyOrder`. */
+    readyAgents(): string[];
+    /** The one with the smallest `readyOrder` of an agent and a kind. */
+    firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
+    /** Those with a `dueAt` of `time` or earlier, by that. */
+    dueBy(time: number): OpenTurnRecord[];
+    /** The smallest `dueAt`. */
+    nextDueAt(): number | undefined;
+    /** Those whose lease ends at `time` or earlier, in any order. */
+    leaseEnded(time: number): OpenTurnRecord[];
+  };
+  readonly compactions: {
+    find(compactionId: string): CompactionRecord | undefined;
+    put(record: CompactionRecord): void;
+    delete(record: CompactionRecord): void;
+    leaseEnded(time: number): CompactionRecord[];
+  };
+  readonly lateAttempts: {
+    find(turnId: string, fence: number): LateAttempt | undefined;
+    put(attempt: LateAttempt): void;
+    delete(attempt: LateAttempt): void;
+    /** Those that end at `time` or earlier. */
+    endedBy(time: number): LateAttempt[];
+  };
+
+  readonly events: {
+    find(eventId: string): EventRecord | undefined;
+    put(record: EventRecord): void;
+    delete(record: EventRecord): void;
+    /** Queued ones of an agent that no turn works on, with a greater ordinal, by that. */
+    free(agent: string, after: number, limit: number): EventRecord[];
+    /** Those with a smaller ordinal, newest first. */
+    before(ordinal: number, limit: number): EventRecord[];
+    /** Those that ended before `time`, in the order of their ends. */
+    endedBefore(time: number, limit: number): EventRecord[];
+  };
+  readonly beats: {
+    find(agent: string): BeatRecord | undefined;
+    put(record: BeatRecord): void;
+    leaseEnded(time: number): BeatRecord[];
+  };
+  readonly announcements: {
+    find(turnId: string): AnnouncementRecord | undefined;
+    put(record: AnnouncementRecord): void;
+    delete(record: AnnouncementRecord): void;
+    ofSession(ordinal: number): AnnouncementRecord[];
+    /** Channels that have announcements which can be claimed. */
+    readyChannels(): string[];
+    /** The one with the smallest place of those that can be claimed. */
+    firstReady(channel: string): AnnouncementRecord | undefined;
+    dueBy(time: number): AnnouncementRecord[];
+    nextDueAt(): number | undefined;
+    leaseEnded(time: number): AnnouncementRecord[];
+  };
+
+  readonly deliveries: {
+    find(deliveryId: string): DeliveryRecord | undefined;
+    put(record: DeliveryRecord): void;
+    delete(record: DeliveryRecord): void;
+    /** How many of refused strangers, or of all others, are kept, and what they weigh. */
+    shelf(isRefused: boolean): { readonly size: number; readonly bytes: number };
+    /** The one with the smallest `endedOrder` on that shelf. */
+    firstEnded(isRefused: boolean): DeliveryRecord | undefined;
+    /** Those with a smaller place, newest first. */
+    before(place: number, limit: number): DeliveryRecord[];
+  };
+  readonly keys: {
+    find(key: string): KeyRecord | undefined;
+    put(record: KeyRecord): void;
+    delete(record: KeyRecord): void;
+    /** Those that end at `time` or earlier; it may leave out some that were put after one that ends later. */
+    endedBy(time: number, limit: number): KeyRecord[];
+  };
+
+  readonly agents: {
+    find(agent: string): AgentRecord | undefined;
+    put(record: AgentRecord): void;
+    count(agent: string, change: CountChange): void;
+    counts(agent: string): Pick<AgentCounts, "queued" | "running" | "waitingEvents">;
+    /** Those with turns or events that have not ended, in any order. */
+    open(): string[];
+  };
+  readonly usage: {
+    /** Adds to the counters of that hour, agent, model, surface and caller. */
+    add(of: Omit<UsageCount, keyof UsageCounts>, change: Partial<UsageCounts>): void;
+    /** Counters whose hour lies in [from, to), by their hours. */
+    between(from: number, to: number, agent?: string): UsageCount[];
+    /** Deletes counters whose hour ended at `time` or earlier. */
+    deleteEndedBy(time: number): void;
+  };
+  readonly gateway: Stream<GatewayEntry>;
+  readonly apiKeys: {
+    /** In the order of their making. */
+    all(): ApiKey[];
+    find(keyId: string): ApiKey | undefined;
+    put(key: ApiKey): void;
+    delete(keyId: string): void;
+  };
+}
+
+/** Work that an engine runs a piece of at a time, with other orders between the pieces. It only reads. */
+export type Pieces<T> = Generator<void, T, void>;

@@ -1,0 +1,98 @@
+import type { Store } from "#store/store.ts";
+import { setPaused } from "./agents.ts";
+import { claimAnnouncements, endAnnouncement } from "./announcements.ts";
+import { claimBeats, endBeat, extendBeat, planBeat, readBeat } from "./beats.ts";
+import { endCompaction, queueCompaction, readSummary } from "./compactions.ts";
+import { addDeliveryStep, getDelivery, listDeliveries, recordDelivery } from "./deliveries.ts";
+import {
+  failQueuedEvents,
+  findEventReplay,
+  getEvent,
+  listEvents,
+  queueEvent,
+  readQueuedEvents,
+  requeueEvent,
+} from "./events.ts";
+import { appendGatewayEntry, readGatewayEntries } from "./gateway.ts";
+import { readEntries, readMessages } from "./journal.ts";
+import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts";
+import type { Pieces, Records } from "./records.ts";
+import { deleteSession, getSession, listSessions } from "./sessions.ts";
+import { sweep } from "./sweep.ts";
+import { listTurns } from "./turn-lists.ts";
+import {
+  cancelTurn,
+  claimTurns,
+  endTurn,
+  extendClaims,
+  failQueuedTurns,
+  findReplay,
+  getTurn,
+  releaseTurn,
+  startTurn,
+} from "./turns.ts";
+import { countUsage, readUsage, sumUsage } from "./usage.ts";
+
+type Answer<Name extends keyof Store> = Store[Name] extends (...args: never[]) => infer R ? Awaited<R> : never;
+type Args<Name extends keyof Store> = Store[Name] extends (...args: infer A) => unknown ? A : never;
+type RuleOf<Name extends keyof Store> = (records: Records, ...args: Args<Name>) => Answer<Name>;
+type PiecesOf<Name extends keyof Store> = (records: Records, ...args: Args<Name>) => Pieces<Answer<Name>>;
+
+/** The rule behind each method of the store, each one transaction. */
+export const rules = {
+  startTurn,
+  findReplay,
+  claimTurns,
+  extendClaims,
+  endTurn,
+  releaseTurn,
+  cancelTurn,
+  failQueuedTurns,
+  getTurn,
+  getSession,
+  listSessions,
+  readEntries,
+  queueCompaction,
+  endCompaction,
+  readSummary,
+  deleteSession,
+  countUsage,
+  readUsage,
+  sumUsage,
+  setPaused,
+  appendGatewayEntry,
+  readGatewayEntries,
+  listKeys,
+  createKey,
+  replaceKey,
+  revokeKey,
+  touchKey,
+  queueEvent,
+  findEventReplay,
+  readQueuedEvents,
+  getEvent,
+  requeueEvent,
+  failQueuedEvents,
+  planBeat,
+  readBeat,
+  claimBeats,
+  extendBeat,
+  endBeat,
+  claimAnnouncements,
+  endAnnouncement,
+  recordDelivery,
+  addDeliveryStep,
+  getDelivery,
+  sweep,
+} satisfies { [Name in keyof Store]?: RuleOf<Name> };
+
+/** The same of methods that may have to look at a great many records: an engine runs them a piece at a time. */
+export const rulesInPieces = {
+  listTurns,
+  readMessages,
+  listEvents,
+  listDeliveries,
+} satisfies { [Name in keyof Store]?: PiecesOf<Name> };
+
+export type RuleName = keyof typeof rules;
+export type PiecesName = keyof typeof rulesInPieces;

@@ -1,0 +1,155 @@
+import type { Entry, Store } from "#store/store.ts";
+import { freeLostAnnouncements } from "./announcements.ts";
+import { freeLostBeats } from "./beats.ts";
+import { dropCompaction, marksOf } from "./compactions.ts";
+import { forgetEventsBefore } from "./events.ts";
+import { forgetNewsBefore } from "./gateway.ts";
+import type { Records, SessionRecord, TurnRecord } from "./records.ts";
+import { eraseJournal, eraseTurn, forgetSession, withSession } from "./sessions.ts";
+import { finishTurn, requeueTurn } from "./turn-ends.ts";
+import { bySession } from "./turns.ts";
+import { keepLateAttempt } from "./usage.ts";
+
+/** How many records a sweep looks at before it lets others run: a millisecond or two. */
+const SLICE = 250;
+/** So many entries are as much work to look at, and to erase, as another record. */
+const ENTRIES_A_STEP = 8;
+const SESSIONS_A_LOOK = 50;
+
+type SweepRequest = Parameters<Store["sweep"]>[0];
+
+/** Puts right what time has done. Answers whether there is more. */
+export const sweep = (records: Records, request: SweepRequest): boolean => {
+  giveLostTurnsBack(records, request);
+  for (const record of records.compactions.leaseEnded(records.moment.time)) dropCompaction(records, record);
+  freeLostBeats(records);
+  freeLostAnnouncements(records);
+  for (const late of records.lateAttempts.endedBy(records.moment.time)) records.lateAttempts.delete(late);
+  records.usage.deleteEndedBy(request.usageBefore);
+  forgetNewsBefore(records, request.gatewayBefore);
+  let left = SLICE;
+  left -= eraseMore(records, left * ENTRIES_A_STEP) / ENTRIES_A_STEP;
+  left -= forgetKeys(records, request.keysBefore, Math.max(Math.ceil(left), 0));
+  left -= forgetEventsBefore(records, request.eventsBefore, Math.max(Math.ceil(left), 0));
+  const hasMore = sweepSessions(records, request, left);
+  return hasMore || records.erasures.first() !== undefined;
+};
+
+/** Turns whose lease ended go back to their queue, or fail after as many attempts as they may have. */
+const giveLostTurnsBack = (records: Records, { now, maxAttempts, lost }: SweepRequest): void => {
+  for (const record of records.turns.leaseEnded(records.moment.time).sort(bySession)) {
+    keepLateAttempt(records, record);
+    if (record.turn.attempt < maxAttempts || record.open.isCancelled) requeueTurn(records, record, now, 0);
+    else finishTurn(records, record, { now, status: "failed", reply: "", error: lost, usage: undefined });
+  }
+};
+
+/** Goes on erasing sessions that are gone. Answers how many entries it erased. */
+const eraseMore = (records: Records, limit: number): number => {
+  let left = limit;
+  for (let ordinal = records.erasures.first(); ordinal !== undefined && left > 0; ordinal = records.erasures.first()) {
+    left -= Math.max(eraseJournal(records, ordinal, left), 1);
+  }
+  return limit - left;
+};
+
+const forgetKeys = (records: Records, time: number, limit: number): number => {
+  const ended = records.keys.endedBy(time, limit);
+  for (const record of ended) records.keys.delete(record);
+  return ended.length;
+};
+
+/** Erases sessions past their retention, and the heads of journals that go on. Answers whether there is more. */
+const sweepSessions = (records: Records, request: SweepRequest, limit: number): boolean => {
+  const before = Math.max(request.sessionsBefore, request.webhookSessionsBefore);
+  let left = limit;
+  for (;;) {
+    const found = records.sessions.after(records.bookmarks.sweptTo, SESSIONS_A_LOOK, before);
+    for (const record of found) {
+      if (left <= 0) return true;
+      // Those behind it were made later still.
+      if (record.session.createdAt > before) {
+        records.setBookmarks({ sweptTo: 0 });
+        return false;
+      }
+      const { steps, isDone } = sweepSession(records, record, request, left);
+      left -= steps;
+      if (!isDone) return true;
+      records.setBookmarks({ sweptTo: record.session.ordinal });
+    }
+    if (found.length < SESSIONS_A_LOOK) break;
+  }
+  records.setBookmarks({ sweptTo: 0 });
+  return left <= 0;
+};
+
+const sweepSession = (
+  records: Records,
+  record: SessionRecord,
+  { now, sessionsBefore, webhookSessionsBefore }: SweepRequest,
+  left: number,
+): { steps: number; isDone: boolean } => {
+  const { sessionId, ordinal, updatedAt } = record.session;
+  const bound = sessionId.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore;
+  const isUnfinished = records.queue(ordinal).length > 0 || records.announcements.ofSession(ordinal).length > 0;
+  if (updatedAt <= bound && !isUnfinished) {
+    return { steps: 1 + forgetSession(records, record, now) / ENTRIES_A_STEP, isDone: true };
+  }
+  if (record.headDueAt === undefined || record.headDueAt > bound) return { steps: 1, isDone: true };
+  const { looked, isDone } = ageHead(records, record, bound, Math.ceil(left) * ENTRIES_A_STEP);
+  return { steps: 1 + looked / ENTRIES_A_STEP, isDone };
+};
+
+/** It is looked at with each sweep: nothing tells when it may go. */
+const WITH_EACH_SWEEP = 0;
+
+/**
+ * Erases what may go of a journal's head, looking at `limit` entries at most. Answers how many it looked at, and whether it came to the
+ * end of what may go.
+ */
+const ageHead = (
+  records: Records,
+  record: SessionRecord,
+  bound: number,
+  limit: number,
+): { looked: number; isDone: boolean } => {
+  const { ordinal, firstSeq } = record.session;
+  const journal = records.journal(ordinal);
+  const entries = journal.after(firstSeq - 1, limit);
+  const { isCompacted } = marksOf(records, ordinal);
+  let headDueAt: number | undefined;
+  let cut = firstSeq;
+  for (const entry of entries) {
+    const turn = beginsTurn(entry) ? records.turns.find(entry.turnId) : undefined;
+    const until = entry.at > bound ? entry.at : keptUntil(records, turn, bound, isCompacted);
+    if (until !== "gone") {
+      headDueAt = until;
+      break;
+    }
+    cut = entry.seq + 1;
+    if (turn) eraseTurn(records, turn);
+  }
+  journal.eraseBefore(cut);
+  const isDone = entries.length < limit || cut <= (entries.at(-1)?.seq ?? 0);
+  records.sessions.put({ ...withSession(record, { firstSeq: cut }), headDueAt: isDone ? headDueAt : record.headDueAt });
+  return { looked: entries.length, isDone };
+};
+
+const beginsTurn = (entry: Entry): boolean => entry.name === "message.created" && entry.role !== "assistant";
+
+/**
+ * The bound from which on a turn may go that begins here; undefined: not before the next compaction. One that is not there went with an
+ * earlier entry.
+ */
+const keptUntil = (
+  records: Records,
+  record: TurnRecord | undefined,
+  bound: number,
+  isCompacted: (seq: number) => boolean,
+): number | "gone" | undefined => {
+  if (!record) return "gone";
+  const { turn, open, replySeq } = record;
+  if (open || records.announcements.find(turn.turnId)) return WITH_EACH_SWEEP;
+  if (turn.endedAt !== undefined && turn.endedAt > bound) return turn.endedAt;
+  return isCompacted(turn.seq - 1) && (replySeq === 0 || isCompacted(replySeq)) ? "gone" : undefined;
+};

@@ -1,0 +1,117 @@
+import { addUsage, NO_USAGE } from "#kit/usages.ts";
+import type { Entry, Turn, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import { countEndOfTurn } from "./agents.ts";
+import { announceReply } from "./announcements.ts";
+import { endDelivery } from "./deliveries.ts";
+import { endEvents } from "./events.ts";
+import { appendEntries, NO_SEQ } from "./journal.ts";
+import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
+import { withSession } from "./sessions.ts";
+import { countAttempt, countEnd } from "./usage.ts";
+
+export const cancelledAt = (now: number): TurnEnd => {
+  return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
+};
+
+/** Ends a queued or running turn, its events with it, and lets the next of its session begin. */
+export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEnd): Turn => {
+  const { now, status, usage, error, model } = end;
+  const record = usage ? addUsed(records, before, now, usage) : before;
+  const { ordinal, turn, open } = record;
+  const session = records.sessions.at(ordinal) as SessionRecord;
+  const isRunning = turn.status === "running";
+  const reply = isRunning && (status === "completed" || end.reply !== "") ? end.reply : undefined;
+  const ended: Turn = {
+    ...turn,
+    status,
+    endedAt: now,
+    reply,
+    error,
+    usage: turn.usage ?? NO_USAGE,
+    model: model ?? turn.model,
+  };
+  const { messageCount, contextBytes, turnsQueued } = session.session;
+  const change = {
+    messageCount: messageCount + (reply === undefined ? 0 : 1),
+    contextBytes: contextBytes + Buffer.byteLength(reply ?? ""),
+    turnsQueued: turnsQueued - (isRunning ? 0 : 1),
+  };
+  const isFirst = records.queue(ordinal)[0]?.place === record.place;
+  const entries = endEntries(ended, open.replyMessageId, end);
+  const { lastSeq } = appendEntries(records, withSession(session, change), now, entries).session;
+  records.turns.put({ ...record, turn: ended, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
+  countEndOfTurn(records, turn, end);
+  countEnd(records, now, turn, usage?.model ?? open.countedModel, status);
+  endDelivery(records, turn.deliveryId);
+  endEvents(records, record, end);
+  if (status === "completed") announceReply(records, record, now);
+  if (isFirst) passOn(records, ordinal);
+  return ended;
+};
+
+/** What a turn's end appends to the journal; `turn` is as it is then. */
+const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string, end: TurnEnd): Entry[] => {
+  const { now: at, status, model } = end;
+  const entries: Entry[] = [];
+  if (reply !== undefined) {
+    entries.push({ seq: NO_SEQ, at, turnId, name: "message.completed", messageId, text: reply });
+  }
+  if (status === "failed") {
+    entries.push({ seq: NO_SEQ, at, turnId, name: "turn.failed", usage, model, error: end.error as TurnError });
+  } else {
+    entries.push({ seq: NO_SEQ, at, turnId, name: `turn.${status}`, usage, model, reply: end.reply });
+  }
+  return entries;
+};
+
+/** Adds what an attempt used to its turn, its session and the counters. */
+export const addUsed = (records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord => {
+  const { turn, ordinal, open } = record;
+  const session = records.sessions.at(ordinal) as SessionRecord;
+  const after = {
+    ...record,
+    turn: { ...turn, usage: addUsage(turn.usage, used.usage) },
+    open: { ...open, spentMs: open.spentMs + used.latencyMs },
+  };
+  records.turns.put(after);
+  records.sessions.put(withSession(session, { usage: addUsage(session.session.usage, used.usage) }));
+  countAttempt(records, now, turn, used);
+  return after;
+};
+
+/** Gives a running turn back to the head of its session's queue; one that was to be cancelled ends as that. */
+export const requeueTurn = (records: Records, record: OpenTurnRecord, now: number, delayMs: number): void => {
+  const { turn, ordinal, open } = record;
+  if (open.isCancelled) {
+    finishTurn(records, record, cancelledAt(now));
+    return;
+  }
+  const session = records.sessions.at(ordinal) as SessionRecord;
+  const waiting = withSession(session, { turnsQueued: session.session.turnsQueued + 1 });
+  appendEntries(records, waiting, now, [{ seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" }]);
+  const isReady = delayMs <= 0;
+  records.turns.put({
+    ...record,
+    turn: { ...turn, status: "queued" },
+    open: {
+      ...open,
+      readyOrder: isReady ? records.next("order") : undefined,
+      dueAt: isReady ? undefined : records.moment.time + delayMs,
+      lease: undefined,
+    },
+  });
+  records.agents.count(turn.agent, { queued: 1, running: -1 });
+  records.notify({ kind: "work" });
+};
+
+/** Lets what is first in a session's queue now begin. */
+export const passOn = (records: Records, ordinal: number): void => {
+  const [next] = records.queue(ordinal);
+  if (!next) return;
+  if ("compactionId" in next) {
+    records.notify({ kind: "compaction", compactionId: next.compactionId });
+    return;
+  }
+  records.turns.put({ ...next, open: { ...next.open, readyOrder: records.next("order") } });
+  records.notify({ kind: "work" });
+};

@@ -1,0 +1,318 @@
+import { GatewayError } from "#kit/errors.ts";
+import type {
+  Claim,
+  ClaimedTurn,
+  ClaimRequest,
+  Entry,
+  Store,
+  StoreLimits,
+  Turn,
+  TurnEnd,
+  TurnError,
+  TurnOrder,
+  TurnStart,
+  UsageRow,
+} from "#store/store.ts";
+import { isPaused } from "./agents.ts";
+import { compactionOfClaim } from "./compactions.ts";
+import { keepDelivery } from "./deliveries.ts";
+import { findFreeEvents, takeEvents } from "./events.ts";
+import { appendEntries, NO_SEQ } from "./journal.ts";
+import { findKey, keepKey } from "./keys.ts";
+import { holds, leaseFor } from "./leases.ts";
+import { checkBytes, refuse } from "./limits.ts";
+import { isOpen, type OpenTurnRecord, type Records, type SessionRecord, type TurnRecord } from "./records.ts";
+import { newSession, withSession } from "./sessions.ts";
+import { addUsed, cancelledAt, finishTurn, requeueTurn } from "./turn-ends.ts";
+import { countLateAttempt, countMessage } from "./usage.ts";
+
+export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
+  const replayed = order.idempotency && findReplay(records, order.idempotency, order.now);
+  if (replayed) return { turn: replayed, replayed: true, claimed: undefined };
+  const { now, turnId, text, idempotency, delivery, claim } = order;
+  const known = records.sessions.find(order.session.sessionId);
+  checkSession(records, known, order);
+  const events = order.events && findFreeEvents(records, order.session.agent, order.events.ids);
+
+  const before = known ?? newSession(records, order);
+  const { agent, messageCount, contextBytes, turnsQueued, ordinal } = before.session;
+  const isFirst = records.queue(ordinal).length === 0;
+  const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
+  const record = newTurn(records, order, before, isFirst && !isClaimed);
+  const bytes = contextBytes + Buffer.byteLength(text);
+  const change = { messageCount: messageCount + 1, contextBytes: bytes, turnsQueued: turnsQueued + 1 };
+  const session = appendEntries(records, withSession(before, change), now, [
+    messageEntry(order),
+    { seq: NO_SEQ, at: now, turnId, name: "turn.queued" },
+  ]);
+  records.turns.put(record);
+  records.agents.count(agent, { queued: 1 });
+  countMessage(records, now, record.turn, order.countedModel);
+  if (idempotency) keepKey(records, idempotency, { turnId });
+  if (delivery) keepDelivery(records, delivery, { turnId, sessionId: session.session.sessionId }, order.recorder);
+  if (events) takeEvents(records, events, turnId);
+  if (claim && isClaimed) {
+    const claimed = claimTurn(records, record, claim);
+    return { turn: claimed.turn, replayed: false, claimed };
+  }
+  if (isFirst) records.notify({ kind: "work" });
+  return { turn: record.turn, replayed: false, claimed: undefined };
+};
+
+export const findReplay = (records: Records, key: { key: string; hash: string }, now: number): Turn | undefined => {
+  const known = findKey(records, key, now);
+  if (!known) return undefined;
+  if (known.turnId === undefined) throw refuse("idempotency-mismatch", "The key was used with another body.");
+  const record = findTurn(records, known.turnId);
+  if (!record) throw refuse("turn-not-found", "The turn of this idempotency key is not kept any more.");
+  return record.turn;
+};
+
+export const getTurn = (records: Records, turnId: string): Turn | undefined => findTurn(records, turnId)?.turn;
+
+/** The turn, unless its session is gone: then it is about to be erased. */
+export const findTurn = (records: Records, turnId: string): TurnRecord | undefined => {
+  const record = records.turns.find(turnId);
+  return record && records.sessions.at(record.ordinal) && record;
+};
+
+const checkSession = (records: Records, known: SessionRecord | undefined, { session, limits }: TurnOrder): void => {
+  if (known && known.session.agent !== session.agent) {
+    throw refuse("session-conflict", `The session belongs to the agent ${known.session.agent}.`);
+  }
+  if (known) checkRoom(known, limits);
+  const { turnsQueued } = records.totals;
+  if (turnsQueued >= limits.turns) throw refuse("gateway-busy", `${turnsQueued} turns wait, limits.turns.`);
+  checkBytes(records, limits.storeBytes);
+};
+
+const checkRoom = (
+  { session: { turnsQueued, messageCount }, compactedCount }: SessionRecord,
+  limits: StoreLimits,
+): void => {
+  if (turnsQueued >= limits.turnsPerSession) {
+    throw refuse("session-busy", `${turnsQueued} turns wait in the session, limits.turnsPerSession.`);
+  }
+  const messages = messageCount - compactedCount;
+  if (messages >= limits.messagesPerSession) {
+    throw refuse("session-full", `The session holds ${messages} messages, limits.messagesPerSession.`);
+  }
+};
+
+const messageEntry = ({ now, turnId, messageId, text, outside, context }: TurnOrder): Entry => ({
+  seq: NO_SEQ,
+  at: now,
+  turnId,
+  name: "message.created",
+  messageId,
+  role: "user",
+  text,
+  outside,
+  context,
+});
+
+const newTurn = (records: Records, order: TurnOrder, { session }: SessionRecord, isReady: boolean): OpenTurnRecord => ({
+  turn: {
+    turnId: order.turnId,
+    sessionId: session.sessionId,
+    agent: session.agent,
+    surface: order.surface,
+    caller: order.caller,
+    status: "queued",
+    attempt: 0,
+    createdAt: order.now,
+    startedAt: undefined,
+    endedAt: undefined,
+    model: order.model,
+    skillIds: order.skillIds,
+    messageId: order.messageId,
+    // Its `turn.queued` entry comes after its message.
+    seq: session.lastSeq + 2,
+    reply: undefined,
+    error: undefined,
+    usage: undefined,
+    deliveryId: order.delivery?.deliveryId,
+  },
+  ordinal: session.ordinal,
+  place: records.next("place"),
+  replySeq: 0,
+  open: {
+    waited: order.waited,
+    countedModel: order.countedModel,
+    events: order.events,
+    announce: order.announce,
+    replyMessageId: "",
+    spentMs: 0,
+    isCancelled: false,
+    readyOrder: isReady ? records.next("order") : undefined,
+    dueAt: undefined,
+    lease: undefined,
+  },
+});
+
+type ClaimTurns = Omit<ClaimRequest, "replyMessageId"> & {
+  free: number;
+  freeOf(agent: string): number;
+  newMessageId(): string;
+};
+
+export const claimTurns = (
+  records: Records,
+  { free, freeOf, newMessageId, ...request }: ClaimTurns,
+): Awaited<ReturnType<Store["claimTurns"]>> => {
+  const nextDueInMs = wakeTurns(records);
+  const freeOfAgents = new Map<string, number>();
+  for (const agent of records.turns.readyAgents())
+    freeOfAgents.set(agent, isPaused(records, agent) ? 0 : freeOf(agent));
+  const turns: ClaimedTurn[] = [];
+  while (turns.length < free) {
+    const { isWaitedNext } = records.bookmarks;
+    const record = firstReady(records, freeOfAgents, isWaitedNext) ?? firstReady(records, freeOfAgents, !isWaitedNext);
+    if (!record) break;
+    const { agent } = record.turn;
+    records.setBookmarks({ isWaitedNext: !record.open.waited });
+    freeOfAgents.set(agent, (freeOfAgents.get(agent) ?? 0) - 1);
+    turns.push(claimTurn(records, record, { ...request, replyMessageId: newMessageId() }));
+  }
+  return { turns, nextDueInMs };
+};
+
+/** Makes the turns ready whose delay is over. Answers how long until the next is. */
+const wakeTurns = (records: Records): number | undefined => {
+  const { time } = records.moment;
+  for (const record of records.turns.dueBy(time)) {
+    const readyOrder = records.next("order");
+    records.turns.put({ ...record, open: { ...record.open, dueAt: undefined, readyOrder } });
+  }
+  const nextDueAt = records.turns.nextDueAt();
+  return nextDueAt === undefined ? undefined : nextDueAt - time;
+};
+
+const hasReady = (records: Records, agent: string): boolean =>
+  (records.turns.firstReady(agent, true) ?? records.turns.firstReady(agent, false)) !== undefined;
+
+/** The turn of a kind that has been ready for longest, of all agents that have a place free. */
+const firstReady = (
+  records: Records,
+  freeOfAgents: ReadonlyMap<string, number>,
+  waited: boolean,
+): OpenTurnRecord | undefined => {
+  let first: OpenTurnRecord | undefined;
+  for (const [agent, free] of freeOfAgents) {
+    const record = free > 0 ? records.turns.firstReady(agent, waited) : undefined;
+    if (record && orderOf(record) < (first ? orderOf(first) : Infinity)) first = record;
+  }
+  return first;
+};
+
+const orderOf = ({ open }: OpenTurnRecord): number => open.readyOrder ?? Infinity;
+
+const claimTurn = (
+  records: Records,
+  before: OpenTurnRecord,
+  { now, node, leaseMs, replyMessageId }: ClaimRequest,
+): ClaimedTurn => {
+  const { ordinal } = before;
+  const { turnId, sessionId, agent, seq } = before.turn;
+  const turn: Turn = { ...before.turn, status: "running", attempt: before.turn.attempt + 1, startedAt: now };
+  const { attempt } = turn;
+  const { open } = before;
+  const session = records.sessions.at(ordinal) as SessionRecord;
+  const waiting = withSession(session, { turnsQueued: session.session.turnsQueued - 1 });
+  const claimed = appendEntries(records, waiting, now, [
+    { seq: NO_SEQ, at: now, turnId, name: "turn.started", attempt },
+    replyEntry(turn, now, replyMessageId),
+  ]);
+  const lease = leaseFor(records, node, leaseMs);
+  records.turns.put({ ...before, turn, open: { ...open, replyMessageId, readyOrder: undefined, lease } });
+  records.agents.count(agent, { queued: -1, running: 1 });
+  return {
+    claim: { turnId, sessionId, node, fence: attempt },
+    turn,
+    message: messageBefore(records.journal(ordinal).after(seq - 2, 1)[0]),
+    replyMessageId,
+    replySeq: claimed.session.lastSeq,
+    spentMs: open.spentMs,
+    hops: open.announce?.hops ?? 0,
+  };
+};
+
+/** The reply's place in the journal, before its text is there. */
+const replyEntry = ({ turnId }: Turn, at: number, messageId: string): Entry => ({
+  seq: NO_SEQ,
+  at,
+  turnId,
+  name: "message.created",
+  messageId,
+  role: "assistant",
+  text: "",
+  outside: false,
+  context: undefined,
+});
+
+/** The message of the turn whose `turn.queued` entry comes next. */
+const messageBefore = (entry: Entry | undefined): ClaimedTurn["message"] => {
+  if (entry?.name !== "message.created") return { text: "", outside: false, context: undefined };
+  const { text, outside, context } = entry;
+  return { text, outside, context };
+};
+
+export const extendClaims = (records: Records, claims: readonly Claim[], leaseMs: number): Claim[] =>
+  claims.filter((claim) => {
+    const lease = leaseFor(records, claim.node, leaseMs);
+    const record = turnOfClaim(records, claim);
+    const compaction = compactionOfClaim(records, claim);
+    if (record) records.turns.put({ ...record, open: { ...record.open, lease } });
+    else if (compaction) records.compactions.put({ ...compaction, lease });
+    return !record && !compaction;
+  });
+
+export const endTurn = (records: Records, claim: Claim, end: TurnEnd): boolean => {
+  const record = turnOfClaim(records, claim);
+  if (record) finishTurn(records, record, end);
+  else countLateAttempt(records, claim, end);
+  return record !== undefined;
+};
+
+export const releaseTurn = (
+  records: Records,
+  claim: Claim,
+  { now, delayMs, usage }: { now: number; delayMs: number; usage: UsageRow | undefined },
+): boolean => {
+  const held = turnOfClaim(records, claim);
+  if (!held) {
+    countLateAttempt(records, claim, { now, usage });
+    return false;
+  }
+  requeueTurn(records, usage ? addUsed(records, held, now, usage) : held, now, delayMs);
+  return true;
+};
+
+const turnOfClaim = (records: Records, claim: Claim): OpenTurnRecord | undefined => {
+  const record = records.turns.find(claim.turnId);
+  return record && isOpen(record) && holds(claim, record.open.lease, record.turn.attempt) ? record : undefined;
+};
+
+export const cancelTurn = (records: Records, turnId: string, now: number): Turn => {
+  const record = findTurn(records, turnId);
+  if (!record) throw refuse("turn-not-found", `No turn has the id ${turnId}.`);
+  const { turn } = record;
+  if (!isOpen(record)) throw new GatewayError("turn-ended", `The turn is ${turn.status}.`, { turnId });
+  if (turn.status === "queued") return finishTurn(records, record, cancelledAt(now));
+  records.turns.put({ ...record, open: { ...record.open, isCancelled: true } });
+  records.notify({ kind: "cancel", turnId });
+  return turn;
+};
+
+export const failQueuedTurns = (records: Records, agent: string, error: TurnError, now: number): number => {
+  const queued = records.turns.open(agent).filter(({ turn }) => turn.status === "queued");
+  for (const { turn } of queued.sort(bySession)) {
+    // The end of one makes the next of its session ready.
+    const record = records.turns.find(turn.turnId) as OpenTurnRecord;
+    finishTurn(records, record, { now, status: "failed", reply: "", error, usage: undefined });
+  }
+  return queued.length;
+};
+
+/** Session by session as they were made, and in each in the order of its queue. */
+export const bySession = (a: TurnRecord, b: TurnRecord): number => a.ordinal - b.ordinal || a.place - b.place;
