@@ -43,16 +43,18 @@ export class Deliveries {
   };
 
   #move(from: DeliveryRecord | undefined, to: DeliveryRecord | undefined): void {
+    // Most that are put again have only ended.
+    const isSame = from !== undefined && from.delivery === to?.delivery;
     if (from) {
       const shelf = this.#shelfOf(from);
       shelf.size--;
-      shelf.bytes -= weighDelivery(from);
+      if (!isSame) shelf.bytes -= weighDelivery(from);
       if (from.endedOrder !== undefined) shelf.ended.delete(from.endedOrder);
     }
     if (to) {
       const shelf = this.#shelfOf(to);
       shelf.size++;
-      shelf.bytes += weighDelivery(to);
+      if (!isSame) shelf.bytes += weighDelivery(to);
       if (to.endedOrder !== undefined) shelf.ended.set(to.endedOrder, to);
     }
   }

@@ -1,4 +1,4 @@
-import type { Entry, Message, SessionRef, Store } from "#store/store.ts";
+import type { Entry, Message, Session, SessionRef, Store } from "#store/store.ts";
 import { marksOf } from "./compactions.ts";
 import type { Pieces, Records, SessionRecord } from "./records.ts";
 
@@ -7,7 +7,7 @@ export const NO_SEQ = 0;
 const ENTRIES_A_PIECE = 500;
 
 /**
- * Appends new entries to a session's journal and gives them their `seq`; keeps the session as `record` says, and tells the watchers. Answers
+ * Appends new entries to a session's journal and gives them their `seq`; keeps the session with `change`, and tells the watchers. Answers
  * the session with its new `lastSeq`.
  */
 export const appendEntries = (
@@ -15,10 +15,12 @@ export const appendEntries = (
   record: SessionRecord,
   at: number,
   entries: readonly Entry[],
+  change?: Partial<Session>,
 ): SessionRecord => {
-  const { ordinal, lastSeq } = record.session;
-  for (const [n, entry] of entries.entries()) entry.seq = lastSeq + 1 + n;
-  const session = { ...record.session, lastSeq: lastSeq + entries.length, updatedAt: at };
+  const { ordinal } = record.session;
+  let { lastSeq } = record.session;
+  for (const entry of entries) entry.seq = ++lastSeq;
+  const session = { ...record.session, ...change, lastSeq, updatedAt: at };
   const appended = { ...record, session };
   records.sessions.put(appended);
   records.journal(ordinal).append(entries);

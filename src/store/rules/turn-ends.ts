@@ -38,7 +38,7 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
   };
   const isFirst = records.queue(ordinal)[0]?.place === record.place;
   const entries = endEntries(ended, open.replyMessageId, end);
-  const { lastSeq } = appendEntries(records, withSession(session, change), now, entries).session;
+  const { lastSeq } = appendEntries(records, session, now, entries, change).session;
   records.turns.put({ ...record, turn: ended, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
   countEndOfTurn(records, turn, end);
   countEnd(records, now, turn, usage?.model ?? open.countedModel, status);
@@ -87,8 +87,8 @@ export const requeueTurn = (records: Records, record: OpenTurnRecord, now: numbe
     return;
   }
   const session = records.sessions.at(ordinal) as SessionRecord;
-  const waiting = withSession(session, { turnsQueued: session.session.turnsQueued + 1 });
-  appendEntries(records, waiting, now, [{ seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" }]);
+  const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
+  appendEntries(records, session, now, [entry], { turnsQueued: session.session.turnsQueued + 1 });
   const isReady = delayMs <= 0;
   records.turns.put({
     ...record,

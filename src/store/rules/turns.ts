@@ -22,7 +22,7 @@ import { findKey, keepKey } from "./keys.ts";
 import { holds, leaseFor } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { isOpen, type OpenTurnRecord, type Records, type SessionRecord, type TurnRecord } from "./records.ts";
-import { newSession, withSession } from "./sessions.ts";
+import { newSession } from "./sessions.ts";
 import { addUsed, cancelledAt, finishTurn, requeueTurn } from "./turn-ends.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
 
@@ -41,10 +41,8 @@ export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
   const record = newTurn(records, order, before, isFirst && !isClaimed);
   const bytes = contextBytes + Buffer.byteLength(text);
   const change = { messageCount: messageCount + 1, contextBytes: bytes, turnsQueued: turnsQueued + 1 };
-  const session = appendEntries(records, withSession(before, change), now, [
-    messageEntry(order),
-    { seq: NO_SEQ, at: now, turnId, name: "turn.queued" },
-  ]);
+  const entries = [messageEntry(order), { seq: NO_SEQ, at: now, turnId, name: "turn.queued" } as const];
+  const session = appendEntries(records, before, now, entries, change);
   records.turns.put(record);
   records.agents.count(agent, { queued: 1 });
   countMessage(records, now, record.turn, order.countedModel);
@@ -218,11 +216,12 @@ const claimTurn = (
   const { attempt } = turn;
   const { open } = before;
   const session = records.sessions.at(ordinal) as SessionRecord;
-  const waiting = withSession(session, { turnsQueued: session.session.turnsQueued - 1 });
-  const claimed = appendEntries(records, waiting, now, [
-    { seq: NO_SEQ, at: now, turnId, name: "turn.started", attempt },
+  const entries = [
+    { seq: NO_SEQ, at: now, turnId, name: "turn.started", attempt } as const,
     replyEntry(turn, now, replyMessageId),
-  ]);
+  ];
+  const change = { turnsQueued: session.session.turnsQueued - 1 };
+  const claimed = appendEntries(records, session, now, entries, change);
   const lease = leaseFor(records, node, leaseMs);
   records.turns.put({ ...before, turn, open: { ...open, replyMessageId, readyOrder: undefined, lease } });
   records.agents.count(agent, { queued: -1, running: 1 });
