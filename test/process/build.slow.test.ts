@@ -18,7 +18,7 @@ import { root } from "#test/harness/process.ts";
 const copy = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-build-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const name of ["src", "generated", "scripts", "node_modules", "package.json", "tsconfig.json"])
+  for (const name of ["src", "specs", "generated", "scripts", "node_modules", "package.json", "tsconfig.json"])
     symlinkSync(join(root, name), join(folder, name));
   return folder;
 };
