@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { browserTests, startPages } from "./browser.ts";
-import { sendSteadily, untilIdle } from "./many.ts";
+import { browserTests, startPages } from "../../browser/browser.ts";
+import { sendSteadily, untilIdle } from "../../browser/many.ts";
 
 const PER_SECOND = 200;
 /** `TAIL_SECONDS=600` is the long form. */
