@@ -11,7 +11,7 @@ import { root } from "./process.ts";
 
 // Everything that the gateway sends is held to the contract's own documents. A shape is compiled when a test first meets it.
 
-/** `format` is documentation: what is right is said by `pattern`. A document is no schema as a whole, and is not judged as one. */
+/** `format` is documentation: `pattern` decides. A document as a whole is no schema, and is not judged as one. */
 const ajv = new Ajv2020({ strict: false, validateFormats: false, validateSchema: false });
 ajv.addSchema({ ...openapi, $id: "openapi" });
 ajv.addSchema({ ...openrpc, $id: "openrpc" });

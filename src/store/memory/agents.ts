@@ -9,7 +9,7 @@ const isOpen = ({ queued, running, waitingEvents }: Counts): boolean => queued +
 export class Agents {
   readonly #records = new Map<string, AgentRecord>();
   readonly #counts = new Map<string, Counts>();
-  /** Of all agents together. */
+  /** The counts of all agents together. */
   readonly totals: Readonly<Counts> = { ...NONE };
 
   readonly records: Records["agents"] = {

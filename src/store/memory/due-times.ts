@@ -1,6 +1,6 @@
 import { Ordered } from "./ordered.ts";
 
-/** What is due at a time, by ids. */
+/** Ids by the time at which each is due. */
 export class DueTimes {
   readonly #byTime = new Ordered<number, Set<string>>();
 

@@ -97,7 +97,7 @@ export class MemoryRecords implements Records {
     this.#news.push(news);
   }
 
-  /** What watchers are to be told since the last time. */
+  /** The news for watchers since the last call. */
   takeNews(): readonly News[] {
     const news = this.#news;
     this.#news = [];

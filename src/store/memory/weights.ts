@@ -21,7 +21,7 @@ const KEY_BYTES = 200;
 const DELIVERY_BYTES = 500;
 const STEP_BYTES = 100;
 
-/** What all records weigh, kept as they come and go. */
+/** The weight of all records, kept up to date as they come and go. */
 export class Scale {
   bytes = 0;
 

@@ -14,7 +14,7 @@ import { findTurn } from "./turns.ts";
 
 /** Strangers fill no more than this part of the recorder's bytes. */
 const REFUSED_SHARE = 8;
-/** So many go at once at most, where the limits have become much smaller: the others follow. */
+/** The most deliveries that go at once, where the limits have become much smaller. The others follow. */
 const MOST_AT_ONCE = 100;
 /** More steps than any delivery needs; then no more are kept. */
 const MOST_STEPS = 200;

@@ -3,7 +3,7 @@ import type { ApiKey } from "#store/store.ts";
 import { refuse } from "./limits.ts";
 import type { KeyRecord, Records } from "./records.ts";
 
-/** What an idempotency key started, where it has not ended. With another hash it is refused. */
+/** The record of an idempotency key that has not ended. Another hash is refused. */
 export const findKey = (
   records: Records,
   { key, hash }: { key: string; hash: string },

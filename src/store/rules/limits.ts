@@ -8,7 +8,7 @@ const PASSING: ReadonlySet<ErrorName> = new Set<ErrorName>(["session-busy", "gat
 export const refuse = (name: ErrorName, detail: string): GatewayError =>
   new GatewayError(name, detail, PASSING.has(name) ? { retryAfterMs: BUSY_HINT_MS } : {});
 
-/** What counts for `limits.storeBytes`: of the recorder only what it holds past its own limit, as the work of so much is unfinished. */
+/** The bytes that count for `limits.storeBytes`. The recorder adds only the part past its own limit, whose work is unfinished. */
 export const bytesForLimit = ({ totals, bookmarks, deliveries }: Records): number =>
   totals.bytes + Math.max(0, deliveries.shelf(false).bytes - bookmarks.recorderBytes);
 

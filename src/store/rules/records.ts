@@ -181,9 +181,9 @@ export interface Stream<E extends { seq: number }> {
   /** The `seq` of the newest ever. */
   readonly last: number;
   append(entries: readonly E[]): void;
-  /** Those after `seq`, in order. */
+  /** The entries after `seq`, in order. */
   after(seq: number, limit: number): E[];
-  /** Those before `seq`, newest first. */
+  /** The entries before `seq`, newest first. */
   before(seq: number, limit: number): E[];
   /** Erases all before `seq`. */
   eraseBefore(seq: number): void;
@@ -213,10 +213,10 @@ export interface Records {
     at(ordinal: number): SessionRecord | undefined;
     put(record: SessionRecord): void;
     delete(record: SessionRecord): void;
-    /** Those with a smaller ordinal, newest first; of one agent or of all. */
+    /** Sessions with a smaller ordinal, newest first; of one agent or of all. */
     before(ordinal: number, limit: number, agent?: string): SessionRecord[];
     /**
-     * Those with a greater ordinal, oldest first. An engine may leave out those that were used after `unusedSince` and whose head is not
+     * Sessions with a greater ordinal, oldest first. An engine may leave out the ones that were used after `unusedSince` and whose head is not
      * due before it.
      */
     after(ordinal: number, limit: number, unusedSince: number): SessionRecord[];
@@ -238,19 +238,19 @@ export interface Records {
     /** The session of a turn is put before the turn is. */
     put(record: TurnRecord): void;
     delete(record: TurnRecord): void;
-    /** Those that have not ended, in any order; of one agent or of all. */
+    /** Turns that have not ended, in any order; of one agent or of all. */
     open(agent?: string): OpenTurnRecord[];
-    /** Those with a smaller id, the greatest first. */
+    /** Turns with a smaller id, the greatest first. */
     before(turnId: string | undefined, limit: number): TurnRecord[];
     /** Agents that have turns with a `readyOrder`. */
     readyAgents(): string[];
-    /** The one with the smallest `readyOrder` of an agent and a kind. */
+    /** The turn of an agent and a kind with the smallest `readyOrder`. */
     firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
-    /** Those with a `dueAt` of `time` or earlier, by that. */
+    /** Turns whose `dueAt` is `time` or earlier, in the order of `dueAt`. */
     dueBy(time: number): OpenTurnRecord[];
     /** The smallest `dueAt`. */
     nextDueAt(): number | undefined;
-    /** Those whose lease ends at `time` or earlier, in any order. */
+    /** Turns whose lease ends at `time` or earlier, in any order. */
     leaseEnded(time: number): OpenTurnRecord[];
   };
   readonly compactions: {
@@ -263,7 +263,7 @@ export interface Records {
     find(turnId: string, fence: number): LateAttempt | undefined;
     put(attempt: LateAttempt): void;
     delete(attempt: LateAttempt): void;
-    /** Those that end at `time` or earlier. */
+    /** Attempts that end at `time` or earlier. */
     endedBy(time: number): LateAttempt[];
   };
 
@@ -273,9 +273,9 @@ export interface Records {
     delete(record: EventRecord): void;
     /** Queued ones of an agent that no turn works on, with a greater ordinal, by that. */
     free(agent: string, after: number, limit: number): EventRecord[];
-    /** Those with a smaller ordinal, newest first. */
+    /** Events with a smaller ordinal, newest first. */
     before(ordinal: number, limit: number): EventRecord[];
-    /** Those that ended before `time`, in the order of their ends. */
+    /** Events that ended before `time`, in the order of their ends. */
     endedBefore(time: number, limit: number): EventRecord[];
   };
   readonly beats: {
@@ -290,7 +290,7 @@ export interface Records {
     ofSession(ordinal: number): AnnouncementRecord[];
     /** Channels that have announcements which can be claimed. */
     readyChannels(): string[];
-    /** The one with the smallest place of those that can be claimed. */
+    /** The announcement with the smallest place among all that can be claimed. */
     firstReady(channel: string): AnnouncementRecord | undefined;
     dueBy(time: number): AnnouncementRecord[];
     nextDueAt(): number | undefined;
@@ -303,16 +303,16 @@ export interface Records {
     delete(record: DeliveryRecord): void;
     /** How many of refused strangers, or of all others, are kept, and what they weigh. */
     shelf(isRefused: boolean): { readonly size: number; readonly bytes: number };
-    /** The one with the smallest `endedOrder` on that shelf. */
+    /** The delivery with the smallest `endedOrder` on that shelf. */
     firstEnded(isRefused: boolean): DeliveryRecord | undefined;
-    /** Those with a smaller place, newest first. */
+    /** Deliveries with a smaller place, newest first. */
     before(place: number, limit: number): DeliveryRecord[];
   };
   readonly keys: {
     find(key: string): KeyRecord | undefined;
     put(record: KeyRecord): void;
     delete(record: KeyRecord): void;
-    /** Those that end at `time` or earlier; it may leave out some that were put after one that ends later. */
+    /** Keys that end at `time` or earlier; it may leave out some that were put after one that ends later. */
     endedBy(time: number, limit: number): KeyRecord[];
   };
 
@@ -321,7 +321,7 @@ export interface Records {
     put(record: AgentRecord): void;
     count(agent: string, change: CountChange): void;
     counts(agent: string): Pick<AgentCounts, "queued" | "running" | "waitingEvents">;
-    /** Those with turns or events that have not ended, in any order. */
+    /** Agents with turns or events that have not ended, in any order. */
     open(): string[];
   };
   readonly usage: {

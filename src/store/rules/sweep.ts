@@ -12,7 +12,7 @@ import { keepLateAttempt } from "./usage.ts";
 
 /** How many records a sweep looks at before it lets others run: a millisecond or two. */
 const SLICE = 250;
-/** So many entries are as much work to look at, and to erase, as another record. */
+/** Looking at this many entries, and erasing them, is as much work as one other record. */
 const ENTRIES_A_STEP = 8;
 const SESSIONS_A_LOOK = 50;
 
@@ -67,7 +67,7 @@ const sweepSessions = (records: Records, request: SweepRequest, limit: number): 
     const found = records.sessions.after(records.bookmarks.sweptTo, SESSIONS_A_LOOK, before);
     for (const record of found) {
       if (left <= 0) return true;
-      // Those behind it were made later still.
+      // The sessions behind it were made later still.
       if (record.session.createdAt > before) {
         records.setBookmarks({ sweptTo: 0 });
         return false;

@@ -49,7 +49,7 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
   return ended;
 };
 
-/** What a turn's end appends to the journal; `turn` is as it is then. */
+/** The entries that the end of a turn appends to the journal. `turn` is the ended one. */
 const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string, end: TurnEnd): Entry[] => {
   const { now: at, status, model } = end;
   const entries: Entry[] = [];
