@@ -1,6 +1,7 @@
+import { relative } from "node:path";
 import { DefaultReporter, type TestCase, type TestModule } from "vitest/node";
 
-/** A line per file, failures in full, and at the end how many tests were skipped for which reason. */
+/** A line per file, failures in full, and at the end the reasons of skipped tests and the names of failed ones. */
 export default class Reporter extends DefaultReporter {
   constructor() {
     super({ summary: false });
@@ -8,13 +9,27 @@ export default class Reporter extends DefaultReporter {
 
   override onTestRunEnd(...args: Parameters<DefaultReporter["onTestRunEnd"]>): void {
     super.onTestRunEnd(...args);
-    const reasons = skippedByReason(args[0]);
-    if (reasons.size === 0) return;
-    this.log(" Skipped");
-    for (const [reason, count] of reasons) this.log(`   ${String(count).padStart(4)}  ${reason}`);
-    this.log("");
+    this.#list(
+      "Skipped",
+      [...skippedByReason(args[0])].map(([reason, count]) => `${String(count).padStart(4)}  ${reason}`),
+    );
+    // The last lines are what a log that is cut short still has.
+    this.#list("Failed", failures(args[0]));
+  }
+
+  #list(title: string, lines: readonly string[]): void {
+    if (lines.length > 0) this.log([` ${title}`, ...lines.map((line) => `   ${line}`), ""].join("\n"));
   }
 }
+
+/** The file, the name and the first line of what was thrown, of each test that failed. */
+const failures = (modules: readonly TestModule[]): string[] =>
+  modules.flatMap(({ moduleId, children }) =>
+    [...children.allTests("failed")].map((test) => {
+      const thrown = test.result().errors?.[0]?.message.split("\n")[0] ?? "";
+      return `${relative(process.cwd(), moduleId)} > ${test.fullName}: ${thrown}`;
+    }),
+  );
 
 const skippedByReason = (modules: readonly TestModule[]): Map<string, number> => {
   const reasons = new Map<string, number>();
