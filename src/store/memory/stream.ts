@@ -1,11 +1,16 @@
 import type { Stream } from "#store/rules/records.ts";
+import { type Packed, pack, unpack } from "./packed.ts";
 
-/** Numbered entries in an array, of which the oldest go. */
+/** Entries that are packed together. */
+const CHUNK = 32;
+
+/** Numbered entries in an array, of which the oldest are packed, and go. */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   readonly #weigh: (before: E | undefined, after: E | undefined) => void;
-  /** The first `#gone` of them were erased: they leave the array when they are half of it. */
-  #entries: (E | undefined)[] = [];
-  #gone = 0;
+  /** The `seq` of the first entry of the first chunk. That one, or its next ones, may have been erased. */
+  #start = 1;
+  #chunks: Packed[] = [];
+  #newest: E[] = [];
   first = 1;
 
   constructor(weigh: (before: E | undefined, after: E | undefined) => void) {
@@ -13,41 +18,58 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   }
 
   get last(): number {
-    return this.first + this.#entries.length - this.#gone - 1;
+    return this.#unpackedFrom + this.#newest.length - 1;
   }
 
   append(entries: readonly E[]): void {
     for (const entry of entries) {
-      this.#entries.push(entry);
+      this.#newest.push(entry);
       this.#weigh(undefined, entry);
     }
+    while (this.#newest.length >= 2 * CHUNK) this.#chunks.push(pack(this.#newest.splice(0, CHUNK)));
   }
 
   after(seq: number, limit: number): E[] {
-    const from = this.#placeOf(seq + 1);
-    return this.#entries.slice(from, from + limit) as E[];
+    const from = Math.max(seq + 1, this.first);
+    return this.#between(from, from + limit);
   }
 
   before(seq: number, limit: number): E[] {
-    const end = this.#placeOf(seq);
-    return this.#entries.slice(Math.max(end - limit, this.#gone), end).reverse() as E[];
+    const end = Math.min(seq, this.last + 1);
+    return this.#between(end - limit, end).reverse();
   }
 
   eraseBefore(seq: number): void {
-    const end = this.#placeOf(seq);
-    for (let at = this.#gone; at < end; at++) {
-      this.#weigh(this.#entries[at], undefined);
-      this.#entries[at] = undefined;
+    for (const entry of this.#between(this.first, seq)) this.#weigh(entry, undefined);
+    this.first = Math.max(this.first, Math.min(seq, this.last + 1));
+    const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);
+    this.#chunks.splice(0, chunks);
+    this.#start += chunks * CHUNK;
+    const erased = this.first - this.#start;
+    const [chunk] = this.#chunks;
+    if (chunk) {
+      this.#chunks[0] = pack(unpack<(E | null)[]>(chunk).fill(null, 0, erased));
+    } else {
+      this.#newest.splice(0, erased);
+      this.#start = this.first;
     }
-    this.first += end - this.#gone;
-    this.#gone = end;
-    if (this.#gone * 2 <= this.#entries.length) return;
-    this.#entries = this.#entries.slice(this.#gone);
-    this.#gone = 0;
   }
 
-  /** Where the entry is, or would be. */
-  #placeOf(seq: number): number {
-    return Math.min(Math.max(seq - this.first, 0) + this.#gone, this.#entries.length);
+  get #unpackedFrom(): number {
+    return this.#start + this.#chunks.length * CHUNK;
+  }
+
+  /** The entries from one `seq` up to another, of those that are kept. */
+  #between(from: number, end: number): E[] {
+    const found: E[] = [];
+    const start = Math.max(from, this.first);
+    const firstChunk = Math.floor((start - this.#start) / CHUNK);
+    for (let at = firstChunk; at < this.#chunks.length && this.#start + at * CHUNK < end; at++) {
+      const entries = unpack<(E | null)[]>(this.#chunks[at] as Packed);
+      for (const entry of entries) if (entry && entry.seq >= start && entry.seq < end) found.push(entry);
+    }
+    const unpacked = this.#unpackedFrom;
+    found.push(...this.#newest.slice(Math.max(start - unpacked, 0), Math.max(end - unpacked, 0)));
+    return found;
   }
 }

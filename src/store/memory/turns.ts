@@ -1,6 +1,7 @@
 import { isOpen, type OpenTurn, type OpenTurnRecord, type Records, type TurnRecord } from "#store/rules/records.ts";
 import { DueTimes } from "./due-times.ts";
 import { Ordered } from "./ordered.ts";
+import { type Packed, pack, unpack } from "./packed.ts";
 import type { Sessions } from "./sessions.ts";
 import { type Scale, weighTurn } from "./weights.ts";
 
@@ -10,7 +11,8 @@ type Lanes = { waited: Ordered<number, string>; unwaited: Ordered<number, string
 export class Turns {
   readonly #scale: Scale;
   readonly #sessions: Sessions;
-  readonly #byId = new Ordered<string, TurnRecord>();
+  /** Those that have ended are packed. */
+  readonly #byId = new Ordered<string, OpenTurnRecord | Packed>();
   readonly #open = new Map<string, OpenTurnRecord>();
   readonly #ready = new Map<string, Lanes>();
   readonly #due = new DueTimes();
@@ -26,7 +28,7 @@ export class Turns {
     put: (record) => {
       const { turnId } = record.turn;
       const before = this.#find(turnId);
-      this.#byId.set(turnId, record);
+      this.#byId.set(turnId, isOpen(record) ? record : pack(record));
       if (isOpen(record)) this.#open.set(turnId, record);
       this.#move(record, before, record);
     },
@@ -36,7 +38,7 @@ export class Turns {
       this.#byId.delete(record.turn.turnId);
     },
     open: (agent) => [...this.#open.values()].filter(({ turn }) => agent === undefined || turn.agent === agent),
-    before: (turnId, limit) => this.#byId.before(turnId, limit),
+    before: (turnId, limit) => this.#byId.before(turnId, limit).map(unpack<TurnRecord>),
     readyAgents: () => [...this.#ready.keys()],
     firstReady: (agent, waited) => {
       const turnId = this.#ready.get(agent)?.[waited ? "waited" : "unwaited"].first();
@@ -48,7 +50,10 @@ export class Turns {
   };
 
   #find(turnId: string): TurnRecord | undefined {
-    return this.#open.get(turnId) ?? this.#byId.get(turnId);
+    const open = this.#open.get(turnId);
+    if (open) return open;
+    const kept = this.#byId.get(turnId);
+    return kept === undefined ? undefined : unpack<TurnRecord>(kept);
   }
 
   #all(turnIds: readonly string[]): OpenTurnRecord[] {

@@ -1,0 +1,42 @@
+import { expect, it } from "vitest";
+import { ArrayStream } from "#store/memory/stream.ts";
+
+type Numbered = { seq: number };
+const numbered = (from: number, through: number): Numbered[] =>
+  Array.from({ length: Math.max(through - from + 1, 0) }, (_, n) => ({ seq: from + n }));
+
+/** Chunks of a stream are packed where it has hundreds of entries, so both a short one and a long one are walked through. */
+it("a stream reads and erases as an array does, however long it is", () => {
+  let weight = 0;
+  const stream = new ArrayStream<Numbered>((before, after) => {
+    weight += (after ? 1 : 0) - (before ? 1 : 0);
+  });
+  let kept: Numbered[] = [];
+  let last = 0;
+  for (let step = 0; step < 400; step++) {
+    const count = (step * 7) % 13;
+    const added = numbered(last + 1, last + count);
+    stream.append(added);
+    kept.push(...added);
+    last += count;
+    if (step % 5 === 4) {
+      const bound = (kept[0]?.seq ?? last + 1) + ((step * 11) % 60);
+      stream.eraseBefore(bound);
+      stream.eraseBefore(0);
+      kept = kept.filter(({ seq }) => seq >= bound);
+    }
+    const first = kept[0]?.seq ?? last + 1;
+    expect([stream.first, stream.last, weight]).toEqual([first, last, kept.length]);
+    for (const seq of [0, first - 1, first + 3, first + 70, last - 40, last, Infinity]) {
+      for (const limit of [1, 33, Infinity]) {
+        expect(stream.after(seq, limit)).toEqual(kept.filter((entry) => entry.seq > seq).slice(0, limit));
+        expect(stream.before(seq, limit)).toEqual(
+          kept
+            .filter((entry) => entry.seq < seq)
+            .reverse()
+            .slice(0, limit),
+        );
+      }
+    }
+  }
+});
