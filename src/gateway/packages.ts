@@ -9,13 +9,12 @@ type PackageName = keyof typeof packageVersions;
 const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   sqlite: ["libsql"],
   postgres: ["pg"],
-  model: ["undici", "zod"],
+  model: ["zod"],
   openai: ["@ai-sdk/openai"],
   anthropic: ["@ai-sdk/anthropic"],
   google: ["@ai-sdk/google"],
   "openai-compatible": ["@ai-sdk/openai-compatible"],
-  http: ["undici"],
-  a2a: ["@a2a-js/sdk", "undici"],
+  a2a: ["@a2a-js/sdk"],
   acp: ["@agentclientprotocol/sdk", "zod"],
   tools: ["@modelcontextprotocol/sdk", "zod"],
 };

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { queryObjects } from "node:v8";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { openAgent } from "#backends/outbound/agent.ts";
+import { openAgent } from "#backends/outbound/ask.ts";
 import { EventReader } from "#backends/outbound/events.ts";
 import { createLiveReplies } from "#core/turns/live-replies.ts";
 import { systemClock } from "#kit/clock.ts";
