@@ -1,11 +1,11 @@
 import type { LanguageModelV3, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
-import { chatBody, type PlainBody } from "./plain.ts";
-import type { Wire } from "./wires/wire.ts";
-import { WIRES } from "./wires/wires.ts";
 
 export type ProviderSettings = {
-  type: "openai" | "anthropic" | "google" | "openai-compatible";
+  type: "openai" | "anthropic" | "google" | "openai-compatible" | "ai-sdk";
+  /** Of the type `ai-sdk`: the package of its SDK, and what that is given beside the rest. */
+  package?: string | undefined;
+  settings?: Readonly<Record<string, unknown>> | undefined;
   apiKey: string | undefined;
   baseUrl: string | undefined;
   headers: Readonly<Record<string, string>>;
@@ -13,14 +13,13 @@ export type ProviderSettings = {
 
 /** A model of a provider, by the provider's own SDK. */
 export type Provider = {
-  wire: Wire;
   model(id: string): LanguageModelV3;
   /** What is set for a model, as the SDK wants to be told. */
   options(set: Readonly<Record<string, unknown>> | undefined): SharedV3ProviderOptions;
-  /** Writes requests that the SDK need not make. */
-  plainBody?: PlainBody;
   /** Whether a model that has called tools can be told to call no more and still sees them. */
   canRefuseTools: boolean;
+  /** Whether its events may tell what was used before the end, which its SDK shows at the end alone. */
+  tellsUsageEarly: boolean;
 };
 
 type Fetch = typeof globalThis.fetch;
@@ -42,6 +41,7 @@ export const openProvider = async (settings: ProviderSettings, fetch: Fetch): Pr
   try {
     return await load(settings, fetch);
   } catch (cause) {
+    if (cause instanceof BackendError) throw cause;
     throw new BackendError(`the SDK for providers of the type ${settings.type} cannot be loaded; is it installed?`, {
       cause,
     });
@@ -54,21 +54,21 @@ const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider>
       const { createOpenAI } = await import("@ai-sdk/openai");
       const provider = createOpenAI(settingsOf(settings, "https://api.openai.com/v1", fetch));
       return {
-        wire: WIRES.responses,
         model: (id) => provider.responses(id),
         // The conversation is kept here: nothing of it has to stay with the provider.
         options: (set) => named("openai", { store: false, ...set }),
         canRefuseTools: true,
+        tellsUsageEarly: false,
       };
     }
     case "anthropic": {
       const { createAnthropic } = await import("@ai-sdk/anthropic");
       const provider = createAnthropic(settingsOf(settings, "https://api.anthropic.com/v1", fetch));
       return {
-        wire: WIRES.anthropic,
         model: (id) => provider.messages(id),
         options: (set) => named("anthropic", set),
         canRefuseTools: false,
+        tellsUsageEarly: true,
       };
     }
     case "google": {
@@ -76,10 +76,10 @@ const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider>
       const base = "https://generativelanguage.googleapis.com/v1beta";
       const provider = createGoogleGenerativeAI(settingsOf(settings, base, fetch));
       return {
-        wire: WIRES.google,
         model: (id) => provider.languageModel(id),
         options: (set) => named("google", set),
         canRefuseTools: true,
+        tellsUsageEarly: true,
       };
     }
     case "openai-compatible": {
@@ -88,12 +88,50 @@ const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider>
       const key = apiKey === "" ? {} : { apiKey };
       const provider = createOpenAICompatible({ name: "openaiCompatible", includeUsage: true, ...others, ...key });
       return {
-        wire: WIRES.chat,
-        plainBody: chatBody,
         model: (id) => provider.chatModel(id),
         options: (set) => named("openaiCompatible", set),
         canRefuseTools: true,
+        tellsUsageEarly: false,
       };
     }
+    case "ai-sdk":
+      return await loadPackage(settings, fetch);
   }
 };
+
+type MadeProvider = { languageModel?(id: string): LanguageModelV3 };
+
+/** A provider whose SDK is not one of ours: each of them has one function that makes it, `createMistral` and the like. */
+const loadPackage = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider> => {
+  const { package: name = "", apiKey, baseUrl, headers, settings: more } = settings;
+  const exported = (await import(name)) as Record<string, unknown>;
+  const [, create] = Object.entries(exported).find(([key, value]) => isFactory(key, value)) ?? [];
+  const made = (create as ((settings: object) => MadeProvider) | undefined)?.({
+    ...more,
+    ...(apiKey !== undefined && { apiKey }),
+    ...(baseUrl !== undefined && { baseURL: baseUrl }),
+    headers: { ...headers },
+    fetch,
+  });
+  if (typeof made?.languageModel !== "function")
+    throw new BackendError(`the package ${name} is no provider of the AI SDK`);
+  const key = optionsName(name);
+  return {
+    model: (id) => {
+      const model = made.languageModel?.(id) as LanguageModelV3;
+      if (model.specificationVersion === "v3") return model;
+      throw new BackendError(
+        `the package ${name} is for another version of the AI SDK: one with models of v3 is needed`,
+      );
+    },
+    options: (set) => named(key, set),
+    canRefuseTools: true,
+    tellsUsageEarly: true,
+  };
+};
+
+const isFactory = (name: string, value: unknown): boolean => /^create[A-Z]/.test(name) && typeof value === "function";
+
+/** What a provider calls its own options: mostly as its package is called. */
+const optionsName = (name: string): string =>
+  name.replace(/^.*\//, "").replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

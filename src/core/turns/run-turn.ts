@@ -1,4 +1,4 @@
-import type { Backend, BackendTurn, Chunk, ChunkHearer, Chunks, HeardChunks } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk, ChunkHearer, Chunks, HeardChunks, Used } from "#backends/backend.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
@@ -203,6 +203,7 @@ class HeardTurn implements ChunkHearer {
 const tellChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
   if ("text" in chunk && typeof chunk.text === "string") {
     tellText(chunk.text, listener);
+    if (chunk.usage) takeUsage(outcome, chunk.usage);
     return;
   }
   takeChunk(outcome, chunk);
@@ -240,12 +241,18 @@ const takeChunk = (outcome: Outcome, chunk: Chunk): string => {
     outcome.reply += chunk.text;
     return chunk.text;
   }
-  if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output))
-    outcome.usage = usageOf(chunk.usage);
-  else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
+  if ("usage" in chunk && chunk.usage && takeUsage(outcome, chunk.usage)) return "";
+  if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
   else if (!("alive" in chunk) && !("note" in chunk && typeof chunk.note?.name === "string"))
     throw new TypeError("the backend yielded something that is no chunk");
   return "";
+};
+
+/** False where it is none. */
+const takeUsage = (outcome: Outcome, used: Used): boolean => {
+  if (!isCount(used.input) || !isCount(used.output)) return false;
+  outcome.usage = usageOf(used);
+  return true;
 };
 
 /** What was used by who is stopped, and tells it no more. */
