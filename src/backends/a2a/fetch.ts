@@ -1,9 +1,8 @@
 import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
-import { discard, streamOf } from "#kit/paced.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
-import { ask, MIB, targetOf, wholeOf } from "../outbound/ask.ts";
+import { ask, MIB, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { WHO } from "./card.ts";
@@ -31,19 +30,15 @@ export const createFetch =
     if (target.origin !== origin)
       throw new BackendError(`${WHO} names an address at another host, where nothing is sent`);
     const own = Object.fromEntries(new Headers(init.headers));
-    const {
-      statusCode: status,
-      headers: head,
-      body,
-    } = await ask(agent, WHO, {
+    const request = {
       ...target,
       method: (init.method ?? "GET") as Dispatcher.HttpMethod,
       headers: { "user-agent": "agent-gateway", ...headers, ...own, "accept-encoding": "identity" },
       body: typeof init.body === "string" ? init.body : null,
-      signal: init.signal ?? null,
-    });
+    };
+    const { status, headers: head, body } = await ask(agent, WHO, request, init.signal);
     const refuse = (error: BackendError): never => {
-      discard(body);
+      body.discard();
       throw error;
     };
     if (status < 200 || status >= 300) {

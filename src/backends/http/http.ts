@@ -2,11 +2,10 @@ import type { Agent } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { discard } from "#kit/paced.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
 import type { Backend, BackendTurn, Chunk, Used } from "../backend.ts";
 import { createBreaker, guarded } from "../breaker.ts";
-import { type Answer, ask, MIB, openAgent, targetOf, wholeOf } from "../outbound/ask.ts";
+import { type Answer, ask, type Body, MIB, openAgent, targetOf, wholeOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { summaryOf } from "../summary.ts";
@@ -70,7 +69,7 @@ async function* reply(service: Service, { want, id, document }: Asked, signal: A
   const told = await document;
   const body = JSON.stringify(told);
   const sent = headers(id, ACCEPT[want], body, told.hops);
-  const answer = await ask(agent, WHO, { ...target, method: "POST", headers: sent, body, signal });
+  const answer = await ask(agent, WHO, { ...target, method: "POST", headers: sent, body }, signal);
   let used: Used | undefined;
   for await (const chunk of chunksOf(want, answer, clock)) {
     if ("usage" in chunk) used = chunk.usage;
@@ -81,9 +80,9 @@ async function* reply(service: Service, { want, id, document }: Asked, signal: A
 }
 
 async function* chunksOf(want: Want, answer: Answer, clock: Clock): AsyncGenerator<Chunk> {
-  const { statusCode: status, headers, body } = answer;
+  const { status, headers, body } = answer;
   if ((headers["content-encoding"] ?? "identity") !== "identity") {
-    discard(body);
+    body.discard();
     throw new BackendError(`${WHO} encoded its answer, which it was asked not to`);
   }
   const type = mediaTypeOf(headers["content-type"]);
@@ -92,13 +91,13 @@ async function* chunksOf(want: Want, answer: Answer, clock: Clock): AsyncGenerat
   else yield* readWhole(want, status, type, await wholeOf(WHO, body, WHOLE_BYTES));
 }
 
-async function* streamed(body: Answer["body"], clock: Clock): AsyncGenerator<Chunk> {
-  for await (const events of eventsOf(WHO, body.iterator({ destroyOnReturn: false }), STREAM_BYTES)) {
+async function* streamed(body: Body, clock: Clock): AsyncGenerator<Chunk> {
+  for await (const events of eventsOf(WHO, unended(body), STREAM_BYTES)) {
     for (const event of events) {
       if (event === "comment") yield ALIVE;
       else if (event.name === "done") {
         yield* readEnd(parsed(event.data));
-        letGoBy(body, clock);
+        void letGoBy(body, clock);
         return;
       } else yield PIECES.has(event.name) ? readPiece(parsed(event.data)) : ALIVE;
     }
@@ -108,8 +107,8 @@ async function* streamed(body: Answer["body"], clock: Clock): AsyncGenerator<Chu
 
 /** An answer that is no reply. Its head has told enough, so its body is not waited for as long as a reply is. */
 const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock): Promise<BackendError> => {
-  const { statusCode: status, headers, body } = answer;
-  const stopWaiting = clock.after(REST_MS, () => discard(body));
+  const { status, headers, body } = answer;
+  const stopWaiting = clock.after(REST_MS, () => body.discard());
   const text = await wholeOf(WHO, body, FAILURE_BYTES).catch(() => undefined);
   stopWaiting();
   if (want === "summary" && NO_SUMMARIES.has(status))
@@ -120,15 +119,21 @@ const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock)
   return new BackendError(`${WHO} ${words}`, { retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
 };
 
+/** The same, which stays open when its reader leaves. */
+const unended = (body: Body): AsyncIterable<Buffer> => ({
+  [Symbol.asyncIterator]: () => ({
+    next: async () => {
+      const value = await body.next();
+      return value ? { done: false, value } : { done: true, value };
+    },
+  }),
+});
+
 /** A reply is over before its body: a short rest of that is read, so that the connection can be used again. */
-const letGoBy = (body: Answer["body"], clock: Clock): void => {
-  const stopWaiting = clock.after(REST_MS, () => discard(body));
-  let bytes = 0;
-  body.on("error", () => {}).on("close", stopWaiting);
-  body.on("data", (piece: Buffer) => {
-    bytes += piece.length;
-    if (bytes > FAILURE_BYTES) discard(body);
-  });
+const letGoBy = async (body: Body, clock: Clock): Promise<void> => {
+  const stopWaiting = clock.after(REST_MS, () => body.discard());
+  await wholeOf(WHO, body, FAILURE_BYTES).catch(() => {});
+  stopWaiting();
 };
 
 const ALIVE: Chunk = { alive: true };

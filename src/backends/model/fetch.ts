@@ -1,8 +1,7 @@
 import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
-import { discard, streamOf } from "#kit/paced.ts";
-import { type Answer, ask, MIB, piecesOf, targetOf, wholeOf } from "../outbound/ask.ts";
+import { type Answer, ask, type Body, MIB, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
 import { createDecoder } from "../outbound/server-events.ts";
 import { brokeOff, failureOf, jsonOf, noStream, retryAfterIn } from "./failures.ts";
 
@@ -36,19 +35,19 @@ export const createModelFetch = (agent: Agent, clock: Clock, calls: WeakMap<Abor
     const { headers = {}, body, method = "GET", signal } = init;
     if (call) call.wasSent = true;
     const own = headers instanceof Headers ? Object.fromEntries(headers) : (headers as Record<string, string>);
-    const answer = await ask(agent, WHO, {
+    const request = {
       ...targetOf(address),
       method: method as Dispatcher.HttpMethod,
       headers: { ...own, "accept-encoding": "identity" },
       body: body as string,
-      signal: signal ?? null,
-    });
+    };
+    const answer = await ask(agent, WHO, request, signal);
     const type = String(answer.headers["content-type"] ?? "");
     if ((answer.headers["content-encoding"] ?? "identity") !== "identity") {
-      discard(answer.body);
+      answer.body.discard();
       throw noStream("something compressed");
     }
-    if (answer.statusCode !== 200 || NO_STREAM.test(type)) throw await refusalOf(answer, type, clock);
+    if (answer.status !== 200 || NO_STREAM.test(type)) throw await refusalOf(answer, type, clock);
     const stream = streamOf(checked(answer.body, BINARY.test(type), call), answer.body);
     return new Response(stream, { headers: { "content-type": type } });
   };
@@ -67,12 +66,15 @@ const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
 /** Of those that stream something else than text. */
 const BINARY = /^application\/vnd\.|octet-stream/i;
 
-async function* checked(body: Answer["body"], isBinary: boolean, call?: Call): AsyncGenerator<Uint8Array, void> {
+async function* checked(body: Body, isBinary: boolean, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
   const decode = createDecoder(WHO);
+  let bytes = 0;
   let line = 0;
   let last: Buffer | undefined;
   try {
-    for await (const piece of piecesOf(WHO, body, ANSWER_BYTES)) {
+    for (let piece = await body.next(); piece; piece = await body.next()) {
+      bytes += piece.length;
+      if (bytes > ANSWER_BYTES) throw new BackendError(`${WHO} sent more than ${ANSWER_BYTES / MIB} MiB`);
       if (call) call.hasEvents ||= isBinary || piece.includes("data:");
       if (!isBinary) {
         decode(piece);
@@ -87,13 +89,15 @@ async function* checked(body: Answer["body"], isBinary: boolean, call?: Call): A
     }
     if (call) call.hasEnded = last?.includes("[DONE]") === true;
   } catch (error) {
-    const failure = error instanceof BackendError && !error.retryable ? error : brokeOff(error);
+    const failure = error instanceof BackendError ? error : brokeOff(error);
     if (call) call.failure ??= failure;
     throw failure;
+  } finally {
+    body.discard();
   }
 }
 
-const refusalOf = async ({ statusCode: status, headers, body }: Answer, type: string, clock: Clock) => {
+const refusalOf = async ({ status, headers, body }: Answer, type: string, clock: Clock) => {
   const error = jsonOf(await wholeOf(WHO, body, ERROR_BYTES).catch(() => ""));
   const isError = status !== 200 || (typeof error === "object" && error !== null && "error" in error);
   return isError

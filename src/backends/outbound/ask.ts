@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
+import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher } from "undici";
 import { BackendError } from "#kit/errors.ts";
 import { JoinedBytes } from "#kit/joined-bytes.ts";
 import { HEAD_BYTES, reachWithin } from "#kit/lookup.ts";
-import { paced, READ_AHEAD } from "#kit/paced.ts";
 import { connectionError } from "./words.ts";
 
 export const MIB = 1024 * 1024;
@@ -20,16 +20,116 @@ export const openAgent = (connectMs: number): Agent =>
     bodyTimeout: 0,
   });
 
-export type Answer = Dispatcher.ResponseData;
+export type Answer = { status: number; headers: IncomingHttpHeaders; body: Body };
 
-/** Sends a request. Throws a BackendError. A body that nobody reads has to be destroyed: it holds its sender back. */
-export const ask = async (agent: Agent, who: string, request: Dispatcher.RequestOptions): Promise<Answer> => {
-  try {
-    return await agent.request({ ...request, highWaterMark: READ_AHEAD });
-  } catch (error) {
-    throw connectionError(who, error);
+/**
+ * Sends a request, and answers as soon as the head of the answer has come. It ends, and its connection with it, when the signal aborts. A
+ * body that nobody reads has to be discarded: it holds its sender back. Throws a BackendError.
+ */
+export const ask = (
+  agent: Agent,
+  who: string,
+  request: Dispatcher.DispatchOptions,
+  signal: AbortSignal | null | undefined,
+): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const body = new Body();
+    const abort = () => body.fail(signal?.reason);
+    const fail = (error: unknown) => {
+      signal?.removeEventListener("abort", abort);
+      body.fail(error);
+    };
+    body.onFailure = (error) => reject(connectionError(who, error));
+    if (signal?.aborted) {
+      abort();
+      return;
+    }
+    signal?.addEventListener("abort", abort, { once: true });
+    try {
+      agent.dispatch(request, {
+        onRequestStart: (controller) => body.begin(controller),
+        onResponseStart: (_, status, headers) => {
+          if (status >= 200) resolve({ status, headers, body });
+        },
+        onResponseData: (_, piece) => body.push(piece),
+        onResponseEnd: () => {
+          signal?.removeEventListener("abort", abort);
+          body.end();
+        },
+        onResponseError: (_, error) => fail(error),
+      });
+    } catch (error) {
+      fail(error);
+    }
+  });
+
+/** Bytes of a body that are taken from its connection before anybody reads them. */
+const READ_AHEAD = 4 * 1024;
+
+/** The body of an answer, as it comes. */
+export class Body implements AsyncIterable<Buffer> {
+  #controller: Dispatcher.DispatchController | undefined;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  #over: { error: unknown } | "ended" | undefined;
+  #wake = () => {};
+  onFailure: ((error: unknown) => void) | undefined;
+
+  begin(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#over) controller.abort(LEFT);
   }
-};
+
+  push(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.#bytes += piece.length;
+    if (this.#bytes > READ_AHEAD) this.#controller?.pause();
+    this.#wake();
+  }
+
+  end(): void {
+    this.#over ??= "ended";
+    this.#wake();
+  }
+
+  /** Its connection is closed, unless it has ended. What came before is still read. */
+  fail(error: unknown): void {
+    if (this.#over) return;
+    this.#over = { error };
+    this.#controller?.abort(LEFT);
+    this.onFailure?.(error);
+    this.#wake();
+  }
+
+  /** Nobody reads it. */
+  discard(): void {
+    this.fail(LEFT);
+  }
+
+  /** What has come since the last time, in one piece; undefined at the end. */
+  async next(): Promise<Buffer | undefined> {
+    while (this.#pieces.length === 0) {
+      if (this.#over === "ended") return undefined;
+      if (this.#over) throw this.#over.error;
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.#controller?.resume();
+    return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void> {
+    try {
+      for (let piece = await this.next(); piece; piece = await this.next()) yield piece;
+    } finally {
+      this.discard();
+    }
+  }
+}
+
+const LEFT = new Error("nobody reads this answer any more");
 
 /** Where a request goes, as undici wants it. */
 export const targetOf = (address: string | URL): { origin: string; path: string } => {
@@ -41,7 +141,7 @@ export const targetOf = (address: string | URL): { origin: string; path: string 
 export async function* piecesOf(who: string, body: AsyncIterable<Buffer>, most: number): AsyncGenerator<Buffer, void> {
   let bytes = 0;
   try {
-    for await (const piece of paced(body)) {
+    for await (const piece of body) {
       bytes += piece.length;
       if (bytes > most) throw new BackendError(`${who} sent more than ${most / MIB} MiB`);
       yield piece;
@@ -59,3 +159,17 @@ export const wholeOf = async (who: string, body: AsyncIterable<Buffer>, most: nu
   if (!isUtf8(all)) throw new BackendError(`${who} sent what is no UTF-8`);
   return all.toString();
 };
+
+/** Pieces as a stream for an SDK. Whoever cancels it discards the body they come from, even where nothing was read of it. */
+export const streamOf = (pieces: AsyncIterator<Uint8Array, void>, body: Body): ReadableStream<Uint8Array> =>
+  new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await pieces.next();
+        if (done) controller.close();
+        else controller.enqueue(value as Uint8Array);
+      },
+      cancel: () => body.discard(),
+    },
+    { highWaterMark: 0 },
+  );

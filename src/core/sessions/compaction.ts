@@ -100,7 +100,8 @@ const ask = (
   used: TellUsed,
 ): Promise<string> =>
   new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
+    // One that stops at the signal has told by then what it used.
+    const leave = () => setImmediate(() => reject(signal.reason));
     if (signal.aborted) return leave();
     signal.addEventListener("abort", leave, { once: true });
     Promise.resolve()
