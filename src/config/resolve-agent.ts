@@ -56,6 +56,8 @@ const resolveModel = ({ provider, model, ...limits }: CheckedModel): ModelConfig
 
 export const resolveProvider = (provider: CheckedConfig["providers"][string]): ProviderConfig => ({
   type: provider.type,
+  package: provider.type === "ai-sdk" ? provider.package : undefined,
+  settings: provider.type === "ai-sdk" ? provider.settings : undefined,
   apiKey: provider.apiKey,
   baseUrl: provider.baseUrl,
   headers: provider.headers,

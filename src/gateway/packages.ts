@@ -19,12 +19,16 @@ const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   tools: ["@modelcontextprotocol/sdk", "zod"],
 };
 
+/** What needs nothing. Any other name that is not known is that of a package which the configuration names. */
+const BUILT_IN: ReadonlySet<string> = new Set(["memory", "echo", "command", "http"]);
+const versions: Readonly<Record<string, string>> = packageVersions;
+
 /** How to install what these need and this machine does not have; undefined when it is all there. */
 export const missingPackages = (wanted: readonly string[]): string | undefined => {
-  const names = new Set(wanted.flatMap((what) => NEEDED[what] ?? []));
+  const names = new Set(wanted.flatMap<string>((what) => NEEDED[what] ?? (BUILT_IN.has(what) ? [] : [what])));
   const missing = [...names].filter((name) => !isThere(name));
   if (missing.length === 0) return undefined;
-  return `npm install ${missing.map((name) => `${name}@${packageVersions[name]}`).join(" ")}`;
+  return `npm install ${missing.map((name) => (versions[name] ? `${name}@${versions[name]}` : name)).join(" ")}`;
 };
 
 const isThere = (name: string): boolean => {
