@@ -4,7 +4,7 @@ import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
-import { curlOfDelivery, isSigned, mappedBy, prettyBody } from "#console/lib/requests.ts";
+import { curlOfDelivery, isSigned, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
@@ -117,8 +117,13 @@ const whyNoReplay = ({ replayable, surface, caller, outcome }: Delivery): string
   return "Its body is not kept.";
 };
 
-const whyNoEdit = (delivery: Delivery): string | undefined =>
-  whyNoReplay(delivery) ?? (prettyBody(delivery) === undefined ? "Its body is no JSON." : undefined);
+const whyNoEdit = (delivery: Delivery): string | undefined => {
+  const reason = whyNoReplay(delivery);
+  if (reason) return reason;
+  if (prettyBody(delivery) === undefined) return "Its body is no JSON.";
+  const rounded = roundedNumberOf(delivery.body ?? "");
+  return rounded && `Its body holds ${rounded}, which an edit would round. A replay sends it as it came.`;
+};
 
 const whyNoDryRun = (delivery: Delivery): string | undefined => {
   if (!mappedBy(delivery)) return `It came to ${delivery.path}, where no mapping is asked.`;
