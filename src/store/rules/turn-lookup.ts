@@ -7,7 +7,15 @@ import {
   MOST_LOOKED_AT,
   matchesTurn,
 } from "#store/turn-pages.ts";
-import type { Pieces, Records } from "./records.ts";
+import type { Pieces, Records, TurnRecord } from "./records.ts";
+
+export const getTurn = (records: Records, turnId: string): Turn | undefined => findTurn(records, turnId)?.turn;
+
+/** The turn, unless its session is gone: then it is about to be erased. */
+export const findTurn = (records: Records, turnId: string): TurnRecord | undefined => {
+  const record = records.turns.find(turnId);
+  return record && records.sessions.at(record.ordinal) && record;
+};
 
 export function* listTurns(records: Records, query: TurnQuery): Pieces<Page<Turn>> {
   const before = query.cursor === undefined ? undefined : decodeTurnCursor(query.cursor);
