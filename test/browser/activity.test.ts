@@ -107,6 +107,20 @@ browserTests(({ open }) => {
         await page.getByRole("option", { name: /delivery/ }).waitFor();
         await page.keyboard.press("Escape");
       }
+      // A session and an event come before the requests that belong to them.
+      for (const [id, to] of [
+        [session_id, /\/console\/s\//],
+        [eventId, /\/console\/e\/evt_/],
+        [turn_id, /\/console\/d\/dlv_/],
+      ] as const) {
+        await page.keyboard.press("Control+k");
+        await page.getByRole("combobox", { name: "Search" }).fill(String(id));
+        await page.getByRole("option", { name: /delivery/ }).waitFor();
+        await page.keyboard.press("Enter");
+        await page.waitForURL(to);
+      }
+      await page.goto(`${gateway.url}/console/activity`);
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       await page.keyboard.press("/");
       await page.getByRole("combobox", { name: "Search" }).fill("evt_01M7YN1B2AZD4Q9RXC5HT7N3MA");
       await page.getByText("The gateway keeps nothing with this id any more.").waitFor();

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { Icon } from "../parts/icon.tsx";
 import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
@@ -36,7 +36,8 @@ export const Shell = () => {
   const close = () => {
     overlay.value = undefined;
   };
-  useEffect(close, [path.value]);
+  // Before the next key: what that opens belongs to the new page.
+  useLayoutEffect(close, [path.value]);
   return (
     <div class="shell">
       <a class="skip" href="#page">
