@@ -9,7 +9,7 @@ import type { KeyAction } from "./keys.ts";
 import { pages } from "./pages.ts";
 import { go, hrefOf } from "./router.ts";
 import { isConsole, signOut } from "./session.ts";
-import { keysOn } from "./settings.ts";
+import { keysOn, nextTheme } from "./settings.ts";
 
 type OverlaysOf = { which: string; close: () => void; keys: readonly KeyAction[] };
 
@@ -210,6 +210,11 @@ const MorePages = ({ close }: { close: () => void }) => (
           </a>
         </li>
       ))}
+      <li>
+        <button type="button" onClick={nextTheme}>
+          <Icon name="sun-moon" /> Theme
+        </button>
+      </li>
       <li>
         <button type="button" onClick={() => signOut()}>
           <Icon name="log-out" /> Sign out
