@@ -22,7 +22,7 @@ import { connectionsThatFit } from "#wire/http/descriptors.ts";
 import { type Listening, listen } from "#wire/http/listen.ts";
 import { reachable } from "#wire/pages/served-at.ts";
 import type { RpcMethods } from "#wire/rpc/rpc.ts";
-import type { SocketTimes } from "#wire/socket/ws-connections.ts";
+import type { SocketTimes } from "#wire/socket/connections.ts";
 import { version } from "../version.ts";
 import { type AnsweringFor, createAgentBackends } from "./agent-backends.ts";
 import { createDoors } from "./doors.ts";

@@ -22,14 +22,16 @@ interface RequestHandled {
   turnId?: string | undefined;
 }
 
-/** One call or batch over a WebSocket; what is only for its line is read when that is written. */
+/** One call or batch over a WebSocket. The members that only its line has are read when that is written. */
 interface SocketCall {
-  readonly operation: string;
+  readonly outcome: {
+    operation: string;
+    error: string | undefined;
+    turnId: string | undefined;
+    changes: boolean;
+  };
   readonly requestId: string;
   readonly callerName: string;
-  readonly error: string | undefined;
-  readonly turnId: string | undefined;
-  readonly changes: boolean;
 }
 
 interface TurnRun {
@@ -146,13 +148,13 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     },
     /** A call over a WebSocket. All are counted; one that changed something or failed has a line, the others only at `debug`. */
     socketCallHandled: (call: SocketCall, ms: number): void => {
-      const { operation, error, changes } = call;
+      const { operation, error, turnId, changes } = call.outcome;
       requests.at("rpc", operation, "2xx").inc();
       requestSeconds.at("rpc", operation).observe(ms / 1000);
       if (error !== undefined) errors.at("rpc", error).inc();
       const level = changes || error !== undefined ? "info" : "debug";
       if (!logger.writes(level)) return;
-      const { requestId, turnId, callerName: caller } = call;
+      const { requestId, callerName: caller } = call;
       log(level, "request", {
         surface: "rpc",
         transport: "websocket",

@@ -41,6 +41,8 @@ export class WireCall {
   /** What more the error said. */
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
+  /** A call of RPC starts or changes something. */
+  changes = false;
   /** The hash of the REST key that it came with. */
   keyHash: Buffer | undefined = undefined;
   /** Its place among those under way. */

@@ -25,7 +25,7 @@ type Failed = {
   turnId: string | undefined;
 };
 export type Refused = Recorded & Failed & { caller: string | undefined };
-type RefusedSocketCall = Failed & { delivery(operation: string, entry: string): Delivery };
+type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: string): Delivery };
 
 /**
  * Records what was refused, so that it can be told from what never came: who is not let in or may not do it, who called too often, and
@@ -92,7 +92,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     },
     /** The same for calls over a WebSocket. */
     noteSocketCall(call: RefusedSocketCall, network: string): void {
-      const { error, operation, turnId, reason } = call;
+      const { error, operation, turnId, reason } = call.outcome;
       if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error)) return;
       keep(call.delivery(operation, ""), error, reason, OK);
     },

@@ -18,9 +18,8 @@ import { requireJson } from "#wire/call/media-type.ts";
 import { headersOf } from "#wire/call/problem.ts";
 import { endSoon } from "#wire/http/outbox.ts";
 import { CallText } from "./call-text.ts";
+import { failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
-import { failureText } from "./rpc-answer.ts";
-import { idOf } from "./rpc-envelope.ts";
 
 export type RpcHttpParts = {
   dispatch: RpcDispatch;
@@ -64,9 +63,8 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     const text = textOfUtf8(raw);
     // A large one is read in stretches: others are heard in between.
     if (raw.length > IN_STRETCHES_FROM) await breathe();
-    const answer = dispatch(text, new HttpExchange(parts, call, caller, raw));
-    const written = answer instanceof Promise ? await answer : answer;
-    send(call, written !== undefined && written.length > IN_STRETCHES_FROM ? await utf8InStretches(written) : written);
+    const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
+    send(call, answer !== undefined && answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
 
   return { prefix: PATH, door, fail: (call, error) => failRpc(call, error, events) };
@@ -137,76 +135,43 @@ const sendText = (res: ServerResponse, status: number, text: string, headers: Re
   endSoon(res, text);
 };
 
-/** One body's exchange with the dispatcher. What that finds out goes to the access line, also when the caller has left by then. */
+/** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
 class HttpExchange implements RpcExchange {
   readonly caller: RpcCaller;
   readonly idempotencyKey: string | undefined;
-  changes = false;
-  readonly #call: WireCall;
+  readonly outcome: WireCall;
   readonly #raw: Buffer;
   readonly #parts: RpcHttpParts;
 
   constructor(parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer) {
     this.caller = caller;
     this.idempotencyKey = call.req.headers["idempotency-key"] as string | undefined;
-    this.#call = call;
+    this.outcome = call;
     this.#raw = raw;
     this.#parts = parts;
   }
 
   get requestId(): string {
-    return this.#call.requestId;
+    return this.outcome.requestId;
   }
 
   get signal(): AbortSignal {
-    return this.#call.signal;
+    return this.outcome.signal;
   }
 
   get hops(): number {
-    return hopsIn(this.#call.req.headers);
+    return hopsIn(this.outcome.req.headers);
   }
 
   get servedAt(): string {
-    return this.#parts.servedAt(this.#call);
-  }
-
-  get operation(): string {
-    return this.#call.operation;
-  }
-
-  set operation(name: string) {
-    this.#call.operation = name;
-  }
-
-  get error(): string | undefined {
-    return this.#call.error;
-  }
-
-  set error(name: string | undefined) {
-    this.#call.error = name;
-  }
-
-  get reason(): string | undefined {
-    return this.#call.reason;
-  }
-
-  set reason(words: string | undefined) {
-    this.#call.reason = words;
-  }
-
-  get turnId(): string | undefined {
-    return this.#call.turnId;
-  }
-
-  set turnId(turnId: string | undefined) {
-    this.#call.turnId = turnId;
+    return this.#parts.servedAt(this.outcome);
   }
 
   delivery(operation: string, entry: string | undefined): Delivery {
     const { clock, recordBodies } = this.#parts;
     const body = entry === undefined ? this.#raw : Buffer.from(entry);
     const given = { now: clock.now(), caller: this.caller.name, body, keepBody: recordBodies() };
-    const delivery = createDelivery(this.#call, given);
+    const delivery = createDelivery(this.outcome, given);
     delivery.operation = operation;
     return delivery;
   }

@@ -4,7 +4,6 @@ import type { Pushes, PushName } from "#generated/push-types.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
 import { cursorOf } from "./stream-cursors.ts";
-import { textFrame } from "./ws-frames.ts";
 
 /** What a session's pushes say of the session itself. */
 export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
@@ -13,7 +12,7 @@ export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 export type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
 const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
-  textFrame(`{"jsonrpc":"2.0","method":"${method}","params":${JSON.stringify(params)}}`);
+  JSON.stringify({ jsonrpc: "2.0", method, params });
 
 /** Journal entries as the frames that push them. The epochs name what the streams remember. */
 export const createPushFrames = (epochs: { sessions: string; gateway: string }) => {

@@ -19,13 +19,11 @@ import { requireOneOfEach } from "#wire/call/hosts.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import { originForm } from "#wire/http/origin-form.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "#wire/rpc/rpc.ts";
-import { CLOSE } from "./close-codes.ts";
+import { CLOSE, Connection, type ConnectionParts, type TokenUse } from "./connection.ts";
+import { createConnections, type SocketTimes } from "./connections.ts";
+import { PROTOCOL, refuseUpgrade, tellingHeaders, tokenOf } from "./handshake.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions } from "./subscriptions.ts";
-import { Connection, type ConnectionParts, type TokenUse } from "./ws-connection.ts";
-import { createConnections, type SocketTimes } from "./ws-connections.ts";
-import { PROTOCOL, refuseUpgrade, tellingHeaders, tokenOf } from "./ws-handshake.ts";
-import { createWriter } from "./ws-writer.ts";
 
 export type SocketDoorParts = {
   /** Over the methods of the API and the two that are a socket's own: see `withSocketCalls`. */
@@ -86,20 +84,17 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    autoPong: false,
     maxFragments: FRAGMENTS,
     closeTimeout: CLOSE_MS,
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   } as ConstructorParameters<typeof WebSocketServer>[0]);
-  const writer = createWriter();
   const connections = createConnections(clock, parts.times ?? {});
   const tokens = new Map<string, TokenUse>();
   const networks = new Map<string, number>();
-  const subscriptions = createSubscriptions({ ...parts, beforeWrites: writer.beforeWrites });
+  const subscriptions = createSubscriptions(parts);
 
   const connectionParts: ConnectionParts = {
     dispatch: parts.dispatch,
-    writer,
     subscriptions,
     clock,
     events,
@@ -207,7 +202,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
         const { address, network } = peer;
         server.handleUpgrade(req, socket, head, (ws) => {
           const origin = { requestId, address, network, headers: parts.hideSecrets(tellingHeaders(req)), servedAt };
-          const connection = new Connection(ws, connectionParts, token, origin);
+          const connection = new Connection(ws, socket, connectionParts, token, origin);
           networks.set(network, (networks.get(network) ?? 0) + 1);
           token.connections.add(connection);
           connections.add(connection);

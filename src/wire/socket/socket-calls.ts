@@ -1,10 +1,10 @@
 import type { Subscribe, Unsubscribe } from "#generated/push-types.ts";
 import { socketCalls } from "#generated/validators/socket-calls.js";
 import { GatewayError } from "#kit/errors.ts";
+import type { MethodCall } from "#wire/rpc/method-call.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
-import type { RpcCall } from "#wire/rpc/rpc-call.ts";
 import { paramFault } from "#wire/rpc/rpc-params.ts";
-import type { SocketExchange } from "./ws-exchange.ts";
+import type { SocketExchange } from "./exchange.ts";
 
 /** What a token needs to be told of sessions and their agents, and of the gateway. */
 export const SESSION_PERMISSION = "session.get";
@@ -41,7 +41,7 @@ function row<Params>(
     permission: null,
     required: [],
     check: (given) => (validate(given) ? undefined : paramFault(name, validate)),
-    run: (params, call: RpcCall) => run(params, call.exchange as SocketExchange),
+    run: (params, call: MethodCall) => run(params, call.exchange as SocketExchange),
   };
 }
 

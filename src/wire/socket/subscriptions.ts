@@ -26,13 +26,11 @@ export type SubscriptionsParts = {
   events: Pick<Events, "storeFailed">;
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
-  /** Calls `flush` in this turn of the event loop, before what was pushed is written. */
-  beforeWrites(flush: () => void): void;
 };
 
 /** Who is told what: entries of the store go to those who subscribed to their session or its agent, and to whoever sent the message. */
 export const createSubscriptions = (parts: SubscriptionsParts) => {
-  const { store, gatewayStream, live, requireAgent, beforeWrites } = parts;
+  const { store, gatewayStream, live, requireAgent } = parts;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch });
   const streams = new Map<string, SessionStream>();
   const ofAgent = new Map<string, Set<Subscriber>>();
@@ -47,7 +45,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     }
   };
   const onText = (one: SessionStream | TurnFollower): void => {
-    if (due.push(one) === 1) beforeWrites(flushTexts);
+    if (due.push(one) === 1) setImmediate(flushTexts);
   };
   const subscriberOf = (sink: PushSink): Subscriber => {
     const one = sink as Subscribing;

@@ -6,7 +6,7 @@ import { HOPS_HEADER, hopsOf } from "#kit/hops.ts";
 import { withoutCredentials } from "#kit/secret-headers.ts";
 import { bearerOf } from "#wire/call/auth.ts";
 import { headersOf, problemOf } from "#wire/call/problem.ts";
-import { failureText } from "#wire/rpc/rpc-answer.ts";
+import { failureText } from "#wire/rpc/envelope.ts";
 
 /** What the socket speaks; the server selects it where it is offered. */
 export const PROTOCOL = "agent-gateway.v1";

@@ -1,6 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { CLOSE } from "./close-codes.ts";
-import type { Connection } from "./ws-connection.ts";
+import { CLOSE, type Connection } from "./connection.ts";
 
 export type SocketTimes = {
   /** Between two pings of a connection; 30 s unless told. */
