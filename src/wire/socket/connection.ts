@@ -4,7 +4,7 @@ import type { WebSocket } from "ws";
 import { textOfUtf8 } from "#kit/utf8.ts";
 import type { RpcCaller, RpcDispatch } from "#wire/rpc/rpc.ts";
 import { type ExchangeParts, SocketExchange } from "./exchange.ts";
-import type { PushSink } from "./stream-reader.ts";
+import type { PushSink } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
 
 /** The codes that the gateway closes a WebSocket with. docs/websocket.md says what each means to the other side. */

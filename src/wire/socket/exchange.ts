@@ -8,7 +8,7 @@ import type { RpcCaller, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
 import type { Connection } from "./connection.ts";
 import { hopsAtUpgrade } from "./handshake.ts";
 import type { Subscriptions } from "./subscriptions.ts";
-import type { PendingCall } from "./turn-follower.ts";
+import type { PendingCall } from "./turn-followers.ts";
 
 export type ExchangeParts = {
   subscriptions: Subscriptions;

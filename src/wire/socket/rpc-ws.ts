@@ -105,7 +105,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     onGone(connection) {
       const { origin, token, since, closing } = connection;
       connections.delete(connection);
-      subscriptions.leave(connection);
+      connection.subscriber?.leave();
       token.connections.delete(connection);
       const left = (networks.get(origin.network) ?? 1) - 1;
       if (left > 0) networks.set(origin.network, left);
