@@ -11,12 +11,11 @@ import type { Delivery } from "#store/store.ts";
 import { requireTls } from "#wire/call/address.ts";
 import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
 import { parseText, readBody } from "#wire/call/body.ts";
-import { failCall, type WireCall } from "#wire/call/call.ts";
+import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import type { DoorAt } from "#wire/call/front.ts";
 import { requireJson } from "#wire/call/media-type.ts";
-import { headersOf } from "#wire/call/problem.ts";
-import { endSoon } from "#wire/http/outbox.ts";
+import { headersOf, sendBody } from "#wire/call/problem.ts";
 import { CallText } from "./call-text.ts";
 import { failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
@@ -57,14 +56,15 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     if (!isUtf8(raw)) {
       call.error = "parse-error";
       const error = new GatewayError("parse-error", "The body is not UTF-8.");
-      sendText(call.res, 200, failureText(error, call.requestId, "null"), { "x-request-id": call.requestId });
+      sendJsonText(call, 200, failureText(error, call.requestId, "null"));
       return;
     }
     const text = textOfUtf8(raw);
     // A large one is read in stretches: others are heard in between.
     if (raw.length > IN_STRETCHES_FROM) await breathe();
     const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
-    send(call, answer !== undefined && answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
+    if (answer === undefined) call.res.writeHead(204, { "x-request-id": call.requestId }).end();
+    else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
 
   return { prefix: PATH, door, fail: (call, error) => failRpc(call, error, events) };
@@ -113,27 +113,9 @@ const idOfStranger = async (call: WireCall): Promise<string> => {
 const sendFailure =
   (id: string) =>
   (res: ServerResponse, error: GatewayError, requestId: string): void => {
-    const headers = { "x-request-id": requestId, ...headersOf(error) };
-    sendText(res, errors[error.name].status, failureText(error, requestId, id), headers);
+    const headers = { "content-type": "application/json", "x-request-id": requestId, ...headersOf(error) };
+    sendBody(res, errors[error.name].status, headers, failureText(error, requestId, id));
   };
-
-const send = ({ res, requestId }: WireCall, answer: string | Buffer | undefined): void => {
-  if (answer === undefined) res.writeHead(204, { "x-request-id": requestId }).end();
-  else {
-    const length = Buffer.byteLength(answer);
-    res.writeHead(200, { "content-type": "application/json", "content-length": length, "x-request-id": requestId });
-    endSoon(res, answer);
-  }
-};
-
-const sendText = (res: ServerResponse, status: number, text: string, headers: Record<string, string>): void => {
-  res.writeHead(status, {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(text),
-    ...headers,
-  });
-  endSoon(res, text);
-};
 
 /** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
 class HttpExchange implements RpcExchange {
