@@ -3,7 +3,7 @@ import { errors } from "#generated/errors.ts";
 import type { OpenAiError } from "#generated/rest-types.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
 import { headersOf, sendBody } from "#wire/call/problem.ts";
-import type { Framing } from "#wire/call/sse-frames.ts";
+import type { Framing } from "#wire/call/sse.ts";
 
 /** Names that clients of OpenAI know; of the others ours is the code. */
 const CODES: Partial<Record<ErrorName, string>> = {
