@@ -1,21 +1,15 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { parseTemplate } from "#kit/mapping-template.ts";
-import { type Findings, meantOrListed, notAmong } from "./check.ts";
+import { type Findings, meantOrListed, notAmong, type Report } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Fault, Path } from "./problems.ts";
+import type { Path } from "./problems.ts";
 
 type Written = CheckedConfig["webhooks"]["mappings"][string];
 type Pair = { path: string; texts: readonly string[]; lookup: Lookup };
 type Rule = { name: string; written: Written; at: Path; pairs: readonly Pair[] };
-type Report = (path: Path, message: string, on?: Fault["on"]) => void;
 
-/** What can never match, has nowhere to go, or is never reached. Refused by the mapping's name, before a sender finds out. */
-export function checkMappings(config: CheckedConfig): Findings {
-  const faults: Fault[] = [];
-  const warnings: Fault[] = [];
-  const refuse: Report = (path, message, on = "value") => faults.push({ path, on, message });
-  const warn: Report = (path, message, on = "value") => warnings.push({ path, on, message });
-
+/** Finds mappings that can never match, have nowhere to go, or are never reached, before a sender does. */
+export function checkMappings(config: CheckedConfig, { refuse, warn }: Findings): void {
   const rules = Object.entries(config.webhooks.mappings).map(([name, written]): Rule => {
     const at = ["webhooks", "mappings", name];
     return { name, written, at, pairs: readPairs(written, at, refuse) };
@@ -27,7 +21,6 @@ export function checkMappings(config: CheckedConfig): Findings {
   }
   checkSessions(rules, config, refuse);
   checkReach(rules, config, refuse, warn);
-  return { faults, warnings };
 }
 
 function readPairs({ match }: Written, at: Path, refuse: Report): Pair[] {

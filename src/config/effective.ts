@@ -1,7 +1,7 @@
 import { isSecretHeader } from "#kit/secret-headers.ts";
 import { secretsOf } from "./check-secrets.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Path } from "./problems.ts";
+import { type Path, valueAt } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
 import type { Source } from "./source.ts";
 import { surfacesOn } from "./surfaces.ts";
@@ -173,12 +173,3 @@ const isSecretName = (name: string): boolean =>
   );
 
 const pathText = (path: Path): string => path.join(".");
-
-const valueAt = (root: unknown, path: Path): unknown =>
-  path.reduce<unknown>(
-    (node, step) =>
-      typeof node === "object" && node !== null && Object.hasOwn(node, step)
-        ? (node as Record<string | number, unknown>)[step]
-        : undefined,
-    root,
-  );

@@ -4,8 +4,8 @@ import { modelFlaw } from "./check-mappings.ts";
 import type { Config, LoadedConfig } from "./config.ts";
 import { applyReload, type Difference, diffConfig } from "./diff.ts";
 import { valuesAfter } from "./effective.ts";
+import { tracesOf } from "./files.ts";
 import { ConfigError, type ConfigProblem, dotted } from "./problems.ts";
-import { tracesOf } from "./trace.ts";
 import { type Watcher, watchFolder } from "./watch-folder.ts";
 
 export type Reload =
