@@ -15,8 +15,8 @@ import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import { letGo } from "#wire/call/let-go.ts";
 import { requireJson } from "#wire/call/media-type.ts";
+import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
-import type { CountRequest } from "#wire/call/shared-rate-limit.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
 import type { ValidatedRequest, ValidateRequest } from "./rest-validation.ts";
 

@@ -6,7 +6,7 @@ import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
 import { parseLargeText, parseText } from "#wire/call/body.ts";
-import type { CountRequest } from "#wire/call/shared-rate-limit.ts";
+import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { CallText } from "./call-text.ts";
 import { batchText, type Envelope, envelopeFault, failureText, idOf, resultText, shortened } from "./envelope.ts";
 import { MethodCall } from "./method-call.ts";
