@@ -2,7 +2,7 @@ import { isIP, isIPv4 } from "node:net";
 import type { Findings } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
 
-/** What is served beside the webhooks, wherever they are. */
+/** The paths that are served beside the webhooks. */
 const OTHER_PATHS = [
   "/api/v1",
   "/rpc",
@@ -88,7 +88,7 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128));
 }
 
-/** Of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
+/** The origin of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
 const APP_ORIGIN = /^(?!https?:|wss?:|ftp:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/;
 
 function isOrigin(text: string): boolean {

@@ -62,7 +62,7 @@ function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
   });
 }
 
-/** Whether what is found at `inner` is part of what is found at `outer`, or the same. */
+/** Tells whether the value at `inner` is part of the value at `outer`, or the same. */
 const isBelow = (inner: Lookup, outer: Lookup): boolean => {
   if (inner.in === "headers" || outer.in === "headers")
     return inner.in === "headers" && outer.in === "headers" && inner.name === outer.name;
@@ -71,7 +71,7 @@ const isBelow = (inner: Lookup, outer: Lookup): boolean => {
 
 const isAbove = (outer: Lookup, inner: Lookup): boolean => isBelow(inner, outer) && !isBelow(outer, inner);
 
-/** Whether one of the values that a place must have holds one of these below it. Only JSON does. */
+/** Tells whether one of the values that a place must have holds one of these below it. Only JSON does. */
 function allows({ texts, lookup: outer }: Pair, inner: Lookup, wanted: readonly string[]): boolean {
   const steps = inner.in === "body" && outer.in === "body" ? inner.steps.slice(outer.steps.length) : [];
   return texts.some((text) => {
@@ -132,7 +132,7 @@ type ModelNames = {
   models: readonly string[] | Readonly<Record<string, unknown>>;
 };
 
-/** What is wrong with a mapping's model, for this agent. */
+/** The fault of a mapping's model, for this agent. */
 export function modelFlaw(
   name: string,
   { backend, model: own, models }: ModelNames,
@@ -161,7 +161,7 @@ function checkSessions(rules: readonly Rule[], { gateway, agents }: CheckedConfi
   }
 }
 
-/** Who comes here at all: somebody with the shared token, for whom no mapping before it matches whenever this one does. */
+/** A mapping is reached by a sender with the shared token only if no mapping before it matches whenever it does. */
 function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse: Report, warn: Report): void {
   const shared = rules.filter(({ written }) => written.verify === undefined);
   if (webhooks.enabled !== false && webhooks.token === undefined && shared.length < rules.length) {

@@ -11,7 +11,7 @@ const SHORT = 16;
 /** A secret with its surface. Those with `token` are sent in a header and known by it; the others sign, `standard` as Standard Webhooks. */
 type Secret = { surface: string; path: Path; value: string; token: boolean; standard?: boolean };
 
-/** Who may pass, and with what. `exposed`: another machine can reach the gateway, or it is in production. */
+/** Checks the secrets of callers and signers. `exposed`: another machine can reach the gateway, or it is in production. */
 export function checkSecrets(config: CheckedConfig, exposed: boolean, { refuse, warn }: Findings): void {
   const refuseWeak = exposed ? refuse : warn;
   checkTokenNames(config, refuse);

@@ -3,11 +3,11 @@ import type { Program } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault, Path } from "./problems.ts";
 
-/** What this build has; the schema knows more. */
+/** The stores and backends that this build has; the schema knows more. */
 export type Built = {
   stores: readonly string[];
   backends: readonly string[];
-  /** How to install what stores, backends and providers of these kinds need and this machine does not have; undefined when it is there. */
+  /** The command that installs the packages which these kinds need and this machine lacks; undefined when all are there. */
   missingPackages?: (kinds: readonly string[]) => string | undefined;
   /** Why a program cannot be started; undefined where nothing speaks against it. */
   programFlaw?: (program: Program) => { at: "run" | "cwd"; message: string } | undefined;

@@ -10,7 +10,7 @@ const MAX_CONFIG = 4 * 2 ** 20;
 /** The same of instructions: no model would read more. */
 const MAX_INSTRUCTIONS = 2 ** 20;
 
-/** What tells one version of a file from another, by the paths of the files. */
+/** The traces of files, by their paths: each tells one version of a file from another. */
 type Traces = Record<string, string>;
 
 export async function readConfig(file: string): Promise<Uint8Array> {

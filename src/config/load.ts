@@ -25,7 +25,7 @@ export type LoadOptions = {
   /** `--host` and `--port`; they win over `$GATEWAY_HOST` and `$GATEWAY_PORT`, and those over the file. */
   host?: string | undefined;
   port?: number | undefined;
-  /** What this build has. */
+  /** The stores and backends of this build. */
   built: Built;
   /** Where gateway.json5 is looked for, if no file is named. */
   folder?: string;
@@ -51,7 +51,7 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   const references =
     source.file === null ? { value: source.value, faults: [] } : resolveReferences(source.value, options.env);
   const { checked, faults } = await conform(structuredClone(references.value), source.value);
-  // What a missing variable would have held is not held to the schema: one mistake, one sentence.
+  // A value that a missing variable would have given is not held to the schema: one mistake, one sentence.
   const unresolved = new Set(references.faults.map(({ path }) => dotted(path)));
   const found = [...references.faults, ...faults.filter(({ path }) => !unresolved.has(dotted(path)))];
   refuseIf(source, found, address.problems);

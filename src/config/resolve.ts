@@ -19,14 +19,14 @@ import { surfacesOn } from "./surfaces.ts";
 
 const EVERYTHING: readonly SurfaceName[] = ["rest", "rpc", "webhooks", "console", "docs", "metrics"];
 
-/** What the file does not say itself: where paths begin, who overrides the address, what the certificates hold. */
+/** The parts that the file does not hold itself: its place, the address from outside, certificates and instructions. */
 export type Surroundings = {
   file: string | null;
   host: string | undefined;
   port: number | undefined;
   /** The certificate of each listener, by its index. */
   tls: readonly (Tls | undefined)[];
-  /** Of agents that have theirs in a file, by their names. */
+  /** By the names of the agents that have theirs in a file. */
   instructions: ReadonlyMap<string, string>;
 };
 
@@ -115,7 +115,7 @@ export function listenersOf(
 /** No requests in a window is no limit. */
 const limitOf = (limit: RateLimit | undefined): RateLimit | undefined => (limit?.maxRequests === 0 ? undefined : limit);
 
-/** What a webhook token is called that has no name of its own. */
+/** The name of a webhook token that has none of its own. */
 const SHARED = "shared";
 
 function webhookTokens(token: CheckedConfig["webhooks"]["token"]): Config["webhooks"]["token"] {

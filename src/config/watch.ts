@@ -15,7 +15,7 @@ export type Reload =
 /** Why it was read again: somebody changed a file, sent SIGHUP, or called a reload method. */
 export type ReloadCause = "file" | "signal" | "rpc";
 
-/** What an operator is told of the configuration in force. */
+/** The configuration in force, as an operator sees it. */
 export type ConfigState = Pick<LoadedConfig, "file" | "values" | "loadedAt"> & {
   /** The last time that it was read again, taken or refused. */
   lastReload: (Omit<Reload, "warnings"> & { at: number; cause: ReloadCause }) | undefined;

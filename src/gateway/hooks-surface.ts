@@ -15,7 +15,7 @@ import { createHooksGate } from "#wire/hooks/hooks-gate.ts";
 type HooksSurfaceParts = {
   core: Core;
   config: () => Config;
-  /** Who may send, as the configuration says it now. */
+  /** The senders that the configuration allows now. */
   access: () => HooksAccess;
   guard: GuessGuard;
   refusals: Pick<Refusals, "admits">;

@@ -28,7 +28,7 @@ const PING_MS = 1_000;
 
 type ReadinessParts = { core: Core; isDraining: () => boolean; isShort: () => boolean; lag: LoopLag };
 
-/** What takes work and what does not, part by part. */
+/** The parts of the gateway, and whether each takes work. */
 export const readinessOf = async (
   { core, isDraining, isShort, lag }: ReadinessParts,
   restOpen: boolean,

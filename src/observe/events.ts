@@ -50,7 +50,7 @@ interface Announced {
   reason: string | undefined;
 }
 
-/** What an attempt used; one that wrote a summary, too. */
+/** The usage of an attempt; one that wrote a summary, too. */
 interface AttemptUsed {
   agent: string;
   /** The model that answered, by one of few names. */
@@ -216,7 +216,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Attempts that ended with an error of the backend.",
       "agent",
     ]),
-    /** What a program of an agent or a server of tools wrote to standard error, a line of it. */
+    /** A line that a program of an agent or a server of tools wrote to standard error. */
     programSaid: event<
       { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined },
       "program"
@@ -311,7 +311,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Jumps of the wall clock by more than an hour, after each of which nothing is erased by its age for an hour.",
     ]),
     retentionResumed: ({ byMs }: { byMs: number }): void => log("info", "retention.resumed", { byMs }),
-    /** What the engine did by itself: that its database is gone or back, what it migrated, repaired or took over. */
+    /** The engine reports what it did by itself: its database is gone or back, it migrated, repaired or took something over. */
     storeNoticed: ({ name, detail }: { name: string; detail: string }): void =>
       log(["unavailable", "repaired", "exposed"].includes(name) ? "warn" : "info", `store.${name}`, { detail }),
     /** Nothing was stored, and the caller was told. The access line has the rest. */

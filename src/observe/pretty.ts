@@ -4,7 +4,7 @@ import { type Budget, loggableMember } from "#observe/loggable.ts";
 const obeyed = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 const bare = /^"[\w./:@+*-]+"$/;
 
-/** What a terminal would obey instead of show comes out escaped: a request must not draw on the operator's screen. */
+/** Characters that a terminal would obey instead of show come out escaped: a request must not draw on the operator's screen. */
 const harmless = (text: string): string =>
   text.replace(obeyed, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 

@@ -1,11 +1,11 @@
 import { findAny } from "#observe/find-any.ts";
 
-/** What stands where a secret would have stood. */
+/** This stands where a secret would have stood. */
 export const HIDDEN = "[hidden]";
 
 /** A shorter text is no secret: hiding it would cut every line to pieces. */
 const SHORTEST = 4;
-/** So many written forms are kept, the newest: tokens rotate, memory must not grow with it. */
+/** The newest written forms are kept, up to this many: tokens rotate, and memory must not grow with that. */
 const MOST_FORMS = 4096;
 
 const secretKey = /(?:token|secret|password|passwd|cookie|authorization|apikey|signature|privatekey)s?$/;

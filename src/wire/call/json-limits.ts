@@ -11,7 +11,7 @@ const COMMA = 44;
 const SHORT = 32;
 const TELLING = /["[\]{},]/g;
 
-/** Whether a text has too few brackets to be nested too deep, be they within strings or not. */
+/** Tells whether a text has too few brackets to be nested too deep, be they within strings or not. */
 const hasFewBrackets = (text: string): boolean => {
   if (text.length < DEPTH_LIMIT * 2) return true;
   let found = 0;

@@ -3,7 +3,7 @@ import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
 import { endSoon } from "#wire/http/outbox.ts";
 
-/** What is said to those who may try again, where nobody knows better. */
+/** The wait that is advised to a caller who may try again, where nobody knows better. */
 const RETRY_MS = 1_000;
 
 /** When the same request may succeed, in whole milliseconds; undefined where that is not a question of time. */

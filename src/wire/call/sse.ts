@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 /** One server-sent event. `data` is sent as JSON, which holds no line break. */
 export type SseEvent = { event: string; id: string; data: unknown };
 
-/** How events are written: each of them, and the text behind the last one, or behind the stop of a stream. */
+/** The form of events: each of them, and the text behind the last one, or behind the stop of a stream. */
 export type Framing = { frame(event: unknown): string; end: string | undefined; stopped: string | undefined };
 
 const PLAIN: Framing = {

@@ -22,7 +22,7 @@ import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
 
 export type RpcHttpParts = {
   dispatch: RpcDispatch;
-  /** Who the token of this hash belongs to; undefined for one that RPC does not know. */
+  /** The owner of the token with this hash; undefined for one that RPC does not know. */
   identify: (hash: Buffer) => RpcCaller | undefined;
   guard: GuessGuard;
   /** Where the caller finds RPC. */
@@ -35,7 +35,7 @@ export type RpcHttpParts = {
 
 const PATH = "/rpc";
 const TAKES = "`/rpc` takes an RPC token: `Authorization: Bearer <token>`.";
-/** Of the body of somebody unknown only so much is read, to echo the id. */
+/** Only this much of a stranger's body is read, to echo the id. */
 const STRANGER_LIMIT = 4096;
 
 /** `POST /rpc`: authentication, then the body, then the dispatcher. What the door itself refuses is a JSON-RPC error too. */
@@ -100,7 +100,7 @@ const authenticate = ({ identify, guard, events }: RpcHttpParts, call: WireCall)
 
 /** The id of a call that is not let in, as JSON; null where it cannot be told from a small body that is there already. */
 const idOfStranger = async (call: WireCall): Promise<string> => {
-  // Who waits to be asked for the body is not asked.
+  // A caller that waits to be asked for the body is not asked.
   if (call.req.headers.expect !== undefined) return "null";
   try {
     const text = (await readBody(call, STRANGER_LIMIT)).toString("utf8");

@@ -8,7 +8,7 @@ import type { MethodCall } from "./method-call.ts";
 import type { RpcMethodRow, RpcMethods } from "./rpc.ts";
 import { paramFault } from "./rpc-params.ts";
 
-/** Those that start or change something; the others only read. */
+/** The methods that start or change something; the others only read. */
 const CHANGING = new Set<string>([
   "agent.reload",
   "agent.sendMessage",

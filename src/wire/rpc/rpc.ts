@@ -49,7 +49,7 @@ export type RpcOutcome = {
 /** One method, as the dispatcher knows it. */
 export type RpcMethodRow = {
   name: string;
-  /** What a token needs to call it; null where any will do. */
+  /** The permission that a token needs to call it; null where any will do. */
   permission: string | null;
   required: readonly string[];
   /** Its params may be a list. */

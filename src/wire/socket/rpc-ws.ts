@@ -35,7 +35,7 @@ export type SocketDoorParts = {
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
   peerOf(req: IncomingMessage): Peer;
-  /** Who a token belongs to, by its hash. */
+  /** The owner of a token, by its hash. */
   identify(hash: Buffer): RpcCaller | undefined;
   guard: GuessGuard;
   /** Where the caller finds RPC, as it came here itself. */
@@ -43,7 +43,7 @@ export type SocketDoorParts = {
   messageLimit(): number;
   socketsPerAddress(): number;
   recordBodies(): boolean;
-  /** For what is kept of the request to upgrade. */
+  /** Hides secrets in what is kept of the request to upgrade. */
   hideSecrets(text: string): string;
   isDraining(): boolean;
   refusals: Refusals;
@@ -52,7 +52,7 @@ export type SocketDoorParts = {
   events: Events;
 };
 
-/** What the listener says of a request to upgrade. */
+/** The rules of a listener for a request to upgrade. */
 export type UpgradePlace = {
   isServed: boolean;
   guardHost: (req: IncomingMessage) => void;
@@ -71,13 +71,13 @@ const PART_BYTES = 256;
 const CLOSE_MS = 5_000;
 const RETRY_MS = { least: 500, most: 5_000 };
 
-/** A moment that is another for each: who was sent away together shall not come back together. */
+/** Another moment for each: clients that were sent away together shall not come back together. */
 const someTime = (): number => Math.round(RETRY_MS.least + Math.random() * (RETRY_MS.most - RETRY_MS.least));
 
-// As the CommonJS that it is: what is imported of such a package, Node first reads through for its names, which takes five times as long.
+// Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
 const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
 
-/** The WebSocket door: who may open one, and what keeps it open. What goes over it is between its frames and the dispatcher. */
+/** The WebSocket door: it decides who may open one, and keeps it open. Calls and answers are the dispatcher's. */
 export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   const { clock, events, guard } = parts;
   const server = new WebSocketServer({
@@ -246,7 +246,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   };
 };
 
-/** What a connection is subscribed to and may not be told of any more. */
+/** The permission that a connection needs for its subscriptions and has lost. */
 const lostPermission = ({ subscriber }: Connection, caller: RpcCaller): string | undefined => {
   if (!subscriber) return undefined;
   const { readers, agents, gateway, deliveries } = subscriber;

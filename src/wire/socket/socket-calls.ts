@@ -6,7 +6,7 @@ import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { paramFault } from "#wire/rpc/rpc-params.ts";
 import type { SocketExchange } from "./exchange.ts";
 
-/** What a token needs to be told of sessions and their agents, and of the gateway. */
+/** The permissions for news of sessions and their agents, and of the gateway. */
 export const SESSION_PERMISSION = "session.get";
 export const GATEWAY_PERMISSION = "system.health";
 /** The flight recorder is for those who may do everything, as REST asks for the scope `admin`. */
@@ -37,7 +37,7 @@ function row<Params>(
   const validate = socketCalls[name];
   return {
     name,
-    // What it needs depends on what is asked for.
+    // It depends on the request.
     permission: null,
     required: [],
     check: (given) => (validate(given) ? undefined : paramFault(name, validate)),

@@ -6,9 +6,9 @@ import type { PushFrames } from "./pushes.ts";
 /** Where pushes go: one connection, as subscriptions see it. */
 export type PushSink = {
   readonly isOpen: boolean;
-  /** So much waits to be sent that what happens now has to wait in the store. */
+  /** So much is unsent that news have to wait in the store. */
   readonly isFull: boolean;
-  /** What waited in the store may be sent. */
+  /** News that waited in the store may be sent. */
   readonly hasRoom: boolean;
   push(frame: string): void;
   /** Something was kept back: `subscriber.pump` is to be called when there is room again. */
@@ -19,7 +19,7 @@ export type PushSink = {
 
 type Sequenced = { readonly seq: number };
 
-/** What subscriptions need of the rest. */
+/** The parts that streams share. */
 export type StreamParts = {
   store: Store;
   gatewayStream: Pick<GatewayEntries, "read" | "follow">;
@@ -117,8 +117,8 @@ export class SessionStream extends Stream<Entry> {
   #turnId: string | undefined = undefined;
   /** The turn whose end was told last. */
   #endedTurn: string | undefined = undefined;
-  #unread = (): void => {};
-  #unseek: (() => void) | undefined = undefined;
+  #stopReading = (): void => {};
+  #stopSeeking: (() => void) | undefined = undefined;
   #piece = { seq: 0, offset: 0, length: 0, frame: "" };
 
   constructor(parts: StreamParts, sessionId: string) {
@@ -150,24 +150,24 @@ export class SessionStream extends Stream<Entry> {
     // A reply may be held for a moment longer than its end is told.
     if (reply && reply.turnId !== this.#endedTurn) {
       this.#listen(reply.turnId);
-      this.#tellText(reader, reply);
-    } else this.#unseek ??= this.parts.live.seek(this.sessionId, this.#found);
+      this.#pushText(reader, reply);
+    } else this.#stopSeeking ??= this.parts.live.seek(this.sessionId, this.#onFound);
     this.parts.onCaughtUp(this);
   }
 
   /** A reply has come up that another gateway was writing already. */
-  readonly #found = (): void => {
+  readonly #onFound = (): void => {
     const reply = this.parts.live.ofSession(this.sessionId);
     if (!reply) return;
     this.#listen(reply.turnId);
-    for (const reader of this.readers) if (!reader.isBehind) this.#tellText(reader, reply);
+    for (const reader of this.readers) if (!reader.isBehind) this.#pushText(reader, reply);
   };
 
   /** Sends what was written since it was called last. */
   flushText(): void {
     this.isTextDue = false;
     const reply = this.#turnId === undefined ? undefined : this.parts.live.get(this.#turnId);
-    if (reply) for (const reader of this.readers) this.#tellText(reader, reply);
+    if (reply) for (const reader of this.readers) this.#pushText(reader, reply);
   }
 
   /** There is such a session. */
@@ -177,8 +177,8 @@ export class SessionStream extends Stream<Entry> {
   }
 
   close(): void {
-    this.#unlisten();
-    this.#unseek?.();
+    this.#stopListening();
+    this.#stopSeeking?.();
   }
 
   protected override before(entry: Entry): void {
@@ -199,11 +199,11 @@ export class SessionStream extends Stream<Entry> {
       if (entry.role === "assistant") this.#listen(entry.turnId);
     } else if (isEnd(entry)) {
       this.#endedTurn = entry.turnId;
-      if (entry.turnId === this.#turnId) this.#unlisten();
+      if (entry.turnId === this.#turnId) this.#stopListening();
     }
   }
 
-  #tellText(reader: StreamReader, reply: NonNullable<ReturnType<LiveReplies["get"]>>): void {
+  #pushText(reader: StreamReader, reply: NonNullable<ReturnType<LiveReplies["get"]>>): void {
     if (this.parts.isSender(reader, this, reply.turnId)) return;
     const offset = reader.startOfPiece(reply.seq, reply.length);
     if (offset !== undefined) this.#push(reader, reply, offset, () => this.parts.live.textSince(reply, offset));
@@ -226,18 +226,18 @@ export class SessionStream extends Stream<Entry> {
 
   #listen(turnId: string): void {
     if (this.#turnId === turnId) return;
-    this.#unread();
+    this.#stopReading();
     this.#turnId = turnId;
-    this.#unread = this.parts.live.read({ turnId, sessionId: this.sessionId }, () => {
+    this.#stopReading = this.parts.live.read({ turnId, sessionId: this.sessionId }, () => {
       if (this.isTextDue) return;
       this.isTextDue = true;
       this.parts.onText(this);
     });
   }
 
-  #unlisten(): void {
-    this.#unread();
-    this.#unread = () => {};
+  #stopListening(): void {
+    this.#stopReading();
+    this.#stopReading = () => {};
     this.#turnId = undefined;
     this.#piece = { seq: 0, offset: 0, length: 0, frame: "" };
   }
@@ -264,7 +264,7 @@ export class StreamReader<Of extends Stream = Stream> {
   /** The stream is not the one that its cursor was of: to be told first. */
   isReset = false;
   isOver = false;
-  /** Of the reply `replySeq`, so much was sent or left out. */
+  /** The length of the reply `replySeq` that was sent or left out. */
   offset = 0;
   replySeq = 0;
   #promised: { seq: number; broken: () => void }[] | undefined = undefined;
@@ -303,7 +303,7 @@ export class StreamReader<Of extends Stream = Stream> {
     return this.#promised?.filter(({ seq }) => seq > (this.sent ?? 0)) ?? [];
   }
 
-  /** What was not sent of the reply `seq` up to `length` goes now; the piece from `offset`, or undefined where there is none for it. */
+  /** The offset of the piece of the reply `seq` that goes now, up to `length`; undefined where there is none for this reader. */
   startOfPiece(seq: number, length: number): number | undefined {
     if (this.isBehind || (this.sent ?? 0) < seq) return undefined;
     if (this.replySeq !== seq) {

@@ -18,7 +18,7 @@ export type SubscriberParts = {
   deliveries: DeliveryPushes;
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
-  /** Those who are subscribed to an agent. */
+  /** The subscribers of each agent. */
   ofAgent: Map<string, Set<Subscriber>>;
   streamOf(sessionId: string): SessionStream;
   /** Nobody reads it any more. */

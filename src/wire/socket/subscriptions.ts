@@ -159,7 +159,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
       const follower = new TurnFollower(sink, { turnId, sessionId, agent, seq }, { ...options, stream }, call);
       followers.add(follower, hasEnded);
       // Another gateway may have ended it before it was followed here.
-      if (store.shared && options.replySeq === undefined && !hasEnded) followers.lookAgain(follower);
+      if (store.shared && options.replySeq === undefined && !hasEnded) followers.checkEnded(follower);
     },
   };
 };

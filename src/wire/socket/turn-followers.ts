@@ -18,7 +18,7 @@ export class TurnFollower {
   isTextDue = false;
   replySeq: number | undefined;
   ordinal: number | undefined = undefined;
-  unread = (): void => {};
+  stopReading = (): void => {};
   #offset = 0;
 
   constructor(sink: PushSink, turn: TurnFollower["turn"], { stream, replySeq }: FollowOptions, call: PendingCall) {
@@ -39,7 +39,7 @@ export class TurnFollower {
     this.#offset = offset;
   }
 
-  /** What was written since; nothing for a sender that is slow. */
+  /** Sends the text that was written since; nothing to a sender that is slow. */
   flushText(live: LiveReplies, frames: PushFrames): void {
     this.isTextDue = false;
     const reply = live.get(this.turn.turnId);
@@ -77,7 +77,7 @@ export type TurnFollowersParts = {
   store: Store;
   live: LiveReplies;
   frames: PushFrames;
-  /** What a connection is subscribed to; undefined when it is to nothing. */
+  /** The subscriptions of a connection; undefined when it has none. */
   subscriberOf(follower: TurnFollower): Subscriber | undefined;
   /** The same, made where there is none. */
   makeSubscriber(follower: TurnFollower): Subscriber;
@@ -85,13 +85,13 @@ export type TurnFollowersParts = {
   onText(follower: TurnFollower): void;
 };
 
-/** Those who sent something and wait for its end, by session: one look for all entries of a transaction. */
+/** The senders that wait for the end of a turn, by session: one look for all entries of a transaction. */
 export const createTurnFollowers = (parts: TurnFollowersParts) => {
   const { store, live, frames, subscriberOf, makeSubscriber, onText } = parts;
   const ofSession = new Map<string, TurnFollower[]>();
 
   const remove = (follower: TurnFollower): void => {
-    follower.unread();
+    follower.stopReading();
     const { sessionId } = follower.turn;
     const left = (ofSession.get(sessionId) ?? []).filter((other) => other !== follower);
     if (left.length === 0) ofSession.delete(sessionId);
@@ -113,15 +113,15 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
     });
   };
 
-  const tellEnd = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
+  const pushEnd = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
     remove(follower);
     if (isCovered(follower)) readerOf(follower)?.promise(entry.seq, () => oweEnd(follower, entry.seq - 1));
     else if (follower.sink.isFull) oweEnd(follower, entry.seq - 1);
     else follower.pushAfterAnswer(frames.entry(session, entry));
   };
 
-  const tellOne = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
-    if (isTurnEnd(entry)) tellEnd(follower, session, entry);
+  const publishOne = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
+    if (isTurnEnd(entry)) pushEnd(follower, session, entry);
     else if (entry.name === "message.created" && entry.role === "assistant") follower.begin(entry.seq);
     else if (entry.name === "message.completed") follower.pushRest(session, entry, frames, isCovered(follower));
   };
@@ -134,7 +134,7 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       // A connection that was told by its subscription until now goes on from there.
       follower.begin(reply.seq, reader?.replySeq === reply.seq ? reader.offset : 0);
     }
-    follower.unread = live.read(follower.turn, () => {
+    follower.stopReading = live.read(follower.turn, () => {
       if (follower.isTextDue) return;
       follower.isTextDue = true;
       onText(follower);
@@ -168,7 +168,7 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       ofSession.get(sessionId)?.some((one) => one.stream && one.sink === sink && one.turn.turnId === turnId) === true,
 
     /** Looks whether the turn has ended already. */
-    lookAgain(follower: TurnFollower): void {
+    checkEnded(follower: TurnFollower): void {
       const { turnId, sessionId, seq } = follower.turn;
       store.getTurn(turnId).then(
         (turn) => {
@@ -187,7 +187,7 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       for (const follower of [...followers]) {
         follower.ordinal = session.ordinal;
         const { turnId } = follower.turn;
-        for (const entry of entries) if (entry.turnId === turnId) tellOne(follower, session, entry);
+        for (const entry of entries) if (entry.turnId === turnId) publishOne(follower, session, entry);
       }
     },
 
