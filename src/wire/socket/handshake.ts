@@ -6,9 +6,9 @@ import { HOPS_HEADER, hopsOf } from "#kit/hops.ts";
 import { withoutCredentials } from "#kit/secret-headers.ts";
 import { bearerOf } from "#wire/call/auth.ts";
 import { headersOf, problemOf } from "#wire/call/problem.ts";
-import { failureText } from "#wire/rpc/rpc-answer.ts";
+import { failureText } from "#wire/rpc/envelope.ts";
 
-/** What the socket speaks; the server selects it where it is offered. */
+/** The protocol of the socket; the server selects it where it is offered. */
 export const PROTOCOL = "agent-gateway.v1";
 const BEARER = "bearer.";
 
@@ -25,7 +25,7 @@ export const tokenOf = (req: IncomingMessage): string | undefined => {
 const protocolsOf = ({ headers }: IncomingMessage): string[] =>
   (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
 
-/** Of one connection's headers those that say who it is and what led to it: no secret, and nothing of the handshake. */
+/** The headers of one connection that tell who it is and what led to it: no secret, and nothing of the handshake. */
 const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
 
 export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
@@ -39,11 +39,11 @@ export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
 
 const HOPS_LINE = new RegExp(`^${HOPS_HEADER}: (.*)$`, "gm");
 
-/** Through how many hops came who opened a connection, of what `tellingHeaders` kept of it. */
+/** The hops of the request that opened a connection, from its headers as `tellingHeaders` kept them. */
 export const hopsAtUpgrade = (headers: string): number =>
   headers.includes(HOPS_HEADER) ? hopsOf([...headers.matchAll(HOPS_LINE)].map(([, said]) => said).join(",")) : 0;
 
-/** What is read of a connection that was refused, so that the refusal is not lost with what it still sends. */
+/** A connection that was refused is read for this long, so that the refusal is not lost with what it still sends. */
 const LINGER_MS = 1_000;
 
 /** Answers a request to upgrade with why it is not granted: as RPC does where the socket is, as a problem elsewhere. */

@@ -4,11 +4,11 @@ import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
 import { NO_STEPS } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
-import type { RpcCaller, RpcExchange } from "#wire/rpc/rpc.ts";
+import type { RpcCaller, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
+import type { Connection } from "./connection.ts";
+import { hopsAtUpgrade } from "./handshake.ts";
 import type { Subscriptions } from "./subscriptions.ts";
-import type { PendingCall } from "./turn-follower.ts";
-import type { Connection } from "./ws-connection.ts";
-import { hopsAtUpgrade } from "./ws-handshake.ts";
+import type { PendingCall } from "./turn-followers.ts";
 
 export type ExchangeParts = {
   subscriptions: Subscriptions;
@@ -16,24 +16,25 @@ export type ExchangeParts = {
   events: Events;
   recordBodies(): boolean;
   refusals: Refusals;
-  /** The last of its calls was answered. */
-  onIdle(connection: Connection): void;
 };
 
-/** One text's exchange with the dispatcher. What a call seldom needs is made when it asks. */
+/** One text's exchange with the dispatcher. A part that a call seldom needs is made when it asks. */
 export class SocketExchange implements RpcExchange, PendingCall {
   readonly connection: Connection;
   readonly idempotencyKey = undefined;
-  operation = "unknown";
-  error: string | undefined = undefined;
-  reason: string | undefined = undefined;
-  turnId: string | undefined = undefined;
-  changes = false;
+  readonly outcome: RpcOutcome = {
+    operation: "unknown",
+    error: undefined,
+    reason: undefined,
+    turnId: undefined,
+    changes: false,
+  };
   readonly #text: string;
   readonly #began: number;
   #requestId: string | undefined = undefined;
-  /** Pushes that wait for the answer; undefined once that was sent. */
-  #after: string | undefined = "";
+  /** Pushes that wait for the answer. */
+  #after: string[] | undefined = undefined;
+  #isAnswered = false;
 
   constructor(connection: Connection, text: string) {
     this.connection = connection;
@@ -96,19 +97,18 @@ export class SocketExchange implements RpcExchange, PendingCall {
     };
   }
 
-  pushAfterAnswer(frame: string): void {
-    if (this.#after === undefined) this.connection.push(frame);
-    else this.#after += frame;
+  pushAfterAnswer(text: string): void {
+    if (this.#isAnswered) this.connection.push(text);
+    else if (this.#after) this.#after.push(text);
+    else this.#after = [text];
   }
 
   /** It was answered, or needs no answer. */
   end(): void {
-    const after = this.#after as string;
-    this.#after = undefined;
-    if (after !== "") this.connection.push(after);
+    this.#isAnswered = true;
+    for (const text of this.#after ?? []) this.connection.push(text);
     const { clock, events, refusals } = this.connection.parts;
-    const ms = clock.monotonic() - this.#began;
-    events.socketCallHandled(this, ms);
-    if (this.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.network);
+    events.socketCallHandled(this, clock.monotonic() - this.#began);
+    if (this.outcome.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.network);
   }
 }

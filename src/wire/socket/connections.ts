@@ -1,6 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { CLOSE } from "./close-codes.ts";
-import type { Connection } from "./ws-connection.ts";
+import { CLOSE, type Connection } from "./connection.ts";
 
 export type SocketTimes = {
   /** Between two pings of a connection; 30 s unless told. */
@@ -14,7 +13,7 @@ const STUCK_MS = 30_000;
 /** Pings go in so many parts, so that ten thousand of them do not come at once. */
 const SLOTS = 30;
 /** How long a connection has to end after it was told to. */
-const LAST_WORDS_MS = 1_000;
+const CLOSE_MS = 1_000;
 
 /** All connections, with one timer for the pings of all of them. */
 export const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS }: SocketTimes) => {
@@ -22,22 +21,22 @@ export const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = ST
   const slotOf = new WeakMap<Connection, Set<Connection>>();
   const held = new Set<Connection>();
   let count = 0;
-  let turn = 0;
+  let slot = 0;
   let stopTimer: (() => void) | undefined;
   let whenNone: (() => void) | undefined;
   let hint: (() => string) | undefined;
 
   const tick = (): void => {
     stopTimer = count > 0 ? clock.after(pingMs / SLOTS, tick) : undefined;
-    turn = (turn + 1) % SLOTS;
-    for (const connection of slots[turn] ?? []) connection.ping();
+    slot = (slot + 1) % SLOTS;
+    for (const connection of slots[slot] ?? []) connection.ping();
     const now = clock.monotonic();
     for (const connection of held) {
       if (connection.heldSince === 0 || !connection.isOpen) held.delete(connection);
       else if (now - connection.heldSince >= stuckMs) connection.cut();
     }
   };
-  const tell = (connection: Connection): void => connection.close(CLOSE.restart, hint?.() ?? "");
+  const closeForRestart = (connection: Connection): void => connection.close(CLOSE.restart, hint?.() ?? "");
 
   return {
     count: () => count,
@@ -46,9 +45,9 @@ export const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = ST
     },
 
     add(connection: Connection): void {
-      const slot = slots[count % SLOTS] as Set<Connection>;
-      slot.add(connection);
-      slotOf.set(connection, slot);
+      const own = slots[count % SLOTS] as Set<Connection>;
+      own.add(connection);
+      slotOf.set(connection, own);
       count++;
       stopTimer ??= clock.after(pingMs / SLOTS, tick);
     },
@@ -66,24 +65,24 @@ export const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = ST
 
     /** The last call of a connection was answered. */
     idle(connection: Connection): void {
-      if (hint) tell(connection);
+      if (hint) closeForRestart(connection);
     },
 
     /** Tells each that the gateway goes, when its calls are answered or after `ms`. Resolves when all have gone. */
     async closeAll(ms: number, reason: () => string): Promise<void> {
       hint = reason;
-      for (const connection of this) if (connection.isIdle) tell(connection);
+      for (const connection of this) if (connection.isIdle) closeForRestart(connection);
       if (count === 0) return;
       await new Promise<void>((resolve) => {
         whenNone = resolve;
         const end = () => {
           for (const connection of this) connection.terminate();
         };
-        const tellRest = () => {
-          for (const connection of this) tell(connection);
-          clock.after(LAST_WORDS_MS, end);
+        const closeRest = () => {
+          for (const connection of this) closeForRestart(connection);
+          clock.after(CLOSE_MS, end);
         };
-        clock.after(ms, tellRest);
+        clock.after(ms, closeRest);
       });
       stopTimer?.();
     },

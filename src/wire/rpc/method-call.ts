@@ -6,15 +6,15 @@ import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { CallText } from "./call-text.ts";
 import type { RpcCaller, RpcExchange, RpcMethodRow } from "./rpc.ts";
 
-/** The context of one call. A class for the same reason as WireCall. */
-export class RpcCall implements CallContext {
+/** The context of one call. A class, as a getter in an object literal would give every call a hidden class of its own. */
+export class MethodCall implements CallContext {
   readonly exchange: RpcExchange;
   readonly #row: RpcMethodRow;
   readonly #params: object;
   readonly #text: CallText;
   readonly #index: number;
 
-  /** It is number `index` of the batch in `text`, or with -1 all of it. */
+  /** `index` is its place in the batch in `text`; with -1 it is all of the text. */
   constructor(row: RpcMethodRow, exchange: RpcExchange, params: object, text: CallText, index: number) {
     this.exchange = exchange;
     this.#row = row;
