@@ -50,6 +50,9 @@ export const createLiveReplies = () => {
         isCopy,
         readers: readers.get(turnId),
       };
+      // An attempt that lost its turn writes no more that anybody reads.
+      const before = replies.get(turnId);
+      if (before) before.isOver = true;
       replies.set(turnId, reply);
       ofSession.set(sessionId, reply);
       return reply;
