@@ -151,8 +151,8 @@ describe("waiting for a reply", () => {
     await core.scripted.next();
     await core.clock.advance(100);
     expect((await answer).turn.status).toBe("running");
-    // The turn's deadline, its watch and its lease are left, and no timer of the wait.
-    expect(core.clock.timers()).toBe(timers + 3);
+    // The turn's watch and its lease are left, and no timer of the wait.
+    expect(core.clock.timers()).toBe(timers + 2);
   });
 
   it("waits for the first turn when it is a repeat, and answers at once when that has ended", async () => {

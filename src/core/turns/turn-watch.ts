@@ -9,14 +9,13 @@ export class TurnWatch {
   readonly #clock: Clock;
   readonly #limits: Limits;
   readonly #stop: Stop;
-  readonly #stopDeadline: () => void;
-  #stopTimer = (): void => {};
+  readonly #deadline: number;
   #lastSign: number;
-  #limitMs: number;
+  #silenceMs: number;
   #hasBegun = false;
   #paused = 0;
-  #isStopped = false;
-  #goesOn = (): boolean => false;
+  #goesOn: (() => boolean) | undefined = undefined;
+  #stopTimer: (() => void) | undefined = undefined;
 
   /** `spentMs`: how long earlier attempts ran. */
   constructor(clock: Clock, limits: Limits, spentMs: number, stop: Stop) {
@@ -24,22 +23,19 @@ export class TurnWatch {
     this.#limits = limits;
     this.#stop = stop;
     this.#lastSign = clock.monotonic();
-    this.#limitMs = limits.firstByteMs;
-    this.#stopDeadline = clock.after(limits.deadlineMs - spentMs, () => stop.abort("timeout"));
-    this.#lookIn(limits.firstByteMs);
+    this.#deadline = this.#lastSign + limits.deadlineMs - spentMs;
+    this.#silenceMs = limits.firstByteMs;
+    this.#lookAgain(this.#lastSign);
   }
 
   /** The backend gave a sign. */
   alive(): void {
-    this.#lastSign = this.#clock.monotonic();
-    if (this.#hasBegun && this.#limitMs === this.#limits.silenceMs) return;
     this.#hasBegun = true;
     this.#allow(this.#limits.silenceMs);
   }
 
   /** Somebody else is asked now, who has as long to begin as the first had. */
   anew(): void {
-    this.#lastSign = this.#clock.monotonic();
     this.#allow(this.#limits.firstByteMs);
   }
 
@@ -60,32 +56,33 @@ export class TurnWatch {
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#stopDeadline();
-    this.#stopTimer();
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
   }
 
   #allow(ms: number): void {
-    const isSooner = ms < this.#limitMs;
-    this.#limitMs = ms;
-    if (isSooner) this.#lookIn(ms);
+    const isSooner = ms < this.#silenceMs;
+    this.#lastSign = this.#clock.monotonic();
+    this.#silenceMs = ms;
+    if (isSooner && this.#stopTimer) this.#lookAgain(this.#lastSign);
   }
 
-  #lookIn(ms: number): void {
-    if (this.#isStopped) return;
-    this.#stopTimer();
-    this.#stopTimer = this.#clock.after(ms, () => this.#look());
+  #lookAgain(now: number): void {
+    this.#stopTimer?.();
+    const silentAt = (this.#paused > 0 ? now : this.#lastSign) + this.#silenceMs;
+    this.#stopTimer = this.#clock.after(Math.min(this.#deadline, silentAt) - now, () => this.#look());
   }
 
   #look(): void {
-    const leftMs = this.#paused > 0 ? this.#limitMs : this.#lastSign + this.#limitMs - this.#clock.monotonic();
-    if (leftMs > 0) {
-      this.#lookIn(leftMs);
-    } else if (this.#goesOn()) {
-      this.anew();
-      this.#lookIn(this.#limitMs);
-    } else {
+    const now = this.#clock.monotonic();
+    const isSilent = this.#paused === 0 && this.#lastSign + this.#silenceMs <= now;
+    if (this.#deadline <= now) {
+      this.#stop.abort("timeout");
+    } else if (isSilent && !this.#goesOn?.()) {
       this.#stop.abort(this.#hasBegun ? "silence" : "no-answer");
+    } else {
+      if (isSilent) this.anew();
+      this.#lookAgain(now);
     }
   }
 }

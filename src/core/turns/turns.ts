@@ -19,7 +19,7 @@ import type {
   TurnQuery,
   TurnStart,
 } from "#store/store.ts";
-import type { Place, Runner } from "./runner.ts";
+import type { Runner } from "./runner.ts";
 
 /** What every surface asks for when it starts work. */
 export type TurnWish = {
@@ -106,7 +106,15 @@ export const createTurns = (parts: TurnParts) => {
     const { runner } = parts;
     const agent = agentFor(parts, wish);
     const place = runner.reserve(agent.name);
-    const started = await storeTurn(parts, wish, agent, place);
+    // One moment for both: a turn never begins before it was queued.
+    const now = place?.claim.now ?? clock.now();
+    let started: TurnStart | undefined;
+    try {
+      const order = orderOf(wish, countedModel(agent, wish.model), now, parts.limits(), place?.claim);
+      started = await store.startTurn(order);
+    } finally {
+      if (!started?.claimed) place?.free();
+    }
     const { turn, replayed, claimed } = started;
     wish.follow?.(turn, claimed?.replySeq);
     if (wish.waitMs === undefined) {
@@ -160,24 +168,6 @@ const agentFor = ({ agents, skills, admit }: TurnParts, wish: TurnWish): Agent =
   if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
   if (isWaitedFor(wish)) requireAwake(agent, wish.model);
   return agent;
-};
-
-/** Gives the place back unless the turn was claimed with it. */
-const storeTurn = async (
-  { store, clock, limits }: TurnParts,
-  wish: TurnWish,
-  agent: Agent,
-  place: Place | undefined,
-): Promise<TurnStart> => {
-  let started: TurnStart | undefined;
-  try {
-    // One moment for both: a turn never begins before it was queued.
-    const now = place?.claim.now ?? clock.now();
-    started = await store.startTurn(orderOf(wish, countedModel(agent, wish.model), now, limits(), place?.claim));
-    return started;
-  } finally {
-    if (!started?.claimed) place?.free();
-  }
 };
 
 /** A turn's end; `over`: the time was over, the caller had gone, or it will take too long; `erased`: it was deleted with its session. */
