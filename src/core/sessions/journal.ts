@@ -1,5 +1,4 @@
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
-import { IdTable } from "#kit/tables.ts";
 import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
 
 export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
@@ -18,7 +17,7 @@ export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
  */
 export const createJournal = ({ isShared = false } = {}) => {
   const followers: Listeners<JournalListener> = new Map();
-  const ends: Listeners<EndListener> = new IdTable();
+  const ends: Listeners<EndListener> = new Map();
   const awaited: Listeners<EndListener> | undefined = isShared ? new Map() : undefined;
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
