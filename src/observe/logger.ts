@@ -57,7 +57,8 @@ export const createLogger = (options: LoggerOptions): Logger => {
     const ms = now();
     if (isPretty) return redactor.text(prettyLine({ time: localTime(ms), level, event, fields, colour }, budget));
     const record: Record<string, unknown> = { time: new Date(ms).toISOString(), level, event };
-    for (const [key, value] of Object.entries(fields)) {
+    for (const key of Object.keys(fields)) {
+      const value = (fields as Record<string, unknown>)[key];
       if (value !== undefined) record[OWN.has(key) ? `_${key}` : key] = loggableMember(key, value, budget);
     }
     return redactor.jsonLine(`${JSON.stringify(record)}\n`);
