@@ -88,13 +88,12 @@ export type TellUsed = (usage: Used, model?: string) => void;
 export type Chunks = AsyncIterable<Chunk> & { used?(): Used | undefined };
 
 /**
- * A piece of a run. `usage` is all that was used so far, and replaces what was said before; beside a text it
- * counts that too, so that a turn that is stopped has booked it. `model` is which one answers, where it is not
+ * A piece of a run. `usage` is all that was used so far, and replaces what was said before. `model` is which one answers, where it is not
  * the one that was asked for. A `note` goes on the turn's timeline. Each of them is a sign of life; `alive` is nothing else. A note with `anew` is
  * none: another is asked now, who has as long to begin as the first had.
  */
 export type Chunk =
-  | { text: string; usage?: Used }
+  | { text: string }
   | { usage: Used }
   | { model: string }
   | { note: { name: string; detail: Readonly<Record<string, unknown>> }; anew?: true }

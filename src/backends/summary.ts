@@ -11,11 +11,11 @@ export const summaryOf = async (chunks: Chunks, used: TellUsed | undefined): Pro
   let model: string | undefined;
   try {
     for await (const chunk of chunks) {
-      if ("usage" in chunk) usage = chunk.usage;
       if ("text" in chunk) {
         text += chunk.text;
         if (text.length > SUMMARY_LIMIT) throw new BackendError("the summary is longer than 4 MiB");
-      } else if ("model" in chunk) model = chunk.model;
+      } else if ("usage" in chunk) usage = chunk.usage;
+      else if ("model" in chunk) model = chunk.model;
     }
     return text;
   } finally {

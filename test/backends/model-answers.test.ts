@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Chunk, Used } from "#backends/backend.ts";
+import type { Chunk } from "#backends/backend.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import { HOSTILE, marksIn, stringsIn } from "./hostile.ts";
 import { API_KEY, KIND_NAMES, KINDS, modelAt, openModels } from "./model-kinds.ts";
@@ -194,16 +194,14 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     standIn.say({ text: Array.from({ length: 50 }, () => "word "), paceMs: 20 });
     const running = open().run(turnOf(), signal());
     let text = "";
-    let used: Used | undefined;
     for await (const chunk of running) {
       if ("text" in chunk) text += chunk.text;
-      if ("usage" in chunk) used = chunk.usage;
       if (text.length >= 15) break;
     }
     const [seen] = standIn.seen;
     expect(await seen?.left).toBe(true);
-    expect(used?.input).toBeGreaterThan(0);
-    expect(used?.output).toBeGreaterThanOrEqual(4);
+    expect(running.used?.()?.input).toBeGreaterThan(0);
+    expect(running.used?.()?.output).toBeGreaterThanOrEqual(4);
   });
 
   it("makes its connection wait for who reads slowly, and loses nothing", async () => {

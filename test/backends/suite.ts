@@ -47,8 +47,7 @@ export const collect = async (chunks: AsyncIterable<Chunk>): Promise<Chunk[]> =>
 export const textOf = (chunks: readonly Chunk[]): string =>
   chunks.map((chunk) => ("text" in chunk ? chunk.text : "")).join("");
 
-const usagesOf = (chunks: readonly Chunk[]) =>
-  chunks.flatMap((chunk) => ("usage" in chunk && chunk.usage ? [chunk.usage] : []));
+const usagesOf = (chunks: readonly Chunk[]) => chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : []));
 const messages = (count: number): BackendMessage[] =>
   Array.from({ length: count }, (_, n) => {
     return { role: n % 2 ? "assistant" : "user", text: `message ${n} 🙂`.repeat(20), outside: false };

@@ -2,7 +2,7 @@ import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
-import { ask, MIB, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
+import { ask, MIB, piecesOf, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { WHO } from "./card.ts";
@@ -58,7 +58,7 @@ export const createFetch =
 
 /** The events of a body, each written anew: what is read behind it sees whole events of JSON only. */
 async function* rewritten(body: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array, void> {
-  for await (const events of eventsOf(WHO, body, STREAM_BYTES)) {
+  for await (const events of eventsOf(WHO, piecesOf(WHO, body, STREAM_BYTES))) {
     for (let from = 0; from < events.length; from += EVENTS_AT_ONCE) {
       if (from > 0) await new Promise((resolve) => setImmediate(resolve));
       const texts = events.slice(from, from + EVENTS_AT_ONCE).map((event) => {

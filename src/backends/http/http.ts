@@ -5,7 +5,7 @@ import { newId } from "#kit/ids.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
 import type { Backend, BackendTurn, Chunk, Used } from "../backend.ts";
 import { createBreaker, guarded } from "../breaker.ts";
-import { type Answer, ask, type Body, MIB, openAgent, targetOf, wholeOf } from "../outbound/ask.ts";
+import { type Answer, ask, type Body, MIB, openAgent, piecesOf, targetOf, wholeOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { summaryOf } from "../summary.ts";
@@ -92,7 +92,7 @@ async function* chunksOf(want: Want, answer: Answer, clock: Clock): AsyncGenerat
 }
 
 async function* streamed(body: Body, clock: Clock): AsyncGenerator<Chunk> {
-  for await (const events of eventsOf(WHO, unended(body), STREAM_BYTES)) {
+  for await (const events of eventsOf(WHO, piecesOf(WHO, unended(body), STREAM_BYTES))) {
     for (const event of events) {
       if (event === "comment") yield ALIVE;
       else if (event.name === "done") {

@@ -5,9 +5,9 @@ import { type Answer, ask, type Body, MIB, streamOf, targetOf, wholeOf } from ".
 import { createDecoder } from "../outbound/server-events.ts";
 import { brokeOff, failureOf, jsonOf, noStream, retryAfterIn } from "./failures.ts";
 
-const WHO = "the provider";
-/** The last event of some providers repeats the whole reply. */
-const LINE_BYTES = 16 * MIB;
+export const WHO = "the provider";
+/** The longest event: the last one of some providers repeats the whole reply. */
+export const EVENT_BYTES = 16 * MIB;
 const ANSWER_BYTES = 64 * MIB;
 /** Of an answer that is an error. */
 const ERROR_BYTES = 64 * 1024;
@@ -26,20 +26,24 @@ export type Call = {
   onComment: () => void;
 };
 
-/**
- * `fetch` for the SDKs of providers: an error's status, a body that is no stream, one that is too long or no UTF-8 is a BackendError before
- * the SDK sees it. A call finds what belongs to it by its signal, which SDKs hand on as it is.
- */
-export const createModelFetch = (agent: Agent, clock: Clock, calls: WeakMap<AbortSignal, Call>): typeof fetch => {
-  const answerTo = async (address: string | URL, init: RequestInit, call: Call | undefined): Promise<Response> => {
-    const { headers = {}, body, method = "GET", signal } = init;
+type Sending = { address: string; method: string; headers: Record<string, string>; body: string };
+
+/** Sends a request, and answers with a stream: an error's status, or a body that is none, is a BackendError. */
+export type Send = (
+  sending: Sending,
+  signal: AbortSignal | null | undefined,
+  call: Call | undefined,
+) => Promise<{ type: string; body: Body }>;
+
+export const createSend =
+  (agent: Agent, clock: Clock): Send =>
+  async ({ address, method, headers, body }, signal, call) => {
     if (call) call.wasSent = true;
-    const own = headers instanceof Headers ? Object.fromEntries(headers) : (headers as Record<string, string>);
     const request = {
       ...targetOf(address),
       method: method as Dispatcher.HttpMethod,
-      headers: { ...own, "accept-encoding": "identity" },
-      body: body as string,
+      headers: { ...headers, "accept-encoding": "identity" },
+      body,
     };
     const answer = await ask(agent, WHO, request, signal);
     const type = String(answer.headers["content-type"] ?? "");
@@ -48,52 +52,71 @@ export const createModelFetch = (agent: Agent, clock: Clock, calls: WeakMap<Abor
       throw noStream("something compressed");
     }
     if (answer.status !== 200 || NO_STREAM.test(type)) throw await refusalOf(answer, type, clock);
-    const stream = streamOf(checked(answer.body, BINARY.test(type), call), answer.body);
-    return new Response(stream, { headers: { "content-type": type } });
+    return { type, body: answer.body };
   };
-  return async (input, init = {}) => {
-    const call = init.signal ? calls.get(init.signal) : undefined;
+
+/**
+ * `fetch` for the SDKs of providers: what is too long or no UTF-8 is a BackendError before the SDK sees it. A call finds what belongs to it by
+ * its signal, which SDKs hand on as it is.
+ */
+export const createModelFetch =
+  (send: Send, calls: WeakMap<AbortSignal, Call>): typeof fetch =>
+  async (input, { headers = {}, body, method = "GET", signal } = {}) => {
+    const call = signal ? calls.get(signal) : undefined;
+    const address = String(input instanceof Request ? input.url : input);
+    const own = headers instanceof Headers ? Object.fromEntries(headers) : (headers as Record<string, string>);
     try {
-      return await answerTo(input instanceof Request ? input.url : input, init, call);
+      const answer = await send({ address, method, headers: own, body: body as string }, signal, call);
+      const stream = streamOf(checked(answer.body, BINARY.test(answer.type), call), answer.body);
+      return new Response(stream, { headers: { "content-type": answer.type } });
     } catch (error) {
       if (call) call.failure ??= error;
       throw error;
     }
   };
-};
 
 const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
 /** Of those that stream something else than text. */
 const BINARY = /^application\/vnd\.|octet-stream/i;
 
-async function* checked(body: Body, isBinary: boolean, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
-  const decode = createDecoder(WHO);
+/** The pieces of an answer, at most so much of it. Whoever leaves them closes its connection. Throws BackendErrors. */
+export async function* bytesOf(body: Body): AsyncGenerator<Buffer, void> {
   let bytes = 0;
-  let line = 0;
-  let last: Buffer | undefined;
   try {
     for (let piece = await body.next(); piece; piece = await body.next()) {
       bytes += piece.length;
       if (bytes > ANSWER_BYTES) throw new BackendError(`${WHO} sent more than ${ANSWER_BYTES / MIB} MiB`);
+      yield piece;
+    }
+  } catch (error) {
+    throw error instanceof BackendError ? error : brokeOff(error);
+  } finally {
+    body.discard();
+  }
+}
+
+async function* checked(body: Body, isBinary: boolean, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
+  const decode = createDecoder(WHO);
+  let line = 0;
+  let last: Buffer | undefined;
+  try {
+    for await (const piece of bytesOf(body)) {
       if (call) call.hasEvents ||= isBinary || piece.includes("data:");
       if (!isBinary) {
         decode(piece);
         const end = piece.lastIndexOf(NEWLINE);
         line = end === -1 ? line + piece.length : piece.length - end - 1;
-        if (line > LINE_BYTES)
-          throw new BackendError(`${WHO} sent an event that is longer than ${LINE_BYTES / MIB} MiB`);
+        if (line > EVENT_BYTES)
+          throw new BackendError(`${WHO} sent an event that is longer than ${EVENT_BYTES / MIB} MiB`);
         if (piece[0] === COLON) call?.onComment();
       }
       last = piece;
       yield piece;
     }
     if (call) call.hasEnded = last?.includes("[DONE]") === true;
-  } catch (error) {
-    const failure = error instanceof BackendError ? error : brokeOff(error);
+  } catch (failure) {
     if (call) call.failure ??= failure;
     throw failure;
-  } finally {
-    body.discard();
   }
 }
 

@@ -1,11 +1,11 @@
-import type { LanguageModelV3 } from "@ai-sdk/provider";
 import type { Agent } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { type Breaker, createBreaker } from "../breaker.ts";
 import { openAgent } from "../outbound/ask.ts";
-import { type Call, createModelFetch } from "./fetch.ts";
+import { createSend } from "./fetch.ts";
 import { openProvider, type Provider, type ProviderSettings } from "./providers.ts";
 import type { Price } from "./spending.ts";
+import type { AskModel } from "./step.ts";
 
 export type ModelSettings = {
   provider: ProviderSettings;
@@ -23,10 +23,8 @@ export type ModelSettings = {
 export type OpenModel = {
   settings: ModelSettings;
   provider: Provider;
-  sdk: LanguageModelV3;
+  ask: AskModel;
   breaker: Breaker;
-  /** Calls of it by their signals, for as long as they last. */
-  calls: WeakMap<AbortSignal, Call>;
 };
 
 /** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
@@ -35,10 +33,9 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
   const open = new Map<string, OpenModel>();
   const opening = new Map<string, Promise<OpenModel>>();
   const providers = new Map<string, Promise<Provider>>();
-  const calls = new WeakMap<AbortSignal, Call>();
   const providerOf = ({ providerName, provider }: ModelSettings): Promise<Provider> => {
     agent ??= openAgent(connectMs);
-    const known = providers.get(providerName) ?? openProvider(provider, createModelFetch(agent, clock, calls));
+    const known = providers.get(providerName) ?? openProvider(provider, createSend(agent, clock));
     providers.set(providerName, known);
     return known;
   };
@@ -47,8 +44,8 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
     const settings = table[name] as ModelSettings;
     try {
       const provider = await providerOf(settings);
-      const sdk = provider.model(settings.model);
-      const model = { settings, provider, sdk, breaker: breakers.get(name) as Breaker, calls };
+      const ask = provider.model(settings.model);
+      const model = { settings, provider, ask, breaker: breakers.get(name) as Breaker };
       open.set(name, model);
       return model;
     } catch (error) {

@@ -1,5 +1,8 @@
 import type { LanguageModelV3, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
+import { CHAT, createChatCompletions } from "./chat-completions.ts";
+import { type Call, createModelFetch, type Send } from "./fetch.ts";
+import type { AskModel } from "./step.ts";
 
 export type ProviderSettings = {
   type: "openai" | "anthropic" | "google" | "openai-compatible" | "ai-sdk";
@@ -11,9 +14,8 @@ export type ProviderSettings = {
   headers: Readonly<Record<string, string>>;
 };
 
-/** A model of a provider, by the provider's own SDK. */
 export type Provider = {
-  model(id: string): LanguageModelV3;
+  model(id: string): AskModel;
   /** What is set for a model, as the SDK wants to be told. */
   options(set: Readonly<Record<string, unknown>> | undefined): SharedV3ProviderOptions;
   /** Whether a model that has called tools can be told to call no more and still sees them. */
@@ -37,9 +39,9 @@ const named = (name: string, set: Readonly<Record<string, unknown>> | undefined)
   set === undefined ? {} : { [name]: set as Options };
 
 /** Opens a provider. Its SDK is loaded with the first turn that needs it, and none before. */
-export const openProvider = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider> => {
+export const openProvider = async (settings: ProviderSettings, send: Send): Promise<Provider> => {
   try {
-    return await load(settings, fetch);
+    return await load(settings, send);
   } catch (cause) {
     if (cause instanceof BackendError) throw cause;
     throw new BackendError(`the SDK for providers of the type ${settings.type} cannot be loaded; is it installed?`, {
@@ -48,13 +50,16 @@ export const openProvider = async (settings: ProviderSettings, fetch: Fetch): Pr
   }
 };
 
-const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider> => {
+const load = async (settings: ProviderSettings, send: Send): Promise<Provider> => {
+  const calls = new WeakMap<AbortSignal, Call>();
+  const fetch = createModelFetch(send, calls);
+  const through = (sdk: LanguageModelV3) => askThrough(sdk, calls);
   switch (settings.type) {
     case "openai": {
       const { createOpenAI } = await import("@ai-sdk/openai");
       const provider = createOpenAI(settingsOf(settings, "https://api.openai.com/v1", fetch));
       return {
-        model: (id) => provider.responses(id),
+        model: (id) => through(provider.responses(id)),
         // The conversation is kept here: nothing of it has to stay with the provider.
         options: (set) => named("openai", { store: false, ...set }),
         canRefuseTools: true,
@@ -65,7 +70,7 @@ const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider>
       const { createAnthropic } = await import("@ai-sdk/anthropic");
       const provider = createAnthropic(settingsOf(settings, "https://api.anthropic.com/v1", fetch));
       return {
-        model: (id) => provider.messages(id),
+        model: (id) => through(provider.messages(id)),
         options: (set) => named("anthropic", set),
         canRefuseTools: false,
         tellsUsageEarly: true,
@@ -76,33 +81,43 @@ const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider>
       const base = "https://generativelanguage.googleapis.com/v1beta";
       const provider = createGoogleGenerativeAI(settingsOf(settings, base, fetch));
       return {
-        model: (id) => provider.languageModel(id),
+        model: (id) => through(provider.languageModel(id)),
         options: (set) => named("google", set),
         canRefuseTools: true,
         tellsUsageEarly: true,
       };
     }
-    case "openai-compatible": {
-      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      const { apiKey, ...others } = settingsOf(settings, "", fetch);
-      const key = apiKey === "" ? {} : { apiKey };
-      const provider = createOpenAICompatible({ name: "openaiCompatible", includeUsage: true, ...others, ...key });
+    case "openai-compatible":
       return {
-        model: (id) => provider.chatModel(id),
-        options: (set) => named("openaiCompatible", set),
+        model: createChatCompletions(settings, send),
+        options: (set) => named(CHAT, set),
         canRefuseTools: true,
         tellsUsageEarly: false,
       };
-    }
     case "ai-sdk":
-      return await loadPackage(settings, fetch);
+      return await loadPackage(settings, fetch, through);
   }
 };
+
+const askThrough =
+  (sdk: LanguageModelV3, calls: WeakMap<AbortSignal, Call>): AskModel =>
+  async (options, call) => {
+    calls.set(options.abortSignal, call);
+    const reader = (await sdk.doStream(options)).stream.getReader();
+    return async () => {
+      const { done, value } = await reader.read();
+      return done ? undefined : [value];
+    };
+  };
 
 type MadeProvider = { languageModel?(id: string): LanguageModelV3 };
 
 /** A provider whose SDK is not one of ours: each of them has one function that makes it, `createMistral` and the like. */
-const loadPackage = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider> => {
+const loadPackage = async (
+  settings: ProviderSettings,
+  fetch: Fetch,
+  through: (sdk: LanguageModelV3) => AskModel,
+): Promise<Provider> => {
   const { package: name = "", apiKey, baseUrl, headers, settings: more } = settings;
   const exported = (await import(name)) as Record<string, unknown>;
   const [, create] = Object.entries(exported).find(([key, value]) => isFactory(key, value)) ?? [];
@@ -119,7 +134,7 @@ const loadPackage = async (settings: ProviderSettings, fetch: Fetch): Promise<Pr
   return {
     model: (id) => {
       const model = made.languageModel?.(id) as LanguageModelV3;
-      if (model.specificationVersion === "v3") return model;
+      if (model.specificationVersion === "v3") return through(model);
       throw new BackendError(
         `the package ${name} is for another version of the AI SDK: one with models of v3 is needed`,
       );

@@ -3,7 +3,7 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
-import type { Chunk } from "../backend.ts";
+import type { Chunk, Chunks, Used } from "../backend.ts";
 import { keptBack, type Verdict, verdictOf } from "../breaker.ts";
 import { untold } from "../untold.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
@@ -37,8 +37,10 @@ export type Asking = {
 type Parts = { models: Models; clock: Clock };
 
 /** Has models answer, piece by piece. */
-export const reply = (parts: Parts, asking: Asking, signal: StopSignal): AsyncGenerator<Chunk, void> =>
-  new Reply(parts, asking, signal).chunks();
+export const reply = (parts: Parts, asking: Asking, signal: StopSignal): Chunks => {
+  const all = new Reply(parts, asking, signal);
+  return Object.assign(all.chunks(), { used: () => all.used() });
+};
 
 class Reply {
   readonly #parts: Parts;
@@ -75,6 +77,10 @@ class Reply {
     } finally {
       this.#signal.removeEventListener("abort", this.#onAbort);
     }
+  }
+
+  used(): Used {
+    return this.#spending.soFar();
   }
 
   readonly #onAbort = (): void => {
@@ -180,12 +186,14 @@ class Reply {
         ...(tools.length > 0 && { tools: toolsForModel(tools) }),
         ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
       });
-      for (let heard = await asked.next(); heard; heard = await asked.next()) {
-        if (heard === "alive") yield ALIVE;
-        else if ("raw" in heard) this.#spending.told = toldIn(heard.raw) ?? this.#spending.told;
-        else {
-          if ("text" in heard) yield* this.#tellModel();
-          yield this.#written(heard);
+      for (let all = await asked.next(); all; all = await asked.next()) {
+        for (const heard of all) {
+          if (heard === "alive") yield ALIVE;
+          else if ("raw" in heard) this.#spending.told = toldIn(heard.raw) ?? this.#spending.told;
+          else {
+            if ("text" in heard) yield* this.#tellModel();
+            yield this.#written(heard);
+          }
         }
       }
       const step = asked.end();
@@ -212,12 +220,12 @@ class Reply {
   #written(heard: { text: string } | { unseen: string }): Chunk {
     if ("unseen" in heard) {
       this.#spending.write(heard.unseen.length);
-      return { usage: this.#spending.soFar() };
+      return ALIVE;
     }
     const text = this.#said === 0 && this.#hasSpoken ? `\n\n${heard.text}` : heard.text;
     this.#said += heard.text.length;
     this.#spending.write(heard.text.length);
-    return { text, usage: this.#spending.soFar() };
+    return { text };
   }
 
   async #mayTryAgain({ retryable, retryAfterMs }: BackendError, tries: number): Promise<boolean> {

@@ -1,4 +1,3 @@
-import type { ReadableStreamDefaultReader, ReadableStreamReadResult } from "node:stream/web";
 import type {
   LanguageModelV3CallOptions,
   LanguageModelV3Message,
@@ -8,7 +7,16 @@ import type {
 } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
-import { brokeOff, FILTER_WORDS, failureOf, jsonOf, otherForm, quoted, RequestRefused } from "./failures.ts";
+import {
+  brokeOff,
+  FILTER_WORDS,
+  failureOf,
+  jsonOf,
+  otherForm,
+  quoted,
+  RequestRefused,
+  StrangeEvent,
+} from "./failures.ts";
 import type { Call } from "./fetch.ts";
 import type { OpenModel } from "./models.ts";
 
@@ -30,46 +38,63 @@ export type Step = {
  * own event of it, or another sign of life. */
 export type Heard = { text: string } | { unseen: string } | { raw: unknown } | "alive";
 
+/** Reads the parts that came since the last time; undefined at the end. */
+export type NextParts = () => Promise<readonly Part[] | undefined>;
+
+/** Asks a model; answers, once its answer has begun, how its parts are read. */
+export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
+type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
+
 /** One call of a model. It ends, and its connection with it, when its signal aborts. Throws BackendErrors. */
 export class Asked {
   readonly #model: OpenModel;
   readonly #call: Call = { wasSent: false, hasEvents: false, failure: undefined, hasEnded: false, onComment: () => {} };
   readonly #answer = new Answer();
-  #reader: ReadableStreamDefaultReader<Part> | undefined;
-  #next: Promise<ReadableStreamReadResult<Part>> | undefined;
+  #nextParts: NextParts | undefined;
+  #next: ReturnType<NextParts> | undefined;
+  #failed: { error: unknown } | undefined;
 
   constructor(model: OpenModel) {
     this.#model = model;
   }
 
-  async begin(options: LanguageModelV3CallOptions & { abortSignal: AbortSignal }): Promise<void> {
-    const { calls, sdk } = this.#model;
-    calls.set(options.abortSignal, this.#call);
+  async begin(options: Asking): Promise<void> {
     try {
-      this.#reader = (await sdk.doStream(options)).stream.getReader() as ReadableStreamDefaultReader<Part>;
+      this.#nextParts = await this.#model.ask(options, this.#call);
     } catch (error) {
       throw this.#failureOf(error);
     }
   }
 
-  /** What comes next; undefined at the end. */
-  async next(): Promise<Heard | undefined> {
+  /** What came since the last time; undefined at the end. */
+  async next(): Promise<readonly Heard[] | undefined> {
+    if (this.#failed) throw this.#failureOf(this.#failed.error);
     try {
-      for (;;) {
-        const read = await this.#read();
-        if (read === "alive") return read;
-        if (read.done) return undefined;
-        const part = read.value;
-        this.#answer.take(part);
-        if (part.type === "text-delta") {
-          if (part.delta !== "") return { text: part.delta };
-        } else if (part.type === "reasoning-delta" || part.type === "tool-input-delta") return { unseen: part.delta };
-        else if (part.type === "raw") return { raw: part.rawValue };
-        else if (SIGNS.has(part.type)) return "alive";
-      }
+      const parts = await this.#read();
+      return parts === "alive" ? [parts] : parts && this.#heardIn(parts);
     } catch (error) {
       throw this.#failureOf(error);
     }
+  }
+
+  /** Pieces of text that came together are one. */
+  #heardIn(parts: readonly Part[]): Heard[] {
+    const heard: Heard[] = [];
+    let text = "";
+    try {
+      for (const part of parts) {
+        this.#answer.take(part);
+        if (part.type === "text-delta") text += part.delta;
+        else if (part.type === "reasoning-delta" || part.type === "tool-input-delta")
+          heard.push({ unseen: part.delta });
+        else if (part.type === "raw") heard.push({ raw: part.rawValue });
+        else if (SIGNS.has(part.type)) heard.push("alive");
+      }
+    } catch (error) {
+      this.#failed = { error };
+    }
+    if (text !== "") heard.push({ text });
+    return heard;
   }
 
   /** The whole answer, once nothing more comes. */
@@ -79,13 +104,13 @@ export class Asked {
   }
 
   /** A comment may come before the part that is waited for, which is then waited for again. */
-  #read(): Promise<ReadableStreamReadResult<Part> | "alive"> {
+  #read(): Promise<readonly Part[] | "alive" | undefined> {
     return new Promise((resolve, reject) => {
-      this.#next ??= (this.#reader as ReadableStreamDefaultReader<Part>).read();
+      this.#next ??= (this.#nextParts as NextParts)();
       this.#call.onComment = () => resolve("alive");
-      this.#next.then((read) => {
+      this.#next.then((parts) => {
         this.#next = undefined;
-        resolve(read);
+        resolve(parts);
       }, reject);
     });
   }
@@ -117,7 +142,9 @@ const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
   if (!(error instanceof Error)) return { isStrange: false, value: error };
   const { responseBody } = error as { responseBody?: unknown };
   const body = typeof responseBody === "string" ? jsonOf(responseBody) : undefined;
-  const strange = [error, error.cause, body].find((one) => STRANGE.has(String(Object(one).name)));
+  const strange = [error, error.cause, body].find(
+    (one) => one instanceof StrangeEvent || STRANGE.has(String(Object(one).name)),
+  );
   return strange ? { isStrange: true, value: Object(strange).value } : { isStrange: false, value: body };
 };
 

@@ -1,23 +1,20 @@
 import { createParser } from "eventsource-parser";
 import { BackendError } from "#kit/errors.ts";
-import { MIB, piecesOf } from "./ask.ts";
-
-/** The longest that an event may be. */
-const EVENT_CHARACTERS = MIB;
+import { MIB } from "./ask.ts";
 
 /** An event, or that there were comments. */
 export type Sent = { name: string; data: string } | "comment";
 
-/** The server-sent events of a body, together where they came together. Throws a BackendError, after all events that came before it. */
+/** The server-sent events in the pieces of a body, together where they came together. Throws a BackendError, after all events that came before it. */
 export async function* eventsOf(
   who: string,
-  body: AsyncIterable<Buffer>,
-  most: number,
+  pieces: AsyncIterable<Buffer>,
+  longest = MIB,
 ): AsyncGenerator<readonly Sent[], void> {
   let sent: Sent[] = [];
   let isTooLong = false;
   const parser = createParser({
-    maxBufferSize: EVENT_CHARACTERS,
+    maxBufferSize: longest,
     onEvent: ({ event = "", data }) => sent.push({ name: event, data }),
     onComment: () => sent.at(-1) !== "comment" && sent.push("comment"),
     onError: ({ type }) => {
@@ -25,10 +22,10 @@ export async function* eventsOf(
     },
   });
   const decode = createDecoder(who);
-  for await (const piece of piecesOf(who, body, most)) {
+  for await (const piece of pieces) {
     parser.feed(decode(piece));
     if (sent.length > 0) yield sent;
-    if (isTooLong) throw new BackendError(`${who} sent an event that is longer than ${EVENT_CHARACTERS / MIB} MiB`);
+    if (isTooLong) throw new BackendError(`${who} sent an event that is longer than ${longest / MIB} MiB`);
     sent = [];
   }
 }

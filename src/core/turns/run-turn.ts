@@ -1,4 +1,4 @@
-import type { Backend, BackendTurn, Chunk, Chunks, Used } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk, Chunks } from "#backends/backend.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
@@ -97,7 +97,7 @@ const readChunks = async (
     }
   } catch (thrown) {
     const used = chunks.used?.();
-    if (isUsage(used)) outcome.usage = usageOf(used);
+    if (used && isCount(used.input) && isCount(used.output)) outcome.usage = usageOf(used);
     leave(iterator);
     throw thrown;
   } finally {
@@ -111,7 +111,6 @@ const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void 
       throw new BackendError("the reply is longer than 4 MiB");
     listener.alive();
     if (chunk.text !== "") listener.text(chunk.text);
-    if (isUsage(chunk.usage)) outcome.usage = usageOf(chunk.usage);
     return;
   }
   if ("note" in chunk && typeof chunk.note?.name === "string") {
@@ -120,7 +119,8 @@ const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void 
     listener.note(chunk.note);
     return;
   }
-  if ("usage" in chunk && isUsage(chunk.usage)) outcome.usage = usageOf(chunk.usage);
+  if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output))
+    outcome.usage = usageOf(chunk.usage);
   else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
   else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is no chunk");
   listener.alive();
@@ -128,8 +128,6 @@ const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void 
 
 /** The text of a reply is put together once, at its end. */
 const textOf = ({ written }: RunListener): string => written.pieces.join("");
-
-const isUsage = (used: Used | undefined): used is Used => isCount(used?.input) && isCount(used?.output);
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
