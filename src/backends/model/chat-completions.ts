@@ -9,11 +9,11 @@ import type {
 } from "@ai-sdk/provider";
 import { newBareId } from "#kit/ids.ts";
 import type { Body } from "../outbound/ask.ts";
-import { eventsOf, type Sent } from "../outbound/server-events.ts";
+import { createEventReader, type Sent } from "../outbound/server-events.ts";
 import { StrangeEvent } from "./failures.ts";
-import { bytesOf, type Call, EVENT_BYTES, type Send, WHO } from "./fetch.ts";
+import { type Call, createPieceReader, EVENT_BYTES, type Send, WHO } from "./fetch.ts";
 import type { ProviderSettings } from "./providers.ts";
-import type { AskModel } from "./step.ts";
+import type { AskModel, NextParts } from "./step.ts";
 
 /** The name of the provider under which the options of its models and what it wants to see again are kept. */
 export const CHAT = "openaiCompatible";
@@ -36,8 +36,7 @@ export const createChatCompletions = (settings: ProviderSettings, send: Send): (
   return (model) => async (options, call) => {
     const body = JSON.stringify(requestOf(model, options));
     const answer = await send({ address, method: "POST", headers, body }, options.abortSignal, call);
-    const parts = partsOf(answer.body, call);
-    return async () => (await parts.next()).value;
+    return partsOf(answer.body, call);
   };
 };
 
@@ -94,12 +93,22 @@ const messagesOf = (message: LanguageModelV3Message): Json[] => {
 const textIn = (content: Exclude<LanguageModelV3Message["content"], string>, type: "text" | "reasoning"): string =>
   content.flatMap((part) => (part.type === type && "text" in part ? [part.text] : [])).join("");
 
-async function* partsOf(body: Body, call: Call): AsyncGenerator<readonly Part[], undefined> {
+/** Whoever reads them no further has to abort the call's signal. */
+const partsOf = (body: Body, call: Call): NextParts => {
+  const nextPiece = createPieceReader(body);
+  const readEvents = createEventReader(WHO, EVENT_BYTES);
   const reader = new AnswerReader(call);
-  for await (const events of eventsOf(WHO, bytesOf(body), EVENT_BYTES)) yield reader.read(events);
-  yield reader.end();
-  return undefined;
-}
+  let isOver = false;
+  return async () => {
+    if (isOver) return undefined;
+    const piece = await nextPiece();
+    isOver = !piece;
+    if (!piece) return reader.end();
+    const { events, error } = readEvents(piece);
+    const parts = reader.read(events);
+    return error ? [...parts, { type: "error", error }] : parts;
+  };
+};
 
 type ToolCall = { index: unknown; id: string; name: string; input: string; more: Json };
 

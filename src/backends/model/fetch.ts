@@ -79,28 +79,26 @@ const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
 /** Of those that stream something else than text. */
 const BINARY = /^application\/vnd\.|octet-stream/i;
 
-/** The pieces of an answer, at most so much of it. Whoever leaves them closes its connection. Throws BackendErrors. */
-export async function* bytesOf(body: Body): AsyncGenerator<Buffer, void> {
+/** Reads the pieces of an answer, at most so much of it; undefined at its end. Throws BackendErrors. */
+export const createPieceReader = (body: Body): (() => Promise<Buffer | undefined>) => {
   let bytes = 0;
-  try {
-    for (let piece = await body.next(); piece; piece = await body.next()) {
-      bytes += piece.length;
-      if (bytes > ANSWER_BYTES) throw new BackendError(`${WHO} sent more than ${ANSWER_BYTES / MIB} MiB`);
-      yield piece;
-    }
-  } catch (error) {
-    throw error instanceof BackendError ? error : brokeOff(error);
-  } finally {
-    body.discard();
-  }
-}
+  return async () => {
+    const piece = await body.next().catch((error: unknown) => {
+      throw error instanceof BackendError ? error : brokeOff(error);
+    });
+    bytes += piece?.length ?? 0;
+    if (bytes > ANSWER_BYTES) throw new BackendError(`${WHO} sent more than ${ANSWER_BYTES / MIB} MiB`);
+    return piece;
+  };
+};
 
 async function* checked(body: Body, isBinary: boolean, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
+  const read = createPieceReader(body);
   const decode = createDecoder(WHO);
   let line = 0;
   let last: Buffer | undefined;
   try {
-    for await (const piece of bytesOf(body)) {
+    for (let piece = await read(); piece; piece = await read()) {
       if (call) call.hasEvents ||= isBinary || piece.includes("data:");
       if (!isBinary) {
         decode(piece);
@@ -117,6 +115,8 @@ async function* checked(body: Body, isBinary: boolean, call: Call | undefined): 
   } catch (failure) {
     if (call) call.failure ??= failure;
     throw failure;
+  } finally {
+    body.discard();
   }
 }
 
