@@ -1,7 +1,7 @@
+import type { Scale } from "#store/live/weights.ts";
 import type { Records } from "#store/rules/records.ts";
 import type { UsageCount } from "#store/store.ts";
 import { COUNT_BYTES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
-import type { Scale } from "./weights.ts";
 
 export const usageRecords = (scale: Scale): Records["usage"] => {
   const hours = new Map<number, Map<string, UsageCount>>();

@@ -7,7 +7,7 @@ import type {
   SummaryRecord,
 } from "#store/rules/records.ts";
 import type { ApiKey } from "#store/store.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Queues } from "./queues.ts";
 import { type Scale, weighKey, weighSummary } from "./weights.ts";
 
 /** Records by a key, in the order in which they were put first. */
@@ -29,17 +29,17 @@ class Table<K, R> {
   values = (): Iterable<R> => this.#rows.values();
 }
 
-export const compactionRecords = (sessions: Sessions): Records["compactions"] => {
+export const compactionRecords = (queues: Queues): Records["compactions"] => {
   const table = new Table<string, CompactionRecord>(({ compactionId }) => compactionId);
   return {
     find: table.find,
     put: (record) => {
       table.put(record);
-      sessions.setPlace(record.ordinal, record.place, record);
+      queues.set(record.ordinal, record.place, record);
     },
     delete: (record) => {
       table.delete(record);
-      sessions.setPlace(record.ordinal, record.place, undefined);
+      queues.set(record.ordinal, record.place, undefined);
     },
     leaseEnded: (time) => [...table.values()].filter(({ lease }) => lease.endsAt <= time),
   };
