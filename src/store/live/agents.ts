@@ -12,6 +12,15 @@ export class Agents {
   /** The counts of all agents together. */
   readonly totals: Readonly<Counts> = { ...NONE };
 
+  /** The agents that something is known of. */
+  names(): string[] {
+    return [...new Set([...this.#records.keys(), ...this.#counts.keys()])];
+  }
+
+  allCounts(agent: string): Readonly<Counts> {
+    return this.#counts.get(agent) ?? NONE;
+  }
+
   readonly records: Records["agents"] = {
     find: (agent) => this.#records.get(agent),
     put: (record) => {

@@ -20,6 +20,11 @@ export class Announcements {
     return this.#byTurn.size;
   }
 
+  /** The channels of all that wait or are claimed. */
+  channels(): string[] {
+    return [...new Set([...this.#byTurn.values()].map(({ announcement }) => announcement.channel))];
+  }
+
   readonly records: Records["announcements"] = {
     find: (turnId) => this.#byTurn.get(turnId),
     put: (record) => {

@@ -217,7 +217,7 @@ export interface Records {
     before(ordinal: number, limit: number, agent?: string): SessionRecord[];
     /**
      * Sessions with a greater ordinal, oldest first. An engine may leave out the ones that were used after `unusedSince` and whose head is not
-     * due before it.
+     * due before it, and ends only with an empty answer.
      */
     after(ordinal: number, limit: number, unusedSince: number): SessionRecord[];
   };

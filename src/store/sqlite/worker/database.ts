@@ -30,6 +30,7 @@ export class Database {
   #log: number | undefined;
   readonly #begin: Statement;
   readonly #commit: Statement;
+  #isBegun = false;
 
   constructor(driver: Driver, path: string) {
     this.#driver = driver;
@@ -43,28 +44,31 @@ export class Database {
     this.#commit = driver.prepare("COMMIT");
   }
 
-  get isInTransaction(): boolean {
-    return this.#driver.inTransaction;
-  }
-
+  /** Begins a transaction, unless one has begun. */
   begin(): void {
+    if (this.#isBegun) return;
     this.#begin.run([]);
+    this.#isBegun = true;
   }
 
-  /** When it returns, what was written is on disk. */
-  commit(): void {
+  /** When it returns, what was written is on disk. Answers whether anything was. */
+  commit(): boolean {
+    if (!this.#isBegun) return false;
     this.#commit.run([]);
+    this.#isBegun = false;
     try {
       this.#log ??= openLog(this.#path);
       fdatasyncSync(this.#log);
     } catch (error) {
       throw Object.assign(new Error("The log could not be synced.", { cause: error }), { code: "SQLITE_IOERR_FSYNC" });
     }
+    return true;
   }
 
   /** Quiet where the error has ended the transaction already. */
   rollback(): void {
-    if (this.isInTransaction) this.#driver.exec("ROLLBACK");
+    if (this.#driver.inTransaction) this.#driver.exec("ROLLBACK");
+    this.#isBegun = false;
   }
 
   /** Brings what is committed into the file itself, as far as no reader is in the way. */
