@@ -220,6 +220,7 @@ export class Batches {
   #answer(answers: Answer[]): void {
     const { totals } = this.#records;
     const late = this.#late;
+    if (answers.length + late.length === 0) return;
     this.#late = [];
     this.#post({ kind: "answers", answers, late, totals, agents: this.#records.takeChangedAgents() });
   }

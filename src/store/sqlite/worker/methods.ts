@@ -8,7 +8,7 @@ type Method = { run: (records: SqliteRecords, ...args: unknown[]) => unknown; wr
 
 /** Methods that need no room on the disk: all that read, and the one that extends leases, which are in memory. */
 const NEED_NO_DISK: ReadonlySet<string> = new Set([
-  ...["findReplay", "getTurn", "getSession", "listSessions", "readEntries", "readSummary", "readUsage", "sumUsage"],
+  ...["findReplay", "getTurn", "getSession", "listSessions", "readEntries", "readSummary"],
   ...["readGatewayEntries", "listKeys", "findEventReplay", "readQueuedEvents", "getEvent", "readBeat", "getDelivery"],
   ...["extendClaims", ...Object.keys(rulesInPieces)],
 ]);

@@ -73,6 +73,7 @@ export const usageTable = (db: Database, scale: Scale) => {
   });
   const between = table.search("WHERE hour >= ? AND hour < ? ORDER BY hour");
   const first = db.query("SELECT 1 FROM usage WHERE hour <= ? LIMIT 1");
+  const next = db.query("SELECT min(hour) FROM usage WHERE hour >= ?");
   const ended = db.run("DELETE FROM usage WHERE hour <= ?");
   const records: Records["usage"] = {
     add: (of, change) => {
@@ -81,6 +82,10 @@ export const usageTable = (db: Database, scale: Scale) => {
       const count: UsageCount = { ...of, ...NO_COUNTS, ...known };
       for (const name of Object.keys(change) as (keyof typeof change)[]) count[name] += change[name] ?? 0;
       table.put(count);
+    },
+    nextHour: (from) => {
+      table.flush();
+      return next.get<[number | null]>([from])?.[0] ?? undefined;
     },
     between: (from, to, agent) =>
       between(from, Math.min(to, Number.MAX_SAFE_INTEGER)).filter(
