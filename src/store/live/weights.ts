@@ -59,7 +59,7 @@ export const weighKey = ({ key, hash }: KeyRecord): number => KEY_BYTES + textBy
 export const weighDelivery = ({ delivery }: DeliveryRecord): number => {
   const { headers, path, body, steps } = delivery;
   // Headers have characters of one byte each.
-  let bytes = DELIVERY_BYTES + headers.length + textBytes(path) + (body?.byteLength ?? 0);
+  let bytes = DELIVERY_BYTES + headers.length + textBytes(path) + (body?.length ?? 0);
   for (const { detail } of steps) bytes += STEP_BYTES + textBytes(detail);
   return bytes;
 };

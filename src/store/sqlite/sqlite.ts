@@ -1,7 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
 import { rules, rulesInPieces } from "#store/rules/rules.ts";
 import type { AgentCounts, RecordedDelivery, Store, StoreNotice } from "#store/store.ts";
-import { type TextDelivery, withBytesBody, withTextBody } from "./bodies.ts";
+import { withBytesBody, withTextBody } from "./bodies.ts";
 import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
 import { behindLink, exposureOf, makeOwn } from "./own-file.ts";
@@ -112,7 +112,7 @@ const callsWithBodies = (link: Link): Pick<Store, "startTurn" | "queueEvent" | "
     link.call("queueEvent", { ...order, delivery: order.delivery && withTextBody(order.delivery) }),
   recordDelivery: (delivery, ...others) => link.call("recordDelivery", withTextBody(delivery), ...others),
   getDelivery: async (deliveryId) => {
-    const delivery = await link.call<TextDelivery<RecordedDelivery> | undefined>("getDelivery", deliveryId);
+    const delivery = await link.call<RecordedDelivery | undefined>("getDelivery", deliveryId);
     return delivery && withBytesBody(delivery);
   },
 });

@@ -1,6 +1,5 @@
 import { weighDelivery } from "#store/live/weights.ts";
 import type { DeliveryRecord, Records } from "#store/rules/records.ts";
-import { type TextDelivery, withBytesBody, withTextBody } from "../bodies.ts";
 import type { Database } from "./database.ts";
 import { Table } from "./table.ts";
 
@@ -12,8 +11,6 @@ const HELD = 100;
 /** So many that may go are read together. */
 const ENDED_TOGETHER = 64;
 
-type Json = Omit<DeliveryRecord, "delivery"> & { delivery: TextDelivery };
-
 const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
 
 export const deliveryTable = (db: Database, shelves: Shelves) => {
@@ -24,11 +21,6 @@ export const deliveryTable = (db: Database, shelves: Shelves) => {
     keyOf: ({ delivery }) => delivery.deliveryId,
     valuesOf: (record) => [record.place, isRefused(record) ? 1 : 0, record.endedOrder ?? null],
     held: HELD,
-    toJson: (record) => ({ ...record, delivery: withTextBody(record.delivery) }),
-    fromJson: (json) => {
-      const { delivery, ...record } = json as Json;
-      return { ...record, delivery: withBytesBody(delivery) };
-    },
   });
   const before = table.search("WHERE place < ? ORDER BY place DESC LIMIT ?");
   const ended = table.search("WHERE refused = ? AND ended_order IS NOT NULL ORDER BY ended_order LIMIT ?");

@@ -1,7 +1,5 @@
 import type { Pieces } from "#store/rules/records.ts";
 import { rules, rulesInPieces } from "#store/rules/rules.ts";
-import type { Delivery, DeliveryWork, RecorderLimits } from "#store/store.ts";
-import { type TextDelivery, withBytesBody, withTextBody } from "../bodies.ts";
 import type { SqliteRecords } from "./records.ts";
 
 type Method = { run: (records: SqliteRecords, ...args: unknown[]) => unknown; writes: boolean };
@@ -28,35 +26,11 @@ const claimAnnouncements: Method["run"] = (records, request) => {
   return rules.claimAnnouncements(records, { ...others, freeOf: (channel) => freeOf.get(channel) ?? 0 });
 };
 
-type TextOrder = { delivery: TextDelivery | undefined };
-
-/** An order whose delivery has come with its body as text. */
-const withBytes = <Order extends { delivery: Delivery | undefined }>(order: unknown): Order => {
-  const { delivery } = order as TextOrder;
-  return { ...(order as Order), delivery: delivery && withBytesBody(delivery) };
-};
-
-const withBodies: Record<string, Method["run"]> = {
-  startTurn: (records, order) => rules.startTurn(records, withBytes(order)),
-  queueEvent: (records, order) => rules.queueEvent(records, withBytes(order)),
-  recordDelivery: (records, delivery, ...others) =>
-    rules.recordDelivery(
-      records,
-      withBytesBody(delivery as TextDelivery),
-      ...(others as [RecorderLimits, DeliveryWork?]),
-    ),
-  getDelivery: (records, deliveryId) => {
-    const delivery = rules.getDelivery(records, deliveryId as string);
-    return delivery && withTextBody(delivery);
-  },
-};
-
 const all: Record<string, unknown> = {
   ...rules,
   ...rulesInPieces,
   claimTurns,
   claimAnnouncements,
-  ...withBodies,
 };
 
 /** The methods of the store as the worker runs them, and what else the main side asks for. */

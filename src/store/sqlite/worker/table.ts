@@ -11,13 +11,9 @@ export type Shape<K, R> = {
   valuesOf(record: R): readonly Value[];
   /** How many are held in memory between two batches. */
   held: number;
-  toJson?(record: R): unknown;
-  fromJson?(json: unknown): R;
   /** A record is not held any more. */
   letGo?(record: R): void;
 };
-
-const asItIs = <T>(of: unknown): T => of as T;
 
 /**
  * Records as rows. The ones that were used last are held in memory. What is put is written with `flush`, each record once, however often
@@ -26,7 +22,6 @@ const asItIs = <T>(of: unknown): T => of as T;
 export class Table<K extends string | number, R extends object> {
   readonly #db: Database;
   readonly #shape: Shape<K, R>;
-  readonly #fromJson: (json: unknown) => R;
   readonly #byKey: Query;
   readonly #rows: Rows;
   readonly #deletes: Rows;
@@ -35,10 +30,9 @@ export class Table<K extends string | number, R extends object> {
   readonly #deleted = new Set<K>();
 
   constructor(db: Database, shape: Shape<K, R>) {
-    const { table, key, columns, fromJson = asItIs<R> } = shape;
+    const { table, key, columns } = shape;
     this.#db = db;
     this.#shape = shape;
-    this.#fromJson = fromJson;
     this.#byKey = db.query(`SELECT ${bytesOf("body")} FROM ${table} WHERE ${key} = ?`);
     this.#rows = db.rows(
       `INSERT OR REPLACE INTO ${table} (${[key, ...columns, "body"].join(", ")})`,
@@ -101,12 +95,12 @@ export class Table<K extends string | number, R extends object> {
   flush(): void {
     if (this.#unwritten.size + this.#deleted.size === 0) return;
     this.#db.begin();
-    const { toJson = asItIs, valuesOf } = this.#shape;
+    const { valuesOf } = this.#shape;
     for (const key of this.#deleted) this.#deletes.add(toValue(key));
     this.#deletes.flush();
     for (const key of this.#unwritten) {
       const record = this.#held.get(key) as R;
-      this.#rows.add(toValue(key), ...valuesOf(record), JSON.stringify(toJson(record)));
+      this.#rows.add(toValue(key), ...valuesOf(record), JSON.stringify(record));
     }
     this.#rows.flush();
     this.#unwritten.clear();
@@ -127,7 +121,7 @@ export class Table<K extends string | number, R extends object> {
   }
 
   #read([body]: [string]): R {
-    return this.#fromJson(JSON.parse(body));
+    return JSON.parse(body) as R;
   }
 
   #hold(key: K, record: R): R {
