@@ -88,7 +88,7 @@ export class Batches {
     await this.#checkpoints.close();
     if (this.isLost) return;
     try {
-      this.#db.checkpoint("TRUNCATE");
+      this.#db.truncateLog();
     } catch {
       // What is committed is in the log, and is read from there.
     }
