@@ -6,7 +6,7 @@ import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
 import { now } from "./clock.ts";
 import { activeKeys, bindKeys } from "./keys.ts";
-import { hold, liveState, nextTry, wasReset } from "./live.ts";
+import { beginPage, hold, liveState, nextTry, wasReset } from "./live.ts";
 import { type Page, type PageGroup, pageOf, pages } from "./pages.ts";
 import { go, hrefOf, path } from "./router.ts";
 import { identity, isConsole, signOut } from "./session.ts";
@@ -33,10 +33,7 @@ export const Shell = () => {
   );
   // Every page may say whether it is live; those that follow more hold more.
   useEffect(() => hold({ gateway: null }), [identity.value]);
-  // Another page reads its lists when it is opened.
-  useEffect(() => {
-    wasReset.value = false;
-  }, [at?.page]);
+  useEffect(beginPage, [at?.page]);
   const close = () => {
     overlay.value = undefined;
   };
