@@ -7,6 +7,7 @@
  * - What is refused is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
+import type { Surface } from "./inbound-records.ts";
 import type { InboundStore } from "./inbound-store.ts";
 import type {
   AgentCounts,
@@ -27,7 +28,6 @@ import type {
   Session,
   SessionRef,
   Summary,
-  Surface,
   Turn,
   TurnEnd,
   TurnError,
