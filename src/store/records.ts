@@ -277,6 +277,3 @@ export type TurnQuery = {
 };
 
 export type Page<T> = { items: T[]; next: string | undefined };
-
-/** What an engine that waits for nothing may answer without a promise; it may throw at once, too. */
-export type AtOnce<T> = T | Promise<T>;
