@@ -2,7 +2,7 @@ import { effect, signal } from "@preact/signals";
 import { createRpcClient, type Push, type RpcSocketClient } from "#generated/clients/rpc.ts";
 import { identity } from "./session.ts";
 
-export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "paused";
+export type LiveState = "off" | "connecting" | "live" | "reconnecting";
 
 /** How the stream of pushes is doing. */
 export const liveState = signal<LiveState>("off");
@@ -10,6 +10,8 @@ export const liveState = signal<LiveState>("off");
 export const nextTry = signal(0);
 /** Something may be missing: the gateway said that it cannot go on where the page was. */
 export const wasReset = signal(false);
+/** News wait for the reader of the page's list, so that nothing moves under their eyes. */
+export const newsWait = signal(false);
 /** When the connection was made, and when the page began to read. */
 let connectedAt = 0;
 let pageBeganAt = 0;
