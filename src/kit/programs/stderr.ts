@@ -7,13 +7,14 @@ const LINE_CHARACTERS = 1_000;
 /** A program that talks more than this is heard no longer, but for so many lines a second. */
 const LINES = { atOnce: 50, aSecond: 1 };
 
-export type Said = { line: string /** Bytes before it that were not heard. */; unheard?: number };
+/** A line that a program wrote to standard error; `unheard`: bytes before it that were left out. */
+export type StderrLine = { line: string; unheard?: number };
 
 /**
  * Reads what a program writes to standard error, always, so that it is never kept waiting, and hands its lines on: cleaned, cut, and no
  * more than a log can bear.
  */
-export const hearProgram = (stream: Readable, clock: Clock, say: (said: Said) => void) => {
+export const readStderr = (stream: Readable, clock: Clock, say: (line: StderrLine) => void) => {
   let begun = "";
   let last: string | undefined;
   let unheard = 0;

@@ -2,14 +2,14 @@ import type { Clock } from "./clock.ts";
 
 const SLICE_MS = 0.5;
 
-/** Does a piece of work in some slice; what it throws, or rejects with, is its caller's. */
-export type InSlice = <T>(work: () => T | Promise<T>) => Promise<T>;
+/** Does a piece of work in the background; what it throws, or rejects with, is its caller's. */
+export type InBackground = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /**
- * Long work in slices, one in a turn of the event loop, so that calls are answered in between. Who shares one takes turns. A piece is
- * never cut: what it does at once should take a millisecond at most.
+ * Long work a piece at a time, for half a millisecond in each turn of the event loop, so that calls are answered in between. All that share one
+ * take turns. A piece is never cut: it should take a millisecond at most.
  */
-export const createSlices = (clock: Clock): InSlice => {
+export const createBackground = (clock: Clock): InBackground => {
   const waiting: (() => void)[] = [];
   let isPlanned = false;
 
