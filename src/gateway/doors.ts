@@ -14,7 +14,7 @@ import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
 import { createFront, type DoorAt } from "#wire/call/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/call/hosts.ts";
-import { createTokenHider } from "#wire/call/known-tokens.ts";
+import { createLineHider, createTokenHider } from "#wire/call/known-tokens.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { rateLimitOf } from "#wire/call/shared-rate-limit.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
@@ -79,7 +79,7 @@ export const createDoors = (parts: DoorsParts) => {
       access.hooks.identify(hash) !== undefined ||
       access.identifyConsole(hash) !== undefined,
   );
-  const hideSecrets = (text: string): string => hideTokens(parts.hideSecrets(text));
+  const hideSecrets = createLineHider((line) => hideTokens(parts.hideSecrets(line)), clock);
   const admits = createConnectionLimit({
     limit: () => config.gateway.connectionsPerAddress,
     isProxy: (address) => access.isProxy(address),

@@ -12,7 +12,7 @@ import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
 import { createHttp2 } from "#wire/http/h2.ts";
 import type { Http2Response } from "#wire/http/h2-exchange.ts";
 import { type ListenOptions, listen } from "#wire/http/listen.ts";
-import { BY_CONNECTION } from "./h1-server.ts";
+import { BY_CONNECTION } from "./listener.ts";
 
 const HEALTH = { method: "GET", path: "/healthz" };
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };

@@ -15,8 +15,6 @@ type Exchange = { req: IncomingMessage; res: ServerResponse };
  * waits to be asked for its body is asked here, when it is known that somebody wants it.
  */
 export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer> => {
-  const { whole } = req as { whole?: Buffer };
-  if (whole !== undefined) return whole.length > limit ? Promise.reject(tooLarge(limit)) : Promise.resolve(whole);
   const announced = Number(req.headers["content-length"] ?? 0);
   if (announced > limit) return Promise.reject(tooLarge(limit));
   if (announced === 0 && req.headers["transfer-encoding"] === undefined) return Promise.resolve(NOTHING);

@@ -2,7 +2,6 @@ import { IncomingMessage, type ServerResponse } from "node:http";
 
 /** What Express and its validator leave on a request: the whole way it came, as functions that hold one another. */
 const LEFT_BEHIND = ["body", "query", "params", "openapi", "route", "next", "res", "originalUrl", "_parsedUrl"];
-const NOTHING = Buffer.alloc(0);
 const LISTENED = ["data", "end", "error", "close"];
 
 /**
@@ -12,8 +11,6 @@ const LISTENED = ["data", "end", "error", "close"];
 export const letGo = (req: IncomingMessage, res: ServerResponse): void => {
   dropFields(req, LEFT_BEHIND);
   dropFields(res, ["locals"]);
-  // A part of what was read with it, which it would keep.
-  if ("whole" in req) req.whole = NOTHING;
   // The rest is read from the stream over HTTP/2, or is what the connection remembers: it costs nothing here.
   if (!(req instanceof IncomingMessage)) return;
   // One by one: to remove all at once leaves a dictionary behind that weighs more than they do.

@@ -68,9 +68,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     requireScope(matched.route, caller);
     const counted = rateLimit(caller.tokenId);
     if (counted instanceof Promise) await counted;
-    // Each of them is there at once, as a rule.
-    const reading = readRaw(call, matched.route, bodyLimit());
-    const raw = reading instanceof Promise ? await reading : reading;
+    const raw = await readRaw(call, matched.route, bodyLimit());
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
     const validating = hold(req, res, parsed, matched.route);
@@ -86,8 +84,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
-    const answering = answer(call, matched, reply, parts);
-    if (answering) await answering;
+    await answer(call, matched, reply, parts);
   };
 };
 
@@ -135,13 +132,11 @@ const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
 };
 
 /** The body of the request, undefined where it has none. An operation that takes none refuses one. */
-const readRaw = (call: WireCall, route: Route, limit: number): Buffer | undefined | Promise<Buffer | undefined> => {
-  const { req } = call;
-  if (route.bodyLimit === null) return readNothing(call, route);
-  if (!route.needsBody) return readIfThere(call, limit);
-  requireJson(req);
-  const { whole } = req as { whole?: Buffer };
-  return whole !== undefined && whole.length <= limit ? whole : readBody(call, limit);
+const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
+  if (route.bodyLimit === null) return await readNothing(call, route);
+  if (!route.needsBody) return await readIfThere(call, limit);
+  requireJson(call.req);
+  return await readBody(call, limit);
 };
 
 /** A handler of an operation that takes a body gets one. */
@@ -213,12 +208,12 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /** Sends what a handler answered; which status that is, the contract says. */
-const answer = (
+const answer = async (
   call: WireCall,
   { route }: Match,
   reply: unknown,
   { events, style }: RestDoorParts,
-): void | Promise<void> => {
+): Promise<void> => {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
@@ -235,9 +230,7 @@ const answer = (
     call.res.writeHead(status, { "x-request-id": call.requestId }).end();
   } else {
     const text = JSON.stringify(tagged ? tagged.body : reply);
-    if (text.length > IN_STRETCHES_FROM)
-      return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
-    sendJsonText(call, status, text, headers);
+    sendJsonText(call, status, text.length > IN_STRETCHES_FROM ? await utf8InStretches(text) : text, headers);
   }
 };
 
