@@ -32,7 +32,8 @@ export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer>
         size += part.length;
       }
     });
-    req.on("end", () => resolve(body.subarray(0, size)));
+    // A stream of HTTP/2 that was cut off ends as one that is whole does, and closes next.
+    req.on("end", () => req.complete && resolve(body.subarray(0, size)));
     req.on("error", (cause) => {
       const isNamed = cause instanceof GatewayError;
       reject(isNamed ? cause : new GatewayError("request-timeout", "The body did not arrive whole.", { cause }));

@@ -21,7 +21,7 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
 
   const fail = (call: WireCall, hook: HookExchange, error: unknown): void => {
     gate.refuse(hook, error);
-    if (hook.guessing) call.res.setHeader("connection", "close");
+    if (hook.guessing) call.endConnection();
     failCall(call, error, events);
   };
 

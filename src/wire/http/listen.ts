@@ -26,7 +26,7 @@ export type ListenOptions = {
   /** Whether a new connection may stay; any may unless told. Those that may not are closed before anything is read. */
   admits?: ((socket: Socket) => boolean) | undefined;
   resets: ResetLimit;
-  /** Over HTTP/2 it is given as much of a request and its response as `h2-exchange` has. */
+  /** Over HTTP/2 it is given those of `h2-request`. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Without it the wish to upgrade is ignored. */
   onUpgrade?: OnUpgrade | undefined;

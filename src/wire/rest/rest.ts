@@ -110,7 +110,7 @@ const authenticate = (
   const { address } = call.peer;
   const path = guessing ? undefined : placeOf(match, call, BELOW[surface]);
   events.authFailed({ surface: "rest", address, path, requestId: call.requestId, logged: !guessing });
-  if (guessing) call.res.setHeader("connection", "close");
+  if (guessing) call.endConnection();
   throw error;
 };
 
