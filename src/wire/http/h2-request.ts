@@ -1,6 +1,7 @@
+import type { OutgoingHttpHeaders } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 
-// As RFC 9113 numbers them; to ask Node for them would load its HTTP/2 for everybody.
+// As RFC 9113 numbers them.
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 
@@ -42,6 +43,14 @@ export class Http2Response extends Http2ServerResponse {
   /** Of no effect: a connection that is to end is told so by a frame. */
   shouldKeepAlive = true;
 
+  /** Does not wait for trailers, as Node's own does: nobody sends any, and each reply would have one frame more. */
+  override writeHead(status: number, headers?: OutgoingHttpHeaders | string | readonly string[]): this {
+    this.statusCode = status;
+    if (this.stream.closed || this.stream.destroyed) return this;
+    this.stream.respond({ ":status": status, ...this.getHeaders(), ...(headers as OutgoingHttpHeaders) });
+    return this;
+  }
+
   override end(part?: unknown): this {
     if (!(this.req as Http2Request).complete) this.stream.once("finish", refuseRest);
     return this.req.method === "HEAD" ? super.end() : super.end(part as string);
@@ -54,7 +63,7 @@ export class Http2Response extends Http2ServerResponse {
   }
 }
 
-/** The rest of the request is not wanted. The end of the reply has a frame of its own, which leaves after its last part. */
+/** The rest of the request is not wanted. The end of the reply may have a frame of its own, which leaves after its last part. */
 function refuseRest(this: ServerHttp2Stream): void {
   setImmediate(() => this.readableEnded || this.close(NO_ERROR));
 }
