@@ -125,10 +125,7 @@ export const createDoors = (parts: DoorsParts) => {
       configState: parts.configState,
       hooksUse: () => hooks.use(),
     }),
-    hold: holdHot((...request) => {
-      const validate = validation.value();
-      return validate ? validate(...request) : validation.promise.then((opened) => opened(...request));
-    }),
+    hold: holdHot(async (...request) => (await validation.promise)(...request)),
   });
   const openAi = createOpenAiDoor(core, withRestKeys);
   const uptimeMs = () => clock.monotonic() - parts.began;

@@ -4,7 +4,6 @@ import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Events } from "#observe/events.ts";
-import { Req, Res } from "#wire/rest/prototypes.ts";
 import type { Http2, Http2Parts } from "./h2.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
@@ -69,10 +68,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   const headersMs = Math.min(HEADER_MS, requestMs);
   const checkMs = Math.min(1_000, requestMs, stuckMs);
   const settings = {
-    // biome-ignore lint/suspicious/noExplicitAny: Node types these as classes; plain functions are what is fast
-    IncomingMessage: Req as any,
-    // biome-ignore lint/suspicious/noExplicitAny: as above
-    ServerResponse: Res as any,
     maxHeaderSize: HEADER_LIMIT,
     // The front asks for it, and answers as we answer.
     requireHostHeader: false,

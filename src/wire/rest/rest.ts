@@ -19,12 +19,7 @@ import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
 import type { CountRequest } from "#wire/call/shared-rate-limit.ts";
 import { sendEvents } from "#wire/call/sse.ts";
 import type { Framing } from "#wire/call/sse-frames.ts";
-import type { ValidatedRequest, ValidateRequest } from "./rest-validation.ts";
-
-/** Holds a request to the contract of its operation. */
-export type HoldToContract = (
-  ...request: Parameters<ValidateRequest>
-) => ValidatedRequest | ReturnType<ValidateRequest>;
+import type { ValidateRequest } from "./rest-validation.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 
@@ -40,7 +35,7 @@ export type RestDoorParts = {
   surface: "rest" | "openai";
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
-  hold: HoldToContract;
+  hold: ValidateRequest;
   /** Who the token of this hash belongs to; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
@@ -58,7 +53,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
   const match = createMatcher(surface);
 
   return async (call: WireCall): Promise<void> => {
-    const { req, res } = call;
+    const { req } = call;
     call.surface = "rest";
     const caller = authenticate(parts, match, call);
     call.caller = caller.name;
@@ -71,8 +66,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const raw = await readRaw(call, matched.route, bodyLimit());
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
-    const validating = hold(req, res, parsed, matched.route);
-    const { body, query } = validating instanceof Promise ? await validating : validating;
+    const { body, query } = await hold(req, parsed, matched.route);
     // What is done with it is a stretch of its own.
     if (isLarge) await breathe();
     const headers = {
@@ -221,7 +215,7 @@ const answer = async (
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
     const fail = (error: unknown) => failCall(call, error, events, style?.send, style?.sendLate);
-    letGo(call.req, call.res);
+    letGo(call.req);
     call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
     return;
   }
