@@ -30,8 +30,7 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
     const hook = new HookExchange(parts, call);
     try {
       gate.admit(hook);
-      const reply = gate.take(hook, await readBody(call, bodyLimit()));
-      send(call, reply instanceof Promise ? await reply : reply);
+      send(call, await gate.take(hook, await readBody(call, bodyLimit())));
     } catch (error) {
       fail(call, hook, error);
     }
