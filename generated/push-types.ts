@@ -131,6 +131,10 @@ export interface components {
              * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
              */
             senderId: string | null;
+            /** @description The agent whose turn it started, or whose system event it queued; null where it began neither. */
+            agent: components["schemas"]["AgentName"] | null;
+            /** @description The message of its turn; null where it started none. */
+            messageId: components["schemas"]["MessageId"] | null;
             /** @description The session of its turn. */
             sessionId: components["schemas"]["SessionId"] | null;
             /** @description The turn that it started, or that it repeats. That of an event is told by the event. */

@@ -16,7 +16,7 @@ export interface RestCalls {
   "agents.beat": { path: { agent_name: string } };
   "agents.pause": { path: { agent_name: string } };
   "agents.resume": { path: { agent_name: string } };
-  "deliveries.list": { query: { surface?: DeliverySurface; outcome?: DeliveryOutcome; mapping?: string; session_id?: SessionId; from?: Timestamp; to?: Timestamp; id?: string; limit: number; cursor?: Cursor } };
+  "deliveries.list": { query: { surface?: DeliverySurface; outcome?: DeliveryOutcome; mapping?: string; agent?: AgentName; session_id?: SessionId; from?: Timestamp; to?: Timestamp; id?: string; limit: number; cursor?: Cursor } };
   "deliveries.get": { path: { delivery_id: string } };
   "deliveries.replay": { path: { delivery_id: string }; body: DeliveryReplayRequest };
   "events.list": { query: { agent?: AgentName; status?: EventStatus; limit: number; cursor?: Cursor } };

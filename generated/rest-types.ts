@@ -1271,6 +1271,10 @@ export interface components {
              * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
              */
             sender_id: string | null;
+            /** @description The agent whose turn it started, or whose system event it queued; null where it began neither. */
+            agent: components["schemas"]["AgentName"] | null;
+            /** @description The message of its turn; null where it started none. */
+            message_id: components["schemas"]["MessageId"] | null;
             /** @description The session of its turn. */
             session_id: components["schemas"]["SessionId"] | null;
             /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
@@ -1403,6 +1407,10 @@ export interface components {
              * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
              */
             sender_id: string | null;
+            /** @description The agent whose turn it started, or whose system event it queued; null where it began neither. */
+            agent: components["schemas"]["AgentName"] | null;
+            /** @description The message of its turn; null where it started none. */
+            message_id: components["schemas"]["MessageId"] | null;
             /** @description The session of its turn. */
             session_id: components["schemas"]["SessionId"] | null;
             /** @description The turn that it started, or that it repeats. That of an event is told by the event. */
@@ -3897,6 +3905,11 @@ export interface operations {
                  */
                 mapping?: string;
                 /**
+                 * @description Only those that started a turn of this agent, or queued a system event for it.
+                 * @example main
+                 */
+                agent?: components["schemas"]["AgentName"];
+                /**
                  * @description Only those whose turn is in this session.
                  * @example webhook:github
                  */
@@ -3912,7 +3925,7 @@ export interface operations {
                  */
                 to?: components["schemas"]["Timestamp"];
                 /**
-                 * @description Only those that have this id: of the delivery, the request, the turn, the event, the session, or the sender's own.
+                 * @description Only those that have this id: of the delivery, the request, the message, the turn, the event, the session, or the sender's own.
                  * @example 72d3162e-cc78-11e3-81ab-4c9367dc0958
                  */
                 id?: string;

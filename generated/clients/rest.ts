@@ -34,7 +34,7 @@ export interface RestOperations {
   /** Resume an agent */
   "agents.resume": { call: { path: { agent_name: string } }; reply: AgentPause };
   /** List deliveries */
-  "deliveries.list": { call: { query?: { surface?: DeliverySurface; outcome?: DeliveryOutcome; mapping?: string; session_id?: SessionId; from?: Timestamp; to?: Timestamp; id?: string; limit?: number; cursor?: Cursor } }; reply: DeliveryList };
+  "deliveries.list": { call: { query?: { surface?: DeliverySurface; outcome?: DeliveryOutcome; mapping?: string; agent?: AgentName; session_id?: SessionId; from?: Timestamp; to?: Timestamp; id?: string; limit?: number; cursor?: Cursor } }; reply: DeliveryList };
   /** Read a delivery */
   "deliveries.get": { call: { path: { delivery_id: string } }; reply: Delivery };
   /** Send a delivery again */

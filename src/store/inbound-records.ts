@@ -93,6 +93,10 @@ export type DeliveryWork = {
   eventId?: string | undefined;
   /** The session of its turn. */
   sessionId?: string | undefined;
+  /** The message of its turn. */
+  messageId?: string | undefined;
+  /** The agent of its turn or event. */
+  agent?: string | undefined;
 };
 
 /** A delivery with all that the recorder knows of it. */
@@ -100,6 +104,8 @@ export type RecordedDelivery = Delivery & {
   turnId: string | undefined;
   eventId: string | undefined;
   sessionId: string | undefined;
+  messageId: string | undefined;
+  agent: string | undefined;
   outcome: DeliveryOutcome;
 };
 
@@ -107,11 +113,12 @@ export type DeliveryQuery = {
   surface?: Surface;
   outcome?: DeliveryOutcome;
   mapping?: string;
+  agent?: string;
   sessionId?: string;
   /** Of when it came: [from, to). */
   from?: number;
   to?: number;
-  /** Any id that it has: its own, the request's, the turn's, the event's, the session's, the sender's. */
+  /** Any id that it has: its own, the request's, the message's, the turn's, the event's, the session's, the sender's. */
   id?: string;
   limit: number;
   cursor?: string;

@@ -29,6 +29,10 @@ browserTests(({ open }) => {
       await page.waitForURL(/\?surface=hooks$/);
       const rows = page.getByRole("table", { name: "Requests, newest first" }).getByRole("row");
       await expect.poll(() => rows.count()).toBe(2);
+      await page.getByLabel("Agent", { exact: true }).fill("nobody");
+      await page.getByText("No request fits these filters.").waitFor();
+      await page.getByLabel("Agent", { exact: true }).fill("main");
+      await page.waitForURL(/\?surface=hooks&agent=main$/);
       await page.getByRole("link", { name: /\/hooks\/deploy/ }).click();
       await page.waitForURL(new RegExp(`/console/d/${deliveryId}`));
       await page.getByText("The mapping deploy matched").waitFor();

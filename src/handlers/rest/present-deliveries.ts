@@ -27,6 +27,8 @@ export const summaryOf = (delivery: RecordedDelivery): Summary => ({
   mapping: delivery.mapping ?? null,
   replay_of: delivery.replayOf ?? null,
   sender_id: delivery.senderId ?? null,
+  agent: delivery.agent ?? null,
+  message_id: delivery.messageId ?? null,
   session_id: delivery.sessionId ?? null,
   turn_id: delivery.turnId ?? null,
   event_id: delivery.eventId ?? null,

@@ -27,13 +27,15 @@ export const keepDelivery = (
   recorder: RecorderLimits,
   endedOrder?: number,
 ): void => {
-  const { turnId, sessionId, eventId } = work;
+  const { turnId, sessionId, messageId, eventId, agent } = work;
   records.deliveries.put({
     delivery,
     place: records.next("order"),
     turnId,
     sessionId: turnId === undefined ? undefined : sessionId,
+    messageId,
     eventId,
+    agent,
     endedOrder,
   });
   records.setBookmarks({ recorderBytes: recorder.bytes });
@@ -97,8 +99,8 @@ export const getDelivery = (records: Records, deliveryId: string): RecordedDeliv
 };
 
 const showDelivery = (records: Records, record: DeliveryRecord): RecordedDelivery => {
-  const { delivery, turnId, eventId, sessionId } = record;
-  return { ...delivery, turnId, eventId, sessionId, outcome: outcomeOf(records, record) };
+  const { delivery, turnId, eventId, sessionId, messageId, agent } = record;
+  return { ...delivery, turnId, eventId, sessionId, messageId, agent, outcome: outcomeOf(records, record) };
 };
 
 const outcomeOf = (records: Records, { delivery, turnId, eventId }: DeliveryRecord): DeliveryOutcome => {
@@ -119,23 +121,25 @@ export const listDeliveries = (records: Records, query: DeliveryQuery): Pieces<P
   });
 
 const matchesDelivery = (records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean => {
-  const { surface, outcome, from = 0, to = Infinity, mapping, sessionId, id } = query;
+  const { surface, outcome, from = 0, to = Infinity, mapping, agent, sessionId, id } = query;
   const { delivery } = record;
   return (
     delivery.at >= from &&
     delivery.at < to &&
     (surface === undefined || delivery.surface === surface) &&
     (mapping === undefined || delivery.mapping === mapping) &&
+    (agent === undefined || record.agent === agent) &&
     (sessionId === undefined || record.sessionId === sessionId) &&
     (id === undefined || hasId(record, id)) &&
     (outcome === undefined || outcomeOf(records, record) === outcome)
   );
 };
 
-const hasId = ({ delivery, turnId, eventId, sessionId }: DeliveryRecord, id: string): boolean =>
+const hasId = ({ delivery, turnId, eventId, sessionId, messageId }: DeliveryRecord, id: string): boolean =>
   delivery.deliveryId === id ||
   delivery.requestId === id ||
   delivery.senderId === id ||
+  messageId === id ||
   turnId === id ||
   eventId === id ||
   sessionId === id;

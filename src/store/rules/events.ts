@@ -20,7 +20,7 @@ export const queueEvent = (records: Records, order: EventOrder): { event: System
   const event = queuedEvent(order, records.next("event"));
   records.events.put({ event, isTaken: false });
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1 });
-  if (delivery) keepDelivery(records, delivery, { eventId }, recorder);
+  if (delivery) keepDelivery(records, delivery, { eventId, agent }, recorder);
   if (idempotency) keepKey(records, idempotency, { eventId });
   appendNews(records, [{ name: "event.queued", eventId, agentName: agent }], now, streamKeep);
   if (order.beatNow) askForBeat(records, agent);

@@ -121,7 +121,9 @@ export type DeliveryRecord = {
   readonly place: number;
   readonly turnId: string | undefined;
   readonly sessionId: string | undefined;
+  readonly messageId: string | undefined;
   readonly eventId: string | undefined;
+  readonly agent: string | undefined;
   /** Its place among those that the recorder may let go; undefined while its work goes on. */
   readonly endedOrder: number | undefined;
 };

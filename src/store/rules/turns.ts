@@ -48,7 +48,10 @@ export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
   records.agents.count(agent, { queued: 1 });
   countMessage(records, now, record.turn, order.countedModel);
   if (idempotency) keepKey(records, idempotency, { turnId });
-  if (delivery) keepDelivery(records, delivery, { turnId, sessionId: session.session.sessionId }, order.recorder);
+  if (delivery) {
+    const { sessionId } = session.session;
+    keepDelivery(records, delivery, { turnId, sessionId, messageId: order.messageId, agent }, order.recorder);
+  }
   if (events) takeEvents(records, events, turnId);
   if (claim && isClaimed) {
     const claimed = claimTurn(records, record, claim);

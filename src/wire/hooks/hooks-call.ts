@@ -20,16 +20,16 @@ export type HookCallsParts = {
 };
 
 /** The ids that an answer names. */
-type Named = { turnId?: string; sessionId?: string; eventId?: string; deliveryId?: string };
+type Named = { turnId?: string; sessionId?: string; eventId?: string; agent?: string; deliveryId?: string };
 
 type Handler = (call: unknown, ctx: HookContext) => HookReply | Promise<HookReply>;
 
 /** What a webhook means, and the record of those that start nothing: who does start something stores its delivery with it. */
 export const createHookCalls = ({ handlers, record }: HookCallsParts): { run: RunHook; call: CallHook } => {
-  const noteRepeat = ({ turnId, sessionId, eventId, deliveryId }: Named, ctx: HookContext): void => {
+  const noteRepeat = ({ turnId, sessionId, eventId, agent, deliveryId }: Named, ctx: HookContext): void => {
     ctx.answer = "repeated";
     ctx.note("request.repeated", JSON.stringify({ turn_id: turnId, event_id: eventId, delivery_id: deliveryId }));
-    void record(answered(ctx, 200), { turnId, sessionId, eventId });
+    void record(answered(ctx, 200), { turnId, sessionId, eventId, agent });
   };
 
   const run: RunHook = async ({ operation, name }, body, ctx) => {

@@ -102,6 +102,8 @@ const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.reco
   mapping: delivery.mapping ?? null,
   replayOf: delivery.replayOf ?? null,
   senderId: delivery.senderId ?? null,
+  agent: delivery.agent ?? null,
+  messageId: delivery.messageId ?? null,
   sessionId: delivery.sessionId ?? null,
   turnId: delivery.turnId ?? null,
   eventId: delivery.eventId ?? null,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { DeliveryQuery } from "#store/store.ts";
 import { hookOf, list, record } from "../deliveries.ts";
 import { queueEvent, takeEvents } from "../inbound.ts";
-import { deliveryOf, type Engine, openWorld, refusal, type World } from "../world.ts";
+import { deliveryOf, type Engine, openWorld, RECORDER, refusal, type World } from "../world.ts";
 
 /** All that a list gives, page by page. */
 const pages = async (world: World, query: DeliveryQuery): Promise<string[]> => {
@@ -62,6 +62,27 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       await world.end(await takeEvents(world, [event.eventId]));
       expect(await list(world, { outcome: "running" })).toEqual(["dlv_hook"]);
       expect(await list(world, { outcome: "handled" })).toEqual(["dlv_event"]);
+    });
+
+    it("gives those of an agent: they started its turn, queued its event, or repeat one of these", async () => {
+      await using world = await openWorld(engine);
+      const turn = await world.start({ session: "chat:a", agent: "clerk", delivery: hookOf("dlv_turn") });
+      await world.start({ session: "chat:b", delivery: hookOf("dlv_other") });
+      const event = await queueEvent(world, { agent: "clerk", delivery: hookOf("dlv_event") });
+      await record(world, hookOf("dlv_refused", { answer: "refused" }));
+      const { turnId, sessionId, agent } = turn;
+      const repeat = hookOf("dlv_repeat", { answer: "repeated" });
+      await world.store.recordDelivery(repeat, RECORDER, { turnId, sessionId, agent });
+      expect(await list(world, { agent: "clerk" })).toEqual(["dlv_repeat", "dlv_event", "dlv_turn"]);
+      expect(await list(world, { agent: "main" })).toEqual(["dlv_other"]);
+      expect(await list(world, { agent: "cler" })).toEqual([]);
+      const { messageId } = (await world.store.getDelivery("dlv_turn")) ?? {};
+      expect(messageId).toMatch(/^msg_/);
+      expect(await world.store.getDelivery("dlv_event")).toMatchObject({ agent: "clerk", eventId: event.eventId });
+      expect(await world.store.getDelivery("dlv_refused")).toMatchObject({ agent: undefined, messageId: undefined });
+      expect(await list(world, { id: String(messageId) })).toEqual(["dlv_turn"]);
+      await world.store.deleteSession("chat:a", world.clock.now());
+      expect(await list(world, { agent: "clerk", outcome: "gone" })).toEqual(["dlv_turn"]);
     });
 
     it("finds the few that match among many, also those that were erased", async () => {

@@ -302,7 +302,11 @@ describe("a subscription to deliveries", () => {
       {
         name: "delivery.recorded",
         at: 0,
-        delivery: { ...SOME, turnId: undefined, eventId: undefined, sessionId: undefined, outcome: "unmatched" },
+        delivery: {
+          ...{ ...SOME, turnId: undefined, eventId: undefined, sessionId: undefined, messageId: undefined },
+          agent: undefined,
+          outcome: "unmatched",
+        },
       },
     ] as const;
     const look = async (more: typeof news | readonly []) => {

@@ -236,6 +236,12 @@ const ReplyTab = ({ delivery, steps }: { delivery: Delivery; steps: readonly Ste
             "Event",
             <Id key="event" id={delivery.event_id} href={hrefOf(`/e/${delivery.event_id}`)} most={40} />,
           ],
+          delivery.agent !== null && [
+            "Agent",
+            <a key="agent" href={hrefOf(`/agents/${encodeURIComponent(delivery.agent)}`)}>
+              {delivery.agent}
+            </a>,
+          ],
           delivery.session_id !== null && [
             "Session",
             <Id

@@ -33,18 +33,18 @@ const HOURS = [
   ["24", "Last day"],
   ["168", "Last week"],
 ] as const;
-const FILTERS = ["surface", "outcome", "mapping", "session", "hours", "id"] as const;
+const FILTERS = ["surface", "outcome", "mapping", "agent", "session", "hours", "id"] as const;
 
 /** The address's filters, as a query of the gateway. */
 const askedOf = (given: URLSearchParams) => {
   const hours = Number(given.get("hours") ?? 0);
-  const [surface, outcome, mapping, session, id] = ["surface", "outcome", "mapping", "session", "id"].map((name) =>
-    given.get(name),
-  );
+  const names = ["surface", "outcome", "mapping", "agent", "session", "id"];
+  const [surface, outcome, mapping, agent, session, id] = names.map((name) => given.get(name));
   return {
     ...(surface && { surface: surface as DeliverySurface }),
     ...(outcome && { outcome: outcome as DeliveryOutcome }),
     ...(mapping && { mapping }),
+    ...(agent && { agent }),
     ...(session && { session_id: session }),
     ...(id && { id }),
     ...(hours > 0 && { from: new Date(Date.now() - hours * 3_600_000).toISOString() }),
@@ -53,16 +53,20 @@ const askedOf = (given: URLSearchParams) => {
 
 /** Says if a pushed row passes the filters. */
 const isWanted = (row: Row, given: URLSearchParams): boolean => {
-  const { surface, outcome, mapping, session_id, id } = askedOf(given);
+  const { surface, outcome, mapping, agent, session_id, id } = askedOf(given);
   return (
     (surface === undefined || row.surface === surface) &&
     (outcome === undefined || row.outcome === outcome) &&
     (mapping === undefined || row.mapping === mapping) &&
+    (agent === undefined || row.agent === agent) &&
     (session_id === undefined || row.session_id === session_id) &&
-    (id === undefined ||
-      [row.delivery_id, row.request_id, row.turn_id, row.event_id, row.session_id, row.sender_id].includes(id))
+    (id === undefined || idsOf(row).includes(id))
   );
 };
+
+const idsOf = ({ delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id }: Row) => [
+  ...[delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id],
+];
 
 const rowOf = ({ method, params }: AnyPush): Row | undefined => {
   if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
@@ -140,6 +144,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
               <FilterSelect name="outcome" word="Outcome" values={OUTCOMES.map((one) => [one, one] as const)} />
               <FilterSelect name="hours" word="When" values={HOURS} />
               <FilterText name="mapping" word="Mapping" />
+              <FilterText name="agent" word="Agent" />
               <FilterText name="session" word="Session" />
               <FilterText name="id" word="Id" placeholder="Any id" />
             </Filters>

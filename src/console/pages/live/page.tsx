@@ -197,7 +197,7 @@ const COLUMNS: readonly Column<StreamRow<Row, Turn>>[] = [
     narrow: "first",
     cell: ({ request, turn }) => <State of={request?.outcome ?? turn?.status ?? ""} />,
   },
-  { name: "Agent", width: "12%", cell: ({ turn }) => turn?.agent ?? null },
+  { name: "Agent", width: "12%", cell: ({ request, turn }) => (request ?? turn)?.agent ?? null },
   {
     name: "Session",
     width: "24%",

@@ -306,7 +306,7 @@ const readDelivery = (
     steps: steps.map(([time, name, detail]) => ({ at: time, name, detail: detail ?? undefined })),
   };
   const work = { turnId: turnId ?? undefined, sessionId: sessionId ?? undefined, eventId: eventId ?? undefined };
-  return { delivery, place, ...work, endedOrder: place };
+  return { delivery, place, ...work, messageId: undefined, agent: undefined, endedOrder: place };
 };
 
 const readBody = (body: KeptBody): Uint8Array | undefined => {
