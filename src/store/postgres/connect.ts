@@ -13,9 +13,9 @@ const types = {
     oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format),
 } as pg.CustomTypesConfig;
 
-/** Plans are for tables that grow: what is empty today is looked up by its index all the same. */
+/** Plans are for tables that grow: an empty one is looked up by its index, too. Nobody waits for long for a gateway that was stopped. */
 const SETTINGS = `select set_config(name, 'off', false) from pg_settings where name in ('enable_seqscan', 'jit');
-  set idle_in_transaction_session_timeout = 0`;
+  set idle_in_transaction_session_timeout = 10000`;
 
 /** A server that takes writes: the place of its address, and how late it is. */
 type Found = { at: number; client: pg.Client; timeline: number };

@@ -1,0 +1,244 @@
+import { isUtf8 } from "node:buffer";
+import type { DeliveryRecord, Records } from "#store/rules/records.ts";
+import type { Delivery, DeliveryAnswer, DeliveryStep, Surface } from "#store/store.ts";
+import { keepOptional, keepText } from "../texts.ts";
+import { ordinalsOfTurns } from "./events.ts";
+import { bounded, number, optional, optionalText, type Row, text, textList } from "./sql.ts";
+import { type Layout, type Scan, Table } from "./table.ts";
+import type { Part, Statement, Transaction } from "./transaction.ts";
+
+const ROW_BYTES = 300;
+/** Ended ones that are looked at together. */
+const TOGETHER = 20;
+
+/** The fields that nobody searches by, as one text. */
+type Rest = Pick<
+  Delivery,
+  "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
+>;
+/** A delivery, what its row weighs, and its body in that. */
+type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number };
+type Encoded = { record: string; steps: string | undefined; body: string | undefined; weight: number };
+
+/** A body is a text where it is one: most are, and PostgreSQL keeps texts at the least cost. */
+const TEXT = "t";
+const BASE64 = "b";
+
+const keepBody = (bytes: Uint8Array): string => {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return isUtf8(body) && !body.includes(0) ? TEXT + body.toString() : BASE64 + body.toString("base64");
+};
+
+const readBody = (kept: string): Buffer => Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64");
+
+const encoded = new WeakMap<Delivery, Encoded>();
+
+const encode = (delivery: Delivery): Encoded => {
+  const known = encoded.get(delivery);
+  if (known) return known;
+  const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
+  const rest: Rest = { operation, method, path, address, caller, headers, bytes, status, replayOf };
+  const record = JSON.stringify(rest);
+  const steps = delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps);
+  const body = delivery.body && keepBody(delivery.body);
+  const made = { record, steps, body, weight: ROW_BYTES + record.length + (steps?.length ?? 0) };
+  encoded.set(delivery, made);
+  return made;
+};
+
+const keptAs = ({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string => {
+  if (answer !== "accepted") return answer;
+  if (turnId !== undefined) return "turn";
+  return eventId === undefined ? "gone" : "event";
+};
+
+const FIXED = "at, surface, kept, request_id, turn_id, session_id, event_id, mapping, sender_id, record, body".split(
+  ", ",
+);
+
+const layoutOf = (select: string): Layout<DeliveryRow> => ({
+  table: "deliveries",
+  key: ["delivery_id"],
+  keyOf: ({ delivery }) => delivery.deliveryId,
+  keySql: "t.delivery_id",
+  select,
+  fixed: FIXED,
+  columns: [
+    ["delivery_id", "text", ({ delivery }) => keepText(delivery.deliveryId)],
+    ["at", "bigint", ({ delivery }) => delivery.at],
+    ["surface", "text", ({ delivery }) => delivery.surface],
+    ["kept", "text", keptAs],
+    ["request_id", "text", ({ delivery }) => keepText(delivery.requestId)],
+    ["turn_id", "text", ({ turnId }) => turnId],
+    ["session_id", "text", ({ sessionId }) => keepOptional(sessionId)],
+    ["event_id", "text", ({ eventId }) => eventId],
+    ["mapping", "text", ({ delivery }) => keepOptional(delivery.mapping)],
+    ["sender_id", "text", ({ delivery }) => keepOptional(delivery.senderId)],
+    ["record", "text", ({ delivery }) => encode(delivery).record],
+    ["steps", "text", ({ delivery }) => encode(delivery).steps],
+    ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
+    ["body", "text", ({ delivery }) => encode(delivery).body],
+    ["bytes", "integer", ({ weight }) => weight],
+    ["ended_order", "bigint", ({ endedOrder }) => endedOrder],
+  ],
+  read: readDelivery,
+});
+
+const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challenge"] satisfies DeliveryAnswer[];
+
+const readDelivery = (row: Row): DeliveryRow => {
+  const rest = JSON.parse(row.record as string) as Rest;
+  const kept = row.kept as string;
+  return {
+    delivery: {
+      ...rest,
+      status: rest.status,
+      replayOf: rest.replayOf,
+      deliveryId: text(row.delivery_id),
+      at: number(row.at),
+      surface: row.surface as Surface,
+      requestId: text(row.request_id),
+      body: row.body === null ? undefined : readBody(row.body as string),
+      answer: ANSWERS.includes(kept) ? (kept as DeliveryAnswer) : "accepted",
+      mapping: optionalText(row.mapping),
+      senderId: optionalText(row.sender_id),
+      steps: row.steps === null ? [] : readSteps(row.steps as string),
+    },
+    place: number(row.ordinal),
+    turnId: optionalText(row.turn_id),
+    sessionId: optionalText(row.session_id),
+    eventId: optionalText(row.event_id),
+    endedOrder: optional(row.ended_order),
+    weight: number(row.bytes),
+    bodyWeight: number(row.body_weight ?? 0),
+  };
+};
+
+const readSteps = (steps: string): DeliveryStep[] =>
+  (JSON.parse(steps) as { at: number; name: string; detail?: string }[]).map(({ at, name, detail }) => {
+    return { at, name, detail };
+  });
+
+const NAMES = `t.ordinal, t.delivery_id, t.at, t.surface, t.kept, t.request_id, t.turn_id, t.session_id, t.event_id, t.mapping,
+  t.sender_id, t.bytes, t.ended_order`;
+/** A rule that writes need not know a body, but that there is one. */
+const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then null else '${TEXT}' end as body, length(t.body) as body_weight`;
+/** Neither bodies nor steps: for lists. */
+const LISTED = `${NAMES}, t.record, null as steps, null as body`;
+/** Only what is needed to let it go. */
+const ENDED = `${NAMES}, '{}' as record, null as steps, null as body`;
+
+const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
+const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
+
+const endedOf = (refused: boolean): Scan<DeliveryRow> => ({
+  where: `(t.kept = 'refused') = ${refused} and t.ended_order is not null`,
+  order: "t.ended_order",
+  matches: (record) => record.endedOrder !== undefined && isRefused(record) === refused,
+  compare: byEnd,
+});
+
+/** The recorder's deliveries. */
+export class Deliveries implements Part {
+  readonly #transaction: Transaction;
+  readonly #totals: () => Readonly<Record<string, number>>;
+  readonly #table: Table<DeliveryRow>;
+  readonly #listed: Table<DeliveryRow>;
+  readonly #ended: Table<DeliveryRow>;
+  readonly #lettingGo: Set<boolean>;
+  #added = 0;
+
+  /** `lettingGo` are the shelves that were full when they were looked at last. */
+  constructor(transaction: Transaction, totals: () => Readonly<Record<string, number>>, lettingGo: Set<boolean>) {
+    this.#transaction = transaction;
+    this.#totals = totals;
+    this.#lettingGo = lettingGo;
+    this.#table = new Table(transaction, layoutOf(transaction.isWriting ? CHANGING : "t.*"));
+    this.#listed = new Table(transaction, layoutOf(LISTED));
+    this.#ended = new Table(transaction, layoutOf(ENDED));
+    transaction.add(this);
+  }
+
+  readonly records: Records["deliveries"] = {
+    find: (deliveryId) => this.#table.find(deliveryId),
+    put: (record) => {
+      const before = this.#table.peek(record.delivery.deliveryId);
+      const row = { ...record, ...weigh(record.delivery, before) };
+      this.#table.put(row);
+      this.#count(record, before ? 0 : 1, row.weight - (before?.weight ?? 0));
+      if (before) return;
+      this.#added++;
+      const refused = isRefused(record);
+      // As many go as come.
+      if (this.#lettingGo.has(refused)) this.#ended.scan(endedOf(refused), 1, this.#added + TOGETHER);
+    },
+    delete: (record) => {
+      const { deliveryId } = record.delivery;
+      const { weight = 0 } = this.#table.peek(deliveryId) ?? this.#ended.peek(deliveryId) ?? {};
+      // Whichever of the two has loaded it deletes it.
+      this.#table.delete(deliveryId);
+      this.#ended.delete(deliveryId);
+      this.#count(record, -1, -weight);
+    },
+    shelf: (refused) => {
+      const { deliveries = 0, deliveryBytes = 0, refused: size = 0, refusedBytes: bytes = 0 } = this.#totals();
+      return refused ? { size, bytes } : { size: deliveries - size, bytes: deliveryBytes - bytes };
+    },
+    firstEnded: (refused) => {
+      this.#lettingGo.add(refused);
+      const of = endedOf(refused);
+      const [first] = this.#ended.scan(of, 1, this.#added + TOGETHER);
+      return first ?? this.#table.here(of.matches).sort(byEnd)[0];
+    },
+    before: (place, limit) => {
+      const of: Scan<DeliveryRow> = {
+        where: `t.ordinal < ${bounded(place)}`,
+        order: "t.ordinal desc",
+        matches: (record) => record.place < place,
+        compare: (a, b) => b.place - a.place,
+      };
+      return this.#listed.scan(of, limit);
+    },
+  };
+
+  /** The deliveries of turns, and of the events that these work on. */
+  ofTurns(turnIds: string): Statement {
+    const ids = `select delivery_id from turns where turn_id = any (${turnIds})
+      union all select delivery_id from events where ordinal in (${ordinalsOfTurns(turnIds)})`;
+    return { sql: this.#table.query(`where t.delivery_id in (${ids})`), take: (rows) => this.#table.take(rows) };
+  }
+
+  wanted(): Statement[] {
+    return [];
+  }
+
+  reset(): void {
+    this.#added = 0;
+  }
+
+  /** A body that was there goes. */
+  saved(): string[] {
+    const erased = [...this.#table.changes()].flatMap(([after, before]) =>
+      before?.delivery.body && after && !after.delivery.body ? after.delivery.deliveryId : [],
+    );
+    return erased.length === 0
+      ? []
+      : [`update deliveries set body = null where delivery_id = any (${textList(erased.map(keepText))})`];
+  }
+
+  #count(record: DeliveryRecord, size: number, bytes: number): void {
+    this.#transaction.count("deliveries", size);
+    this.#transaction.count("deliveryBytes", bytes);
+    if (!isRefused(record)) return;
+    this.#transaction.count("refused", size);
+    this.#transaction.count("refusedBytes", bytes);
+  }
+}
+
+const weigh = (delivery: Delivery, before: DeliveryRow | undefined): Pick<DeliveryRow, "weight" | "bodyWeight"> => {
+  if (before?.delivery === delivery) return { weight: before.weight, bodyWeight: before.bodyWeight };
+  const { weight, body } = encode(delivery);
+  const whole = before ? before.bodyWeight : (body?.length ?? 0);
+  const bodyWeight = delivery.body ? whole : 0;
+  return { weight: weight + bodyWeight, bodyWeight };
+};

@@ -1,0 +1,100 @@
+import type { Records } from "#store/rules/records.ts";
+import type { UsageCount, UsageCounts } from "#store/store.ts";
+import { COUNT_BYTES, COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
+import { keepText } from "../texts.ts";
+import { bounded, json, number, quote, type Row, text } from "./sql.ts";
+import type { Part, Transaction } from "./transaction.ts";
+
+type Counted = Omit<UsageCount, keyof UsageCounts>;
+
+const KEYS = ["hour", "agent", "model", "surface", "caller"];
+const columnOf = (name: string): string => (name === "latencyMs" ? "latency_ms" : name);
+const typeOf = (name: string): string => `${name} ${name === "latency_ms" ? "double precision" : "bigint"}`;
+const COLUMNS = COUNT_NAMES.map(columnOf);
+const TYPES = [...KEYS.map((name) => `${name} ${name === "hour" ? "bigint" : "text"}`), ...COLUMNS.map(typeOf)];
+const SUMS = COLUMNS.map((name) => `sum(${name})::double precision as ${name}`).join(", ");
+
+const rowOf = ({ hour, agent, model, surface, caller }: Counted) => {
+  return { hour, agent, model: keepText(model), surface, caller: keepText(caller) };
+};
+
+/** Counters of usage, to which a transaction only adds. `known` are counters of which the process knows that they are there. */
+export class UsageTable implements Part {
+  readonly #transaction: Transaction;
+  readonly #known: ReadonlySet<string>;
+  #added = new Map<string, { of: Counted; counts: UsageCounts }>();
+
+  constructor(transaction: Transaction, known: ReadonlySet<string>) {
+    this.#transaction = transaction;
+    this.#known = known;
+    transaction.add(this);
+  }
+
+  readonly records: Records["usage"] = {
+    add: (of, change) => {
+      const key = JSON.stringify(rowOf(of));
+      const added = this.#added.get(key) ?? { of, counts: { ...NO_COUNTS } };
+      if (!this.#added.has(key) && !this.#known.has(key) && !this.#isThere(of)) {
+        this.#transaction.count("bytes", COUNT_BYTES);
+      }
+      this.#added.set(key, added);
+      for (const name of Object.keys(change) as (keyof UsageCounts)[]) added.counts[name] += change[name] ?? 0;
+    },
+    between: (from, to, agent) => {
+      const ofAgent = agent === undefined ? "" : `and agent = ${quote(keepText(agent))}`;
+      const sql = `select ${KEYS.join(", ")}, ${SUMS} from usage_counts
+        where hour >= ${bounded(from)} and hour < ${bounded(to)} ${ofAgent} group by ${KEYS.join(", ")} order by hour`;
+      return this.#transaction.read(sql, sql).map(readCount);
+    },
+    deleteEndedBy: (time) => {
+      const ended = `where hour <= ${Math.floor(time - HOUR)}`;
+      const sql = `select count(*) as ended from (select distinct ${KEYS.join(", ")} from usage_counts ${ended}) as counters`;
+      const count = (this.#transaction.read(sql, sql)[0]?.ended as number | undefined) ?? 0;
+      if (count === 0) return;
+      this.#transaction.count("bytes", -count * COUNT_BYTES);
+      this.#transaction.run(`delete from usage_counts ${ended}`);
+    },
+  };
+
+  /** The counters that this pass has added to. */
+  added(): Iterable<string> {
+    return this.#added.keys();
+  }
+
+  #isThere(of: Counted): boolean {
+    const row = rowOf(of);
+    const where = Object.entries(row).map(
+      ([name, value]) => `${name} = ${typeof value === "number" ? value : quote(value)}`,
+    );
+    const sql = `select 1 as found from usage_counts where ${where.join(" and ")} limit 1`;
+    return this.#transaction.read(sql, sql).length > 0;
+  }
+
+  wanted(): [] {
+    return [];
+  }
+
+  reset(): void {
+    this.#added = new Map();
+  }
+
+  saved(): string[] {
+    if (this.#added.size === 0) return [];
+    const rows = [...this.#added.values()].map(({ of, counts }) => {
+      const columns = Object.entries(counts).map(([name, count]) => [columnOf(name), count]);
+      return { ...rowOf(of), ...Object.fromEntries(columns) };
+    });
+    const names = [...KEYS, ...COLUMNS].join(", ");
+    const sums = COLUMNS.map((name) => `${name} = usage_counts.${name} + excluded.${name}`).join(", ");
+    return [
+      `insert into usage_counts (lane, ${names}) select 'all', ${names} from json_to_recordset(${json(rows)}) as of (${TYPES.join(", ")})
+      on conflict (${KEYS.join(", ")}, lane) do update set ${sums}`,
+    ];
+  }
+}
+
+const readCount = (row: Row): UsageCount => {
+  const of = { hour: number(row.hour), agent: row.agent as string, model: text(row.model), caller: text(row.caller) };
+  const counts = Object.fromEntries(COUNT_NAMES.map((name) => [name, number(row[columnOf(name)])])) as UsageCounts;
+  return { ...of, surface: row.surface as UsageCount["surface"], ...counts };
+};
