@@ -94,7 +94,9 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
     return [
       `update gateway_place set first = ${this.first}, last = ${this.last}`,
       ...(values.length > 0 ? [`insert into gateway_entries (first, last, at, news) values ${values.join(", ")}`] : []),
-      ...(this.#erasedBefore > 0 ? [`delete from gateway_entries where last < ${this.#erasedBefore}`] : []),
+      ...(this.#erasedBefore > 0
+        ? [`delete from gateway_entries where first < ${this.#erasedBefore} and last < ${this.#erasedBefore}`]
+        : []),
     ];
   }
 }
